@@ -61,7 +61,7 @@ void FlitNetwork::step() {
   allocate(slot_in(0).releases);
   active_routers_.filter([this](int node) { return choose_flits(node); });
   move_chosen();
-  end_packets();
+  begin_followers();
   ++now_;
 }
 
@@ -300,7 +300,7 @@ void FlitNetwork::give_vcs(std::span<const Wire> output_vcs) {
     Router& router = router_of(output_vc);
     const std::uint64_t contenders = router.contenders[output_vc.number()];
     if (contenders != 0) give_vc(router, contenders, output_vc);
-    if (router.flexible != 0) flexible_routers_.insert(static_cast<int>(output_vc.node()));
+    if (router.flexible != 0) flexible_routers_.insert(router.node);
   }
 }
 
@@ -343,7 +343,7 @@ bool FlitNetwork::give_vc(Router& router, std::uint64_t contenders, Wire place) 
   router.wanted &= ~(std::uint64_t{others == 0} << wanted);
   clear_bit(router.flexible, number);
   set_bit(router.input.allocated, number);
-  active_routers_.insert(static_cast<int>(place.node()));
+  active_routers_.insert(router.node);
   return true;
 }
 
@@ -358,11 +358,14 @@ void FlitNetwork::release_when_free(const Router& router, Wire output_vc) {
 // pool of the output may have changed, too.
 void FlitNetwork::update_room(Router& router, unsigned number, unsigned output,
                               unsigned used) const {
+  // All ones if it is so; neither a branch nor a shift, of which there are enough here.
+  const auto is_below = [](std::int64_t one, std::int64_t other) {
+    return static_cast<std::uint64_t>((one - other) >> 63);
+  };
+  const std::int64_t max = pool_flits_per_vc_max_;
   const std::uint64_t self = std::uint64_t{1} << number;
-  const unsigned max = static_cast<unsigned>(figures_.pool_flits_per_vc_max);
-  const std::uint64_t full = std::uint64_t{used > max} << number;
-  const std::uint64_t pooled = (router.pooled[output] & ~self) | std::uint64_t{used - 1 < max}
-                                                                     << number;
+  const std::uint64_t full = self & is_below(max, used);
+  const std::uint64_t pooled = (router.pooled[output] & ~self) | (self & is_below(used - 1, max));
   const std::uint64_t without = without_pool_[router.pool_used[output]];
   router.pooled[output] = pooled;
   router.blocked = (router.blocked & ~(self | pooled)) | (pooled & without) | full;
@@ -378,7 +381,7 @@ void FlitNetwork::credit_arrives(Wire place) {
   router.pool_used[output] =
       static_cast<std::uint8_t>(router.pool_used[output] - (used != 0 ? 1 : 0));
   update_room(router, vc.holder, output, used);
-  active_routers_.insert_if(static_cast<int>(place.node()), router.ready() != 0);
+  active_routers_.insert_if(router.node, router.ready() != 0 ? 1 : 0);
 }
 
 // Input port that wins an output, by the port whose turn it is and the set of ports that want it.
@@ -482,8 +485,11 @@ void FlitNetwork::send_flit(Wire place) {
   put_on_link(router, number, vc.way, vc.packet, (router.header >> number & 1) != 0);
   clear_bit(router.header, number);
   free_slot(router, number);
-  ended_.add_if(place, vc.flits_left == 0);
-  active_routers_.insert_if(static_cast<int>(place.node()), router.ready() != 0);
+  if (vc.flits_left == 0) {
+    release_vc(router, number, place.with_number(vc.way));
+    end_packet(router, place);
+  }
+  active_routers_.insert_if(router.node, router.ready() != 0 ? 1 : 0);
 }
 
 // Sends a flit of input VC `number`.
@@ -516,13 +522,8 @@ void FlitNetwork::free_slot(Router& router, unsigned number) {
   credits_[input]->add(router.links[input].upstream.with_vc(number % kVcsMax));
 }
 
-void FlitNetwork::end_packets() {
-  for (const Wire place : ended_.all()) {
-    Router& router = router_of(place);
-    release_vc(router, place.number(), place.with_number(router.in[place.number()].way));
-    end_packet(router, place);
-  }
-  ended_.clear();
+// Packets that were behind those that have left reach the front.
+void FlitNetwork::begin_followers() {
   for (const Wire place : followed_.all()) {
     fronts_.add({place, next_follower(router_of(place), place.number())});
   }
@@ -530,7 +531,7 @@ void FlitNetwork::end_packets() {
   begin_packets();
 }
 
-// The packet in front has left; the next one becomes the front.
+// The packet in front has left; the next one, if there is one, is about to be the front.
 void FlitNetwork::end_packet(Router& router, Wire place) {
   const std::uint64_t left = std::uint64_t{1} << place.number();
   const std::uint64_t followed = router.input.followed & left;

@@ -131,6 +131,7 @@ class FlitNetwork final : public Network {
     std::uint64_t header = 0;     // VCs whose flit in front is a header
     std::array<std::uint8_t, kPorts> input_turn{};
     std::array<std::uint8_t, kPorts> output_turn{};
+    std::int16_t node = 0;
 
     std::uint64_t owned = 0;     // output VCs that a packet owns, or that drain
     std::uint64_t draining = 0;  // owned VCs whose last flit has left
@@ -380,7 +381,7 @@ class FlitNetwork final : public Network {
   inline static void take_turns(Router& router, unsigned number, unsigned output);
   inline void free_slot(Router& router, unsigned number);
   inline void end_packet(Router& router, Wire place);
-  void end_packets();
+  void begin_followers();
   inline void release_vc(Router& router, unsigned number, Wire output_vc);
   PacketId branch_off(PacketId id, unsigned output);
 
@@ -405,6 +406,7 @@ class FlitNetwork final : public Network {
   std::array<std::uint8_t, kPorts * 2 * 64> ways_out_{};
   // By the used slots of a pool: the VCs that it has no slot for, a bit for each of all ports.
   std::vector<std::uint64_t> without_pool_;
+  std::int64_t pool_flits_per_vc_max_;  // as in the figures
   std::vector<Router> routers_;
   std::vector<Source> sources_;
   std::vector<Sink> sinks_;
@@ -417,7 +419,6 @@ class FlitNetwork final : public Network {
   List<Arrival> behind_;      // headers that arrive behind another packet
   List<Wire> undecided_;      // output VCs that may have become free for a contender
   List<Wire> moves_;          // VCs whose front flit, a unicast's, leaves in this cycle
-  List<Wire> ended_;          // VCs that a unicast's last flit left in this cycle
   List<Wire> followed_;       // VCs that a packet left in this cycle, with others behind it
   NodeSet flexible_routers_;  // undecided routers with packets that may take the other buddy's VC
   NodeSet active_routers_;    // routers that may have a flit to move

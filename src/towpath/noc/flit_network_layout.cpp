@@ -43,6 +43,7 @@ FlitNetwork::FlitNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint,
       backoff_min_(chip.niu.backoff_cycles_min),
       backoff_max_(chip.niu.backoff_cycles_max),
       without_pool_(without_pool(chip.router)),
+      pool_flits_per_vc_max_(chip.router.pool_flits_per_vc_max),
       routers_(index(torus_.nodes())),
       sources_(index(torus_.nodes())),
       sinks_(index(torus_.nodes())),
@@ -63,7 +64,6 @@ FlitNetwork::FlitNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint,
     slot.source_credits.make_room(nodes);
   }
   moves_.make_room(nodes * kPorts + 1);
-  ended_.make_room(nodes * kPorts + 1);
   followed_.make_room(nodes * kPorts + 1);
   fronts_.make_room(nodes * kPorts + 1);
   behind_.make_room(nodes * kPorts + 1);
@@ -72,6 +72,7 @@ FlitNetwork::FlitNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint,
   undecided_.make_room(nodes * kPorts * (2 * kVcsMax + 2) + 1);
   for (int node = 0; node < torus_.nodes(); ++node) {
     Router& router = routers_[index(node)];
+    router.node = static_cast<std::int16_t>(node);
     router.x = static_cast<std::int16_t>(torus_.x_of(node));
     router.y = static_cast<std::int16_t>(torus_.y_of(node));
     for (const int output : {kX, kY}) {
