@@ -411,6 +411,45 @@ TEST(FabricScatter, SegmentsGoToAddressesOfTheirOwn) {
   EXPECT_EQ(word(fourth, 4), 0u);
 }
 
+// When the last of so many segments of 16 bytes has arrived at the next chip.
+Time last_of_segments(std::size_t segments) {
+  const auto chips = chips_on_grid(2, 1, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, line_of(numbers(2)), {});
+  const auto target = fabric.device(1).chip().workers.back();
+  Time at;
+  fabric.program(0).create_kernel(
+      {.core = fabric.device(0).chip().workers.front(), .name = "sender"},
+      [&](DataMovementCore& core) {
+        Connection connection(core, fabric.port(0, kRight, 0), kWorkerWords);
+        connection.open();
+        SegmentList list{{pack({target, kInbox}), pack({target, kInbox}), pack({target, kCounter})},
+                         {}};
+        for (std::size_t i = 0; i < segments; ++i) list.bytes[3 - i] = 16;
+        Header header = fabric.header(0, 1);
+        header.payload_to = pack({target, kInbox});
+        header = scattered(header, list);
+        core.store(kWorkerPayloads + list_offset(header), bytes_of(list));
+        core.store_word(kWorkerPayloads + 16 * (segments - 1), 1);
+        connection.send(header, kWorkerHeaders, kWorkerPayloads);
+        connection.close();
+      });
+  fabric.program(1).create_kernel({.core = target, .name = "receiver"},
+                                  [&](DataMovementCore& core) {
+                                    core.noc_semaphore_wait(kCounter, 1);
+                                    at = core.network().simulation().now();
+                                  });
+  fabric.run();
+  return at;
+}
+
+TEST(FabricScatter, EachSegmentTakesTheRoutersProgram) {
+  const double one = last_of_segments(1).ns();
+  // The list, and a call and what is beside it; 16 bytes more each on the wire and the NoC.
+  EXPECT_NEAR(last_of_segments(2).ns() - one, 38 + 70, 12);
+  EXPECT_NEAR(last_of_segments(4).ns() - one, 38 + 3 * 70, 16);
+}
+
 TEST(FabricScatter, SegmentsThatCannotBeAreRefused) {
   EXPECT_EQ(sentence_of([] { scattered({}, {}); }),
             "a scatter write has no bytes; it has at least 1");
