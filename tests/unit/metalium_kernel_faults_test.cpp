@@ -39,6 +39,14 @@ bool says(const std::string& message, const std::string& phrase) {
   return message.find(phrase) != std::string::npos;
 }
 
+TEST(MetaliumKernelFaults, WhatIsNotDefinedIsNamed) {
+  EXPECT_EQ(message_of("int x;\n"),
+            "kernel 'kernel.cpp' uses kernel_main() and does not define it; a kernel is a C++ file "
+            "with void kernel_main(), and all that this uses");
+  EXPECT_TRUE(says(message_of("int f(int);\nvoid kernel_main() { *(int*)0x20000 = f(1); }\n"),
+                   "kernel 'kernel.cpp' uses f(int) and does not define it"));
+}
+
 // What a kernel does between its calls takes no time, so that only a count ends such loops.
 TEST(MetaliumKernelFaults, ALoopInWhichNoTimePassesIsRefused) {
   for (const std::string loop :

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import towpath
+from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
@@ -91,8 +93,25 @@ FIGURES = {
 
 
 def chip_spec():
+    return catalogue.parse_chip(CHIP, "machines.md")
+
+
+def test_the_chip_on_the_page_takes_what_it_leaves_out_from_a_shipped_one():
     wormhole = shipped.chip("wormhole").model_dump(include=FIGURES)
-    return catalogue.parse_chip(yaml.safe_dump(yaml.safe_load(CHIP) | wormhole), "machines.md")
+    assert chip_spec().model_dump(include=FIGURES) == wormhole
+    (note,) = chip_spec().notes
+    assert note.startswith("architecture, router, ") and note.endswith("wormhole (complete_from)")
+    own = yaml.safe_load(CHIP) | {"alignment": wormhole["alignment"], "notes": ["mine"]}
+    assert "alignment" not in catalogue.parse_chip(yaml.safe_dump(own), "c.yaml").notes[1]
+    with pytest.raises(ConfigError, match="complete_from: is 'grayskull'; allowed are the shipped"):
+        catalogue.parse_chip(CHIP.replace("from: wormhole", "from: grayskull"), "c.yaml")
+
+
+def test_the_chip_on_the_page_runs_a_kernel_as_it_is_shown(tmp_path):
+    file = tmp_path / "chip.yaml"
+    file.write_text(CHIP)
+    kernel = towpath.SourceKernel("k.cpp", core=(1, 1), text="void kernel_main() {}")
+    assert towpath.load(file).run_kernels([kernel]).kernels == [(0, 0)]
 
 
 def test_the_chip_on_the_page_builds_without_its_harvested_row():

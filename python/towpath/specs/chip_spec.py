@@ -27,6 +27,7 @@ from towpath.specs.spec_model import (
     Name,
     Quantity,
     Text,
+    error_at,
     errors_of_core,
     validated,
     values_of,
@@ -463,4 +464,32 @@ def parse_chip_spec(document: YamlDocument, file: str) -> ChipSpec:
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
     """
-    return validated(ChipSpec, document, file)
+    return validated(ChipSpec, _completed(document, file), file)
+
+
+# What moving data costs, which a description may take from a shipped chip.
+_COSTS = (
+    "architecture", "router", "niu", "dram", "software", "ethernet", "ethernet_software", "pcie",
+    "alignment",
+)  # fmt: skip
+
+
+def _completed(document: YamlDocument, file: str) -> YamlDocument:
+    """The document with the costs that it leaves out, if its `complete_from` names a chip."""
+    from towpath.specs import shipped
+
+    data = document.data
+    if not isinstance(data, dict) or "complete_from" not in data:
+        return document
+    own = {name: value for name, value in data.items() if name != "complete_from"}
+    chip_name = data["complete_from"]
+    if chip_name not in shipped.names("chip"):
+        allowed = ", ".join(shipped.names("chip"))
+        problem = f"is {quoted(str(chip_name))}; allowed are the shipped chips: {allowed}"
+        raise error_at("complete_from", problem, document, file)
+    costs = shipped.chip(chip_name).model_dump(include=set(_COSTS), exclude_none=True)
+    missing = {name: value for name, value in costs.items() if name not in own}
+    notes = own.get("notes", [])
+    if missing and isinstance(notes, list):
+        own["notes"] = [*notes, f"{', '.join(missing)}: those of {chip_name} (complete_from)"]
+    return YamlDocument(own | missing, document.lines)

@@ -155,6 +155,15 @@ std::string first_error(const std::string& output) {
   return last;
 }
 
+// What the linker does not find; empty where that is not the problem.
+std::string missing_function(const std::string& output) {
+  constexpr std::string_view kBefore = "undefined reference to `";
+  const std::size_t begin = output.find(kBefore);
+  if (begin == std::string::npos) return {};
+  const std::size_t name = begin + kBefore.size();
+  return output.substr(name, output.find('\'', name) - name);
+}
+
 void run(const std::vector<std::string>& command, std::string_view name) {
   const os::CommandResult result = os::run_command(command);
   if (result.status == 127) {
@@ -162,6 +171,12 @@ void run(const std::vector<std::string>& command, std::string_view name) {
         "kernel '{}' is compiled when it is run, with '{}', which cannot be started; install g++ "
         "or set CXX",
         name, command.front()));
+  }
+  if (const std::string missing = missing_function(result.errors); !missing.empty()) {
+    throw std::invalid_argument(
+        fmt::format("kernel '{}' uses {} and does not define it; a kernel is a C++ file with void "
+                    "kernel_main(), and all that this uses",
+                    name, missing));
   }
   if (result.status != 0) {
     throw std::invalid_argument(
@@ -281,7 +296,7 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   run(command, name);
   os::write_file(assembly, with_endless_loops_reported(os::read_file(assembly)));
   run({command.front(), "-c", assembly.string(), "-o", kernel_object.string()}, name);
-  run({command.front(), "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", kernel_object.string(),
+  run({command.front(), "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now,-z,defs", kernel_object.string(),
        object.string(), "-o", fresh.string()},
       name);
   std::string manifest;
