@@ -120,7 +120,7 @@ def checked_request(
             )
         return Request(schedule.collective, schedule, root=schedule.root, **common)
     collective = collective_named(collective_or_schedule)
-    check_root(root or None, collective)
+    check_root(root, collective)
     if algorithm not in (None, "auto", SYNTHESIS):
         algorithm = algorithm_named(str(algorithm), collective)
     if protocol != "auto":

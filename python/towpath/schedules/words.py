@@ -86,12 +86,12 @@ def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
 
 
 def check_root(root: int | None, collective: str) -> None:
-    """Refuses a root of a collective that has none; None: none is given.
+    """Refuses a root of a collective that has none; rank 0 and None change nothing.
 
     Raises:
         ConfigError: the root would be ignored.
     """
-    if root is not None and collective not in ROOTED:
+    if root and collective not in ROOTED:
         raise ConfigError(
             f"{collective} has no root, and root is {root}; {', '.join(ROOTED)} have one",
             field="root",
