@@ -132,10 +132,11 @@ std::unique_ptr<Case> random_case(std::uint64_t seed) {
   options.ranks = ranks;
   options.channels = 1 + static_cast<int>(random.below(4));
   options.protocol = one_of<Protocol>(random, {Protocol::simple, Protocol::ll, Protocol::ll128});
-  options.root = static_cast<int>(random.below(static_cast<std::uint64_t>(ranks)));
+  const int root = static_cast<int>(random.below(static_cast<std::uint64_t>(ranks)));
   options.gpus_per_host = gpus;
   options.chunks_per_channel = 1 + static_cast<int>(random.below(5));
   const Algorithm& algorithm = algorithms()[random.below(algorithms().size())];
+  options.root = has_root(algorithm.collective) ? root : 0;
   if (algorithm.name.find("ring") == 0 && hosts > 1 && random.below(2) == 0) {
     options.rings = rail_rings(hosts, gpus, options.channels);
   }
@@ -278,7 +279,7 @@ TEST(TimeOnlyRun, CountsIterationsThatAreAsThoseBefore) {
     EXPECT_LT(run->repeated_iterations(), sample->plan->chunking.iterations());
     repeating += run->repeated_iterations() > 0 ? 1 : 0;
   }
-  EXPECT_GT(repeating, wanted / 5);
+  EXPECT_GT(repeating, wanted / 4);
 }
 
 // In runs of time alone, with iterations that are counted and without, and in those of executors.
