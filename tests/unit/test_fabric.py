@@ -108,12 +108,14 @@ def test_sums_from_both_sides_are_right(machine, channels):
     assert result.wrong == 0
 
 
-def test_from_both_sides_takes_less_than_once_round():
-    times_us = {
-        algorithm: run("t3000", "reduce_scatter", "1M:1M", algorithm).rows[0].out_of_place.time_us
+# Up to where the line is the bound, and no router's own work.
+@pytest.mark.parametrize(("size", "share"), [("64K", 0.85), ("256K", 0.85), ("1M", 1)])
+def test_from_both_sides_takes_less_than_once_round(size, share):
+    half, whole = (
+        run("t3000", "reduce_scatter", f"{size}:{size}", algorithm).rows[0].out_of_place.time_us
         for algorithm in ("half_ring_reduce_scatter", "ring_reduce_scatter")
-    }
-    assert times_us["half_ring_reduce_scatter"] < times_us["ring_reduce_scatter"]
+    )
+    assert half < share * whole
 
 
 def test_a_grid_has_its_machines_columns_and_rings():
