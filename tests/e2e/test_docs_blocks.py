@@ -95,11 +95,11 @@ def test_a_command_parses(words):
 def test_what_a_sentence_says_to_type_is_a_command_with_its_options(words):
     try:
         parse(words)
-    except Exception as error:
-        # Sentences name commands without their arguments; help and version end the process.
-        if hasattr(error, "format_message"):
-            problem = error.format_message()
-            assert "No such" not in problem and "unexpected" not in problem, problem
+    except typer.Exit:  # help and version
+        pass
+    except typer.TyperException as error:  # sentences name commands without their arguments
+        problem = error.format_message()
+        assert "No such" not in problem and "unexpected" not in problem, problem
 
 
 def parse(words):
