@@ -5,8 +5,6 @@
 #include <bit>
 #include <utility>
 
-#include "towpath/collective/algorithms/building_tree.hpp"
-
 namespace towpath::collective {
 namespace {
 
@@ -16,6 +14,16 @@ int parent_of_node(int node, int nodes) {
   const int bit = node & -node;
   const int parent = (node ^ bit) | (bit << 1);
   return parent < nodes ? parent : node ^ bit;
+}
+
+// By rank.
+std::vector<std::vector<int>> children_of(const Parents& parents) {
+  std::vector<std::vector<int>> children(parents.size());
+  for (std::size_t rank = 0; rank < parents.size(); ++rank) {
+    if (parents[rank] == kNone) continue;
+    children[static_cast<std::size_t>(parents[rank])].push_back(static_cast<int>(rank));
+  }
+  return children;
 }
 
 void add_tree(Schedule& schedule, const Parents& parents, int channel, std::uint32_t chunks) {
@@ -68,8 +76,7 @@ int parent_of_host_number(int number, int hosts, bool is_second) {
   return is_mirrored ? hosts - parent : 1 + (parent + hosts - 3) % (hosts - 1);
 }
 
-}  // namespace
-
+// The tree of a channel.
 Parents tree_from_root(const AlgorithmOptions& options, int channel) {
   const int gpus = options.gpus_per_host;
   const Circle hosts{options.root / gpus, options.ranks / gpus};
@@ -108,13 +115,26 @@ Parents tree_from_root(const AlgorithmOptions& options, int channel) {
   return parents;
 }
 
-std::vector<std::vector<int>> children_of(const Parents& parents) {
-  std::vector<std::vector<int>> children(parents.size());
-  for (std::size_t rank = 0; rank < parents.size(); ++rank) {
-    if (parents[rank] == kNone) continue;
-    children[static_cast<std::size_t>(parents[rank])].push_back(static_cast<int>(rank));
+}  // namespace
+
+Schedule along_trees_of_root(std::string_view name, Collective collective,
+                             const AlgorithmOptions& options,
+                             void (*add)(Schedule& schedule, TreeNode& node)) {
+  const auto chunks = static_cast<std::uint32_t>(options.chunks_per_channel);
+  Schedule schedule = schedule_without_blocks(
+      name, collective, options, chunks * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    const Parents parents = tree_from_root(options, channel);
+    std::vector<std::vector<int>> children = children_of(parents);
+    const std::uint32_t first = static_cast<std::uint32_t>(channel) * chunks;
+    for (std::size_t rank = 0; rank < parents.size(); ++rank) {
+      TreeNode node{
+          schedule.ranks[rank], parents[rank], std::move(children[rank]), channel, first, chunks};
+      add(schedule, node);
+    }
   }
-  return children;
+  return schedule;
 }
 
 Schedule all_reduce_by_trees(std::string_view name, const AlgorithmOptions& options,

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "towpath/collective/algorithms/building.hpp"
+#include "towpath/collective/algorithms/building_tree.hpp"
 
-// All-reduces up and down a tree per channel.
+// A tree per channel.
 
 namespace towpath::collective {
 
@@ -23,13 +24,13 @@ struct HostParent {
 // one are leaves in the other, but for one host if their number is odd.
 HostParent parent_of_host(int host, int hosts, bool is_second);
 
-// The tree of a channel whose root is options.root: a binary tree of hosts, which joins the GPUs of
-// one rail, and a binary tree inside each. Odd channels have a second tree of hosts, in which most
-// that have children in the first one are leaves.
-Parents tree_from_root(const AlgorithmOptions& options, int channel);
-
-// The children of each rank.
-std::vector<std::vector<int>> children_of(const Parents& parents);
+// chunks_per_channel chunks go along each channel's tree with options.root as its root; `add` gives
+// a rank its thread blocks. A channel has a binary tree of hosts, which joins the GPUs of one rail,
+// and a binary tree inside each. Odd channels have a second tree of hosts, in which most that have
+// children in the first one are leaves.
+Schedule along_trees_of_root(std::string_view name, Collective collective,
+                             const AlgorithmOptions& options,
+                             void (*add)(Schedule& schedule, TreeNode& node));
 
 // Sums go up the tree of each channel to its root, and results down, chunks_per_channel chunks one
 // after the other.
