@@ -27,7 +27,7 @@ class RunsKernels(ABC):
         write: Sequence[MemoryBlock] = (),
         read: Sequence[MemoryBlock] = (),
         seed: int = 1,
-        cycles_max: int = 100_000_000,
+        cycles_max: int | None = None,
         fabric: Fabric | None = None,
         finds_hazards: bool = True,
     ) -> KernelRun:
@@ -39,7 +39,8 @@ class RunsKernels(ABC):
             write: bytes that are in memory when the kernels start.
             read: bytes to read when they have ended; `data` is their number.
             seed: of whatever is random.
-            cycles_max: longest run, in cycles; one that takes more is an error; 0: no limit.
+            cycles_max: longest run, in cycles; one that takes more is an error; 0: no limit; None:
+                100,000,000.
             fabric: routers that run beside the kernels: packets stay in their line ("1d",
                 "1d_ring"), or turn ("2d", "2d_torus"); None: none.
             finds_hazards: whether mistakes are looked for, also those that do no harm this time.

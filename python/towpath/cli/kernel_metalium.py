@@ -50,7 +50,10 @@ IncludeFolders = Annotated[
     list[Path] | None, typer.Option("--include", "-I", help="folder of headers; repeatable")
 ]
 CyclesMax = Annotated[
-    int, typer.Option(help="cycles after which kernels that go on are an error; 0: any number")
+    int | None,
+    typer.Option(
+        help="cycles after which kernels that go on are an error; 0: any number; default: 100000000"
+    ),
 ]
 FabricOption = Annotated[FabricWord | None, typer.Option(help="routers that run beside the kernel")]
 
@@ -142,7 +145,7 @@ def run(
     read: Annotated[
         list[str] | None, typer.Option(help="print memory afterwards: X,Y:OFFSET:SIZE; repeatable")
     ] = None,
-    cycles_max: CyclesMax = 100_000_000,
+    cycles_max: CyclesMax = None,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:

@@ -224,11 +224,13 @@ def run_source_kernels(
     write: Sequence[MemoryBlock] = (),
     read: Sequence[MemoryBlock] = (),
     seed: int = 1,
-    cycles_max: int = CYCLES_MAX,
+    cycles_max: int | None = None,
     fabric: Fabric | None = None,
     finds_hazards: bool = True,
 ) -> KernelRun:
     """Compiles kernels and runs them together, one program per chip; see Chip.run_kernels."""
+    if cycles_max is None:
+        cycles_max = CYCLES_MAX
     if not 0 <= cycles_max <= CYCLES_LIMIT:
         raise ConfigError(
             f"cycles_max is {cycles_max}; it is the number of cycles that a run may take, "
