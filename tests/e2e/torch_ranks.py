@@ -18,6 +18,7 @@ import torch.distributed._symmetric_memory as symm_mem
 from torch import nn
 
 import towpath.torch  # noqa: F401: registers the backend
+from towpath.torch.backend import sum_in_place
 
 REDUCED = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
@@ -47,6 +48,32 @@ def reductions_of_every_type(rank, ranks):
                 dist.all_reduce(values)
             expected = torch.full((size,), ranks * (ranks + 1) // 2).to(kind)
             assert torch.equal(values.to(torch.complex64), expected.to(torch.complex64)), kind
+
+
+def sums_in_place(rank, ranks):
+    total = ranks * (ranks + 1) // 2
+    add_up = sum_in_place(dist.group.WORLD)
+    for kind in REDUCED:
+        for size in (0, 1, 7, 5000):
+            values = torch.full((size,), rank + 1).to(kind)
+            assert add_up(values) is None
+            expected = torch.full((size,), total).to(kind)
+            assert torch.equal(values.to(torch.complex64), expected.to(torch.complex64)), kind
+    whole = torch.zeros(8, 6)
+    view = whole.t()[1:5, ::2]
+    view += rank + 1
+    add_up(view)
+    assert (view == total).all() and whole.sum().item() == total * view.numel()
+    before, after = torch.full((3000,), float(rank)), torch.full((9,), float(rank + 1))
+    work = dist.all_reduce(before, async_op=True)
+    add_up(after)
+    work.wait()
+    assert (after == total).all() and (before == total - ranks).all()
+    gloo = sum_in_place(dist.new_group(backend="gloo"))
+    raises(lambda: gloo(after), "needs a group of the backend towpath, but got gloo")
+    raises(lambda: add_up(torch.ones(2, device="meta")), "towpath moves CPU tensors")
+    group = dist.new_group()
+    raises(lambda: sum_in_place(group)(torch.ones(3 + rank)), "rank")
 
 
 def reduced_by_group(value, operation, kind):
@@ -460,7 +487,7 @@ def more_than_2_gib(rank, ranks):
 
 
 TESTS = [
-    reductions_of_every_type, reductions_of_every_operation, every_method,
+    reductions_of_every_type, reductions_of_every_operation, sums_in_place, every_method,
     parts_of_every_size, parts_that_differ, tensors_that_are_not_contiguous, coalesced_calls,
     messages_in_any_order, groups_in_any_order, a_group_that_is_split,
     calls_that_wake_no_other_thread, symmetric_memory, symmetric_memory_that_is_refused,

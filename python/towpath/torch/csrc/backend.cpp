@@ -170,6 +170,26 @@ WorkPointer TowpathBackend::allreduce(Tensors& tensors, const c10d::AllreduceOpt
   return begin(draft);
 }
 
+void TowpathBackend::sum_in_place(const at::Tensor& tensor) {
+  if (coalesces_ || options_.timeline || is_profiled() || !tensor.is_contiguous()) {
+    Tensors tensors{tensor};
+    c10d::AllreduceOptions options;
+    options.asyncOp = false;
+    allreduce(tensors, options)->wait();
+    return;
+  }
+  check_tensor(tensor);
+  Asked asked;
+  asked.request.kind = TOWPATH_ALL_REDUCE;
+  asked.request.name = "all_reduce";
+  const towpath_span span = span_of(tensor);
+  asked.request.inputs = asked.request.outputs = &span;
+  asked.request.input_count = asked.request.output_count = 1;
+  asked.request.timeout_s = static_cast<double>(options_.timeout.count()) / 1e3;
+  reduce_with(asked, tensor, c10d::ReduceOp::SUM);
+  group().run(asked.request);
+}
+
 // Sparse sums are gathered and added up by every rank. Blocks: how much there is to gather, only
 // the first step tells.
 WorkPointer TowpathBackend::allreduce_sparse(Tensors& tensors,

@@ -47,6 +47,9 @@ class TowpathBackend final : public c10d::Backend {
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  // The same as a sum by allreduce() and wait(), without a work that nobody keeps: between two
+  // layers of a model all code is cold, and each line of it comes from memory.
+  void sum_in_place(const at::Tensor& tensor);
   WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPointer allreduce_coalesced(Tensors& tensors,
                                   const c10d::AllreduceCoalescedOptions& options) override;

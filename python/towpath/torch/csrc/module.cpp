@@ -82,5 +82,14 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       "register_symmetric_memory",
       [](const py::capsule& api) { towpath_torch::register_symmetric_memory(api_from(api)); },
       py::arg("api"));
+  module.def(
+      "sum_in_place",
+      [](const c10::intrusive_ptr<c10d::Backend>& backend, const at::Tensor& tensor) {
+        auto* const own = dynamic_cast<TowpathBackend*>(backend.get());
+        TORCH_CHECK(own != nullptr, "sum_in_place needs a group of the backend towpath, but got ",
+                    backend->getBackendName());
+        own->sum_in_place(tensor);
+      },
+      py::arg("backend"), py::arg("tensor"), py::call_guard<py::gil_scoped_release>());
   module.def("create", &create, py::arg("api"), py::arg("store"), py::arg("options"));
 }

@@ -38,6 +38,16 @@ std::chrono::milliseconds Remaining::time() const {
   return std::max(left, std::chrono::milliseconds(1));
 }
 
+void Group::run(const towpath_request& request) const {
+  towpath_error error;
+  towpath_call* const call = api.post(group, &request, &error);
+  if (call == nullptr) raise(error);
+  api.wait(group, call, kForEver);
+  const int ended = api.result(call, &error);
+  api.release(call);
+  if (ended != TOWPATH_OK) raise(error);
+}
+
 GroupWork::GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type, const char* title,
                      const std::vector<at::Tensor>& inputs)
     : Work(rank, type, title, inputs), group_(std::move(group)) {}

@@ -36,6 +36,9 @@ struct Group {
   ~Group() { api.destroy(group); }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
+
+  // Posts a request and waits until it has ended. Throws what it ended with.
+  void run(const towpath_request& request) const;
 };
 
 using Requests = c10::SmallVector<towpath_request, 1>;
