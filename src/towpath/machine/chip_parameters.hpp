@@ -243,6 +243,8 @@ struct EthernetSoftwareParameters {
   int fabric_receive_cycles = 0;
   int fabric_ring_cycles = 0;
   int fabric_mesh_cycles = 0;
+  int fabric_list_cycles = 0;
+  int fabric_segment_cycles = 0;
   int fabric_cores = 0;
   int fabric_channel_slots = 0;
   int fabric_mesh_slots = 0;
@@ -286,6 +288,10 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
      "what that takes more on a ring, for the first-level acknowledgement and the bubble"},
     {"fabric_mesh_cycles", &EthernetSoftwareParameters::fabric_mesh_cycles, kAnyCycles,
      "what that takes more on a mesh, for routes in two dimensions and twice the channels"},
+    {"fabric_list_cycles", &EthernetSoftwareParameters::fabric_list_cycles, kAnyCycles,
+     "the list of a packet whose payload goes to several places, or in several pages"},
+    {"fabric_segment_cycles", &EthernetSoftwareParameters::fabric_segment_cycles, kAnyCycles,
+     "each of them after the first, besides the write"},
     {"fabric_cores", &EthernetSoftwareParameters::fabric_cores, between(1, 2),
      "cores of a router; with 2, one sends and the other receives"},
     {"fabric_channel_slots", &EthernetSoftwareParameters::fabric_channel_slots, between(2, 32),

@@ -18,14 +18,6 @@ namespace {
 
 using noc::index;
 
-// What a packet with several segments takes besides a call for each, counted as gcc 12.2 compiles
-// such a program for rv32im, -O2 as -O3: an instruction a cycle, loads of 7, and code from L1, 16 B
-// in 7 cycles, since a router's is longer than the cache. 12 instructions and a load for the list,
-// and 22 instructions and two loads that are waited for, 70 cycles less those of the call, for each
-// segment but the first, which is what a plain write is.
-constexpr noc::Cycle kListCycles = 38;
-constexpr noc::Cycle kSegmentCycles = 48;
-
 const machine::EthernetSoftwareParameters& parameters_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;
 }
@@ -323,7 +315,9 @@ int Receiver::write(std::uint64_t from, const noc::Address& to, std::uint64_t si
 }
 
 void Receiver::work_for_segment(bool is_first, bool has_others) {
-  if (has_others) core_.work(is_first ? kListCycles : kSegmentCycles);
+  if (!has_others) return;
+  const machine::EthernetSoftwareParameters& costs = parameters_of(core_);
+  core_.work(is_first ? costs.fabric_list_cycles : costs.fabric_segment_cycles);
 }
 
 // Returns the NoCs that its parts take.
