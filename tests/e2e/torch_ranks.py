@@ -18,7 +18,7 @@ import torch.distributed._symmetric_memory as symm_mem
 from torch import nn
 
 import towpath.torch  # noqa: F401: registers the backend
-from towpath.torch.backend import sum_in_place
+from towpath.torch import sum_in_place
 
 REDUCED = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,

@@ -16,10 +16,10 @@ try:
 except ImportError as error:
     raise ConfigError("towpath.torch needs PyTorch; pip install 'towpath[torch]'") from error
 
-from towpath.torch.backend import register
+from towpath.torch.backend import register, sum_in_place
 from towpath.torch.report import CollectiveCost, CommunicationReport
 from towpath.torch.simulation import Simulation, simulate
 
-__all__ = ["simulate", "Simulation", "CommunicationReport", "CollectiveCost"]
+__all__ = ["simulate", "Simulation", "CommunicationReport", "CollectiveCost", "sum_in_place"]
 
 register()

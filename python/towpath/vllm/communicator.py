@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator
 
-from towpath.torch.backend import sum_in_place
+from towpath.torch import sum_in_place
 
 # The groups for which vLLM's own communicator makes shared memory.
 _OWN_SHARED_MEMORY = ("tp", "pp")
