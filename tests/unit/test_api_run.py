@@ -405,6 +405,18 @@ def test_a_root_where_there_is_none_is_refused():
         towpath.run_live("all_reduce", ranks=2, size_bytes=64, root=1)
 
 
+def test_a_reduction_of_what_reduces_nothing_is_refused():
+    machine = towpath.load("dgx-h100", hosts=1)
+    sentence = "op: all_gather reduces nothing, and op is max; all_reduce, reduce, reduce_scatter do"
+    with pytest.raises(towpath.ConfigError, match=sentence):
+        machine.run("all_gather", size_bytes=1024, op="max")
+    with pytest.raises(towpath.ConfigError, match="all_gather reduces nothing, and op is avg"):
+        machine.run(towpath.Schedule.generate("all_gather", ranks=8), size_bytes=1024, op="mean")
+    with pytest.raises(towpath.ConfigError, match="broadcast reduces nothing"):
+        towpath.run_live("broadcast", ranks=2, size_bytes=64, op="prod")
+    assert machine.run("reduce_scatter", size_bytes=1024, op="max").rows
+
+
 @pytest.mark.parametrize("channels", [0, -1, 65])
 def test_no_channels_are_refused(channels):
     sentence = f"channels is {channels}; allowed are 1 to 64, and none for what the machine needs"

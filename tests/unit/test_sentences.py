@@ -121,6 +121,7 @@ MISTAKES: dict[str, Mistake] = {
     "run/no-such-op": _run(*RING, "--op", "plus"),
     "run/no-such-root": ("run", "broadcast", *RING, "--sizes", "1K", "--root", "9"),
     "run/root-of-none": _run(*RING, "--root", "1"),
+    "run/op-of-none": ("run", "all_gather", "--sizes", "1K", *RING, "--op", "max"),
     "run/no-channels": _run(*RING, "--channels", "0"),
     "run/no-live-channels": ("run", "all_reduce", "--live", "2", "--channels", "0"),
     "run/too-many-channels": _run(*RING, "--channels", "65"),

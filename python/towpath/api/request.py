@@ -14,6 +14,7 @@ from towpath.errors import ConfigError
 from towpath.schedules.words import (
     algorithm_named,
     check_channels,
+    check_operation,
     check_root,
     collective_named,
     protocol_named,
@@ -112,6 +113,7 @@ def checked_request(
     }  # fmt: skip
     if isinstance(collective_or_schedule, Schedule):
         schedule = collective_or_schedule
+        check_operation(common["op"], schedule.collective)
         given = {**own, "root": root != 0}
         for option in (option for option, is_given in given.items() if is_given):
             raise ConfigError(
@@ -121,6 +123,7 @@ def checked_request(
         return Request(schedule.collective, schedule, root=schedule.root, **common)
     collective = collective_named(collective_or_schedule)
     check_root(root, collective)
+    check_operation(common["op"], collective)
     if algorithm not in (None, "auto", SYNTHESIS):
         algorithm = algorithm_named(str(algorithm), collective)
     if protocol != "auto":

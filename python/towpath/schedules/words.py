@@ -14,6 +14,7 @@ from towpath.names import chosen
 
 PROTOCOLS: tuple[str, ...] = _core.PROTOCOLS
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
+REDUCING = ("all_reduce", "reduce", "reduce_scatter")
 CHANNELS_MAX: int = _core.CHANNELS_MAX
 
 
@@ -95,6 +96,19 @@ def check_root(root: int | None, collective: str) -> None:
         raise ConfigError(
             f"{collective} has no root, and root is {root}; {', '.join(ROOTED)} have one",
             field="root",
+        )
+
+
+def check_operation(operation: str, collective: str) -> None:
+    """Refuses a reduction of a collective that reduces nothing; a sum, the default, is none.
+
+    Raises:
+        ConfigError: the reduction would be ignored.
+    """
+    if operation != "sum" and collective not in REDUCING:
+        raise ConfigError(
+            f"{collective} reduces nothing, and op is {operation}; {', '.join(REDUCING)} do",
+            field="op",
         )
 
 
