@@ -407,7 +407,9 @@ def test_a_root_where_there_is_none_is_refused():
 
 def test_a_reduction_of_what_reduces_nothing_is_refused():
     machine = towpath.load("dgx-h100", hosts=1)
-    sentence = "op: all_gather reduces nothing, and op is max; all_reduce, reduce, reduce_scatter do"
+    sentence = (
+        "op: all_gather reduces nothing, and op is max; all_reduce, reduce, reduce_scatter do"
+    )
     with pytest.raises(towpath.ConfigError, match=sentence):
         machine.run("all_gather", size_bytes=1024, op="max")
     with pytest.raises(towpath.ConfigError, match="all_gather reduces nothing, and op is avg"):
