@@ -69,8 +69,9 @@ def sums_in_place(rank, ranks):
     add_up(after)
     work.wait()
     assert (after == total).all() and (before == total - ranks).all()
-    gloo = sum_in_place(dist.new_group(backend="gloo"))
-    raises(lambda: gloo(after), "needs a group of the backend towpath, but got gloo")
+    other = dist.new_group(backend="gloo")
+    raises(lambda: sum_in_place(other)(after), "needs a group of the backend towpath, but got gloo")
+    dist.destroy_process_group(other)
     raises(lambda: add_up(torch.ones(2, device="meta")), "towpath moves CPU tensors")
     group = dist.new_group()
     raises(lambda: sum_in_place(group)(torch.ones(3 + rank)), "rank")
@@ -198,6 +199,21 @@ def tensors_that_are_not_contiguous(rank, ranks):
     total = ranks * (ranks + 1) / 2
     assert torch.equal(view, torch.full_like(view, total))
     assert whole.sum().item() == total * view.numel()
+
+
+def views_that_are_conjugated_or_negated(rank, ranks):
+    """In place only: to torch.distributed torch gives a copy, which changes nothing."""
+    total = ranks * (ranks + 1) / 2
+    add_up = sum_in_place(dist.group.WORLD)
+    negated = torch.full((5,), complex(0, rank + 1)).conj().imag
+    assert negated.is_neg()
+    add_up(negated)
+    assert (negated == -total).all(), negated
+    odd = sum(each + 1 for each in range(ranks) if each % 2)
+    whole = torch.full((5,), complex(rank + 1, 2 * (rank + 1)))
+    values = whole.conj() if rank % 2 else whole
+    add_up(values)
+    assert (values == complex(total, 2 * (total - 2 * odd))).all(), values
 
 
 def coalesced_calls(rank, ranks):
@@ -488,7 +504,8 @@ def more_than_2_gib(rank, ranks):
 
 TESTS = [
     reductions_of_every_type, reductions_of_every_operation, sums_in_place, every_method,
-    parts_of_every_size, parts_that_differ, tensors_that_are_not_contiguous, coalesced_calls,
+    parts_of_every_size, parts_that_differ, tensors_that_are_not_contiguous,
+    views_that_are_conjugated_or_negated, coalesced_calls,
     messages_in_any_order, groups_in_any_order, a_group_that_is_split,
     calls_that_wake_no_other_thread, symmetric_memory, symmetric_memory_that_is_refused,
     futures, futures_that_are_taken_while_calls_end, an_abort_during_a_wait, an_error_of_the_group,

@@ -105,16 +105,15 @@ WorkPointer TowpathBackend::begin(Draft& draft) {
 
 at::Tensor TowpathBackend::to_send(Draft& draft, const at::Tensor& tensor) const {
   check_tensor(tensor);
-  const bool is_plain = tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
   const at::Tensor flat =
-      is_plain ? tensor : tensor.detach().resolve_conj().resolve_neg().contiguous();
+      is_plain(tensor) ? tensor : tensor.detach().resolve_conj().resolve_neg().contiguous();
   draft.work->keep(flat);
   return flat;
 }
 
 at::Tensor TowpathBackend::to_receive(Draft& draft, const at::Tensor& tensor) const {
   check_tensor(tensor);
-  if (tensor.is_contiguous()) {
+  if (is_plain(tensor)) {
     draft.work->keep(tensor);
     return tensor;
   }
@@ -171,14 +170,15 @@ WorkPointer TowpathBackend::allreduce(Tensors& tensors, const c10d::AllreduceOpt
 }
 
 void TowpathBackend::sum_in_place(const at::Tensor& tensor) {
-  if (coalesces_ || options_.timeline || is_profiled() || !tensor.is_contiguous()) {
+  const Group& group = this->group();
+  check_tensor(tensor);
+  if (coalesces_ || options_.timeline || is_profiled() || !is_plain(tensor)) {
     Tensors tensors{tensor};
     c10d::AllreduceOptions options;
     options.asyncOp = false;
     allreduce(tensors, options)->wait();
     return;
   }
-  check_tensor(tensor);
   Asked asked;
   asked.request.kind = TOWPATH_ALL_REDUCE;
   asked.request.name = "all_reduce";
@@ -187,7 +187,7 @@ void TowpathBackend::sum_in_place(const at::Tensor& tensor) {
   asked.request.input_count = asked.request.output_count = 1;
   asked.request.timeout_s = static_cast<double>(options_.timeout.count()) / 1e3;
   reduce_with(asked, tensor, c10d::ReduceOp::SUM);
-  group().run(asked.request);
+  group.run(asked.request);
 }
 
 // Sparse sums are gathered and added up by every rank. Blocks: how much there is to gather, only

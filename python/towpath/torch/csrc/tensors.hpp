@@ -30,6 +30,12 @@ inline void check_tensor(const at::Tensor& tensor) {
               "towpath moves dense tensors, but got one of layout ", tensor.layout());
 }
 
+// Whether the tensor's elements are those of its memory, in their order: no view that is conjugated
+// or negated when it is read.
+inline bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
 inline const at::Tensor& only(const std::vector<at::Tensor>& tensors) {
   TORCH_CHECK(tensors.size() == 1, "towpath takes one tensor per call, but got ", tensors.size());
   return tensors.front();
