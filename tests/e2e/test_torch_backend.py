@@ -96,8 +96,9 @@ simulation = towpath.torch.simulate("dgx-h100:1", ranks_per_host=2)
 rank = int(os.environ["RANK"])
 dist.init_process_group("towpath-sim", init_method=os.environ["STORE"], rank=rank, world_size=2)
 values = torch.full((1024,), float(rank))
-for _ in range(3):
+for _ in range(2):
     dist.all_reduce(values)
+towpath.torch.sum_in_place(dist.group.WORLD)(values)
 work = dist.all_reduce(values, async_op=True)
 simulation.compute(1.0)
 work.wait()

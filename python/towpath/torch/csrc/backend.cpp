@@ -170,7 +170,8 @@ WorkPointer TowpathBackend::allreduce(Tensors& tensors, const c10d::AllreduceOpt
 }
 
 void TowpathBackend::sum_in_place(const at::Tensor& tensor) {
-  const Group& group = this->group();
+  group();
+  const std::shared_ptr<Group> kept = group_;  // another thread may shut this backend down
   check_tensor(tensor);
   if (coalesces_ || options_.timeline || is_profiled() || !is_plain(tensor)) {
     Tensors tensors{tensor};
@@ -187,7 +188,7 @@ void TowpathBackend::sum_in_place(const at::Tensor& tensor) {
   asked.request.input_count = asked.request.output_count = 1;
   asked.request.timeout_s = static_cast<double>(options_.timeout.count()) / 1e3;
   reduce_with(asked, tensor, c10d::ReduceOp::SUM);
-  group.run(asked.request);
+  kept->run(asked.request);
 }
 
 // Sparse sums are gathered and added up by every rank. Blocks: how much there is to gather, only
