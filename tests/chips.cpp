@@ -23,12 +23,15 @@ Tile tile_of(char letter) {
 
 // Parameters to which expected values in tests belong, where they differ from the shipped chip's.
 void set_parameters_of_tests(Chip& chip) {
+  chip.router.pool_flits_for_responses = 1;
   chip.dram.read_cycles = 150;
   chip.software.read_cycles = 25;
   chip.software.read_held_up_cycles = 0;
   chip.software.multicast_cycles = 41;
   chip.software.write_destination_cycles = 0;
   chip.software.read_destination_cycles = 0;
+  chip.software.write_loop_cycles = 0;
+  chip.software.read_loop_cycles = 0;
   chip.software.reduce_bytes_per_cycle = 32;
   chip.ethernet.queue_commands_max = 2;
   chip.ethernet.command_time = 56_ns;

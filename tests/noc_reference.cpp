@@ -29,6 +29,7 @@ ReferenceNetwork::ReferenceNetwork(const machine::Chip& chip, int noc, Endpoint&
       classes_(chip.router.classes),
       vcs_(2 * chip.router.classes * (chip.router.has_dateline ? 2 : 1)),
       port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
+      path_link_cycles_(chip.niu.path_link_cycles),
       backoff_min_(chip.niu.backoff_cycles_min),
       backoff_max_(chip.niu.backoff_cycles_max),
       endpoint_(endpoint),
@@ -416,6 +417,10 @@ void ReferenceNetwork::send_multicast(const Packet& packet, const std::vector<in
   }
   kept = packet.keeps_path ? tree : nullptr;
   packets_in_flight_ += tree->destinations;
+  const std::array<Lane, Network::kLanes>& lanes = sources_[packet.source].lanes;
+  const bool is_idle =
+      std::ranges::all_of(lanes, [](const Lane& lane) { return lane.packets.empty(); });
+  tree->reads_when_granted = tree->packets_sent == 0 && is_idle;
   QueuedPacket queued{packet, tree, tree->packets_sent++};
   queued.packet.packet_class = kBroadcast;
   queued.packet.keeps_buddy = true;
@@ -459,9 +464,9 @@ void ReferenceNetwork::start_reservation(Tree& tree) {
   tree.probes = 1;
   tree.answered_at = 0;
   tree.stops.at(tree.source).input_vc = number(0, kBroadcast, tree.buddy);
-  reservations_.emplace(
-      now_ + figures_.niu_to_router_cycles,
-      [this, &tree, attempt = tree.attempt] { probe(tree, tree.source, attempt); });
+  reservations_.emplace(now_ + path_link_cycles_, [this, &tree, attempt = tree.attempt] {
+    probe(tree, tree.source, attempt);
+  });
 }
 
 // All outputs of this stop, or none. The last stops of a path answer, and the first that refuses. A
@@ -493,12 +498,22 @@ void ReferenceNetwork::probe(Tree& tree, int node, int attempt) {
   if (!counts) return;
   tree.probes += probes - 1;
   if (probes == 0) {
-    const Cycle way_back =
-        stop.hops * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
+    const Cycle way_back = stop.hops * figures_.credit_return_cycles + path_link_cycles_;
     tree.answered_at = std::max(tree.answered_at, now_ + way_back);
   }
   if (tree.probes > 0) return;
-  reservations_.emplace(tree.answered_at, [&tree] { tree.state = Tree::granted; });
+  reservations_.emplace(tree.answered_at, [this, &tree] { grant(tree); });
+}
+
+// The first packet's data is read now, unless the NIU could read it behind another packet.
+void ReferenceNetwork::grant(Tree& tree) {
+  tree.state = Tree::granted;
+  if (!tree.reads_when_granted) return;
+  for (Lane& lane : sources_[tree.source].lanes) {
+    if (lane.packets.empty() || lane.packets.front()->tree != &tree) continue;
+    Packet& packet = lane.packets.front()->packet;
+    packet.data_at = std::max(packet.data_at, now_ * kPaceCycle + packet.data_interval);
+  }
 }
 
 // The VCs of a stop become the tree's, and probes go on; returns how many.
@@ -526,7 +541,7 @@ void ReferenceNetwork::refuse(Tree& tree, int node, int attempt) {
   tree.is_refused = true;
   const int before = tree.stops.at(node).before;
   if (before < 0) {
-    reservations_.emplace(now_ + figures_.router_to_niu_cycles, [this, &tree] { try_again(tree); });
+    reservations_.emplace(now_ + path_link_cycles_, [this, &tree] { try_again(tree); });
     return;
   }
   reservations_.emplace(now_ + figures_.credit_return_cycles, [this, &tree, before, attempt] {

@@ -127,6 +127,7 @@ class ReferenceNetwork {
     int tries = 0;
     int packets_sent = 0;
     int packets_started = 0;
+    bool reads_when_granted = false;
   };
 
   int number(int dateline, int packet_class, int buddy) const {
@@ -168,6 +169,7 @@ class ReferenceNetwork {
   Tree& make_tree(int source, const std::vector<int>& destinations);
   void start_reservation(Tree& tree);
   void probe(Tree& tree, int node, int attempt);
+  void grant(Tree& tree);
   int take(Tree& tree, int node, int attempt);
   void refuse(Tree& tree, int node, int attempt);
   void give_up(Tree& tree, int node, int attempt);
@@ -179,6 +181,7 @@ class ReferenceNetwork {
   int classes_;
   int vcs_;
   PaceTime port_interval_;
+  int path_link_cycles_;
   int backoff_min_;
   int backoff_max_;
   Endpoint& endpoint_;

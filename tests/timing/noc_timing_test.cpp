@@ -363,15 +363,15 @@ TEST(NocTiming, ASinkKeepsItsPaceOverAHundredThousandFlits) {
 
 // --- multicasts ---------------------------------------------------------------------------------
 
-// The probe takes 5 + 9 a hop, the answer 7 a hop + 5. The header leaves the NIU when the farthest
-// has answered: 10 + 16 a hop.
+// The probe takes 2 + 9 a hop, the answer 7 a hop + 2. The header leaves the NIU when the farthest
+// has answered: 4 + 16 a hop.
 TEST(NocTiming, APathIsReservedInARoundTripToTheFarthest) {
   const auto expect = [](const std::vector<int>& destinations, int hops) {
     Traffic traffic{plain_chip(4, 4)};
     Packet sent = packet(0, 0, 1, 4);
     sent.header_at = 50;
     traffic.injections = {{0, sent, destinations}};
-    const Cycle granted = 50 + 10 + 16 * hops;
+    const Cycle granted = 50 + 4 + 16 * hops;
     Player<FlitNetwork> player(traffic);
     run_until(player, granted);
     EXPECT_EQ(player.network().link_flits(0, kFromNiu), 0);
@@ -388,10 +388,31 @@ TEST(NocTiming, TheFarthestOfManyDecides) {
   Traffic traffic{plain_chip(4, 4)};
   traffic.injections = {{0, packet(0, 0, 1, 4), {0, 1, 5, 14, 15}}};
   Player<FlitNetwork> player(traffic);
-  run_until(player, 10 + 16 * 6);
+  run_until(player, 4 + 16 * 6);
   EXPECT_EQ(player.network().link_flits(0, kFromNiu), 0);
-  run_until(player, 10 + 16 * 6 + 1);
+  run_until(player, 4 + 16 * 6 + 1);
   EXPECT_EQ(player.network().link_flits(0, kFromNiu), 1);
+}
+
+// Alone the header leaves in cycle 4 + 16 * 3, and the data, which could have been read before, is
+// read from then on, 3 cycles a flit. Behind another packet, a cycle later, it is there with the
+// path.
+TEST(NocTiming, DataIsReadWhileAPathIsReservedOnlyBehindAnotherPacket) {
+  Traffic traffic{plain_chip(4, 1)};
+  Packet sent = packet(0, 0, 4, 4);
+  sent.data_at = 3 * kPaceCycle;
+  sent.data_interval = 3 * kPaceCycle;
+  const auto expect_last_flit = [&](int flits, Cycle at) {
+    Player<FlitNetwork> player(traffic);
+    run_until(player, at);
+    EXPECT_EQ(player.network().link_flits(0, kFromNiu), flits - 1);
+    run_until(player, at + 1);
+    EXPECT_EQ(player.network().link_flits(0, kFromNiu), flits);
+  };
+  traffic.injections = {{0, sent, {3}}};
+  expect_last_flit(4, 4 + 16 * 3 + 3 * 3);
+  traffic.injections.insert(traffic.injections.begin(), {0, packet(0, 0, 1, 0)});
+  expect_last_flit(1 + 4, 1 + 4 + 16 * 3 + 3);
 }
 
 // The second follows right behind the first: its path is still there.
@@ -401,7 +422,7 @@ TEST(NocTiming, ALinkedMulticastNeedsNoSecondReservation) {
   linked.keeps_path = true;
   traffic.injections = {{0, linked, {3}}, {0, packet(0, 0, 10, 4), {3}}};
   Player<FlitNetwork> player(traffic);
-  run_until(player, 10 + 16 * 3 + 20);
+  run_until(player, 4 + 16 * 3 + 20);
   EXPECT_EQ(player.network().link_flits(0, kFromNiu), 20);
 }
 

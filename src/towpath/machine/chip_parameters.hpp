@@ -77,6 +77,8 @@ struct NiuParameters {
   BytesPerCycle request_stream_rate;
   int request_streams = 0;
   BytesPerCycle response_stream_rate;
+  int l1_flits_per_cycle = 0;
+  int path_link_cycles = 0;
   int backoff_cycles_min = 0;
   int backoff_cycles_max = 0;
 };
@@ -102,6 +104,11 @@ inline constexpr Parameter<NiuParameters> kNiuParameters[] = {
     {"request_streams", &NiuParameters::request_streams, kCount, "requests whose reading overlaps"},
     {"response_stream_rate_bytes_per_cycle", &NiuParameters::response_stream_rate, kRatePerCycle,
      "rate at which responses' data is read, one after the other"},
+    {"l1_flits_per_cycle", &NiuParameters::l1_flits_per_cycle, kCount,
+     "flits that fit side by side into the banks of an L1; two streams meet in 1 of so many "
+     "cycles, and one of them waits"},
+    {"path_link_cycles", &NiuParameters::path_link_cycles, kAnyCycles,
+     "from NIU to router or back for a request for a multicast's path, or an answer to one"},
     {"backoff_cycles_min", &NiuParameters::backoff_cycles_min, kSomeCycles,
      "a refused path reservation is tried again after a random time of at most this x 2^n"},
     {"backoff_cycles_max", &NiuParameters::backoff_cycles_max, kSomeCycles,
@@ -143,6 +150,8 @@ struct SoftwareParameters {
   int call_cycles = 0;
   int write_destination_cycles = 0;
   int read_destination_cycles = 0;
+  int write_loop_cycles = 0;
+  int read_loop_cycles = 0;
   int reduce_bytes_per_cycle = 0;
   int reduce_latency_cycles = 0;
   int launch_cycles = 0;
@@ -156,8 +165,7 @@ inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
     {"read_with_state_cycles", &SoftwareParameters::read_with_state_cycles, kAnyCycles,
      "a read call with source and size set beforehand"},
     {"read_held_up_cycles", &SoftwareParameters::read_held_up_cycles, kAnyCycles,
-     "added to a read call by each read response that its NIU sends meanwhile or, unless "
-     "source and size are set beforehand, receives"},
+     "added to a read call by each read response that its NIU sends meanwhile"},
     {"set_state_cycles", &SoftwareParameters::set_state_cycles, kAnyCycles,
      "a call that sets destination and size"},
     {"multicast_cycles", &SoftwareParameters::multicast_cycles, kAnyCycles, "a multicast call"},
@@ -169,9 +177,13 @@ inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
      "period in which a wait looks again"},
     {"call_cycles", &SoftwareParameters::call_cycles, kAnyCycles, "any other call of a kernel"},
     {"write_destination_cycles", &SoftwareParameters::write_destination_cycles, kAnyCycles,
-     "a loop of writes over destinations, per further destination"},
+     "a loop of writes over destinations, per destination"},
     {"read_destination_cycles", &SoftwareParameters::read_destination_cycles, kAnyCycles,
-     "a loop of reads over sources, per further source"},
+     "a loop of reads over sources, per source"},
+    {"write_loop_cycles", &SoftwareParameters::write_loop_cycles, kAnyCycles,
+     "on top where several writes to each destination are a loop of their own"},
+    {"read_loop_cycles", &SoftwareParameters::read_loop_cycles, kAnyCycles,
+     "on top where several reads from each source are a loop of their own"},
     {"reduce_bytes_per_cycle", &SoftwareParameters::reduce_bytes_per_cycle, kSomeCycles,
      "bytes of one operand that the compute cores of a worker reduce per cycle"},
     {"reduce_latency_cycles", &SoftwareParameters::reduce_latency_cycles, kAnyCycles,

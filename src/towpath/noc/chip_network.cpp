@@ -263,11 +263,14 @@ Packet ChipNetwork::request_packet(const Transaction& transaction, Niu& own,
   packet.header_at = cycle() + chip_->niu.request_cycles;
   // What comes from outside the chip is not read from a memory first.
   if (data_flits > 0 && transaction.outside == nullptr) {
+    // A multicast to its own source writes the L1 that it reads.
+    const PaceTime interval =
+        request_interval_ + (request.includes_source ? meeting(request_interval_) : 0);
     PaceTime& stream = own.request_stream[own.next_stream];
     own.next_stream = (own.next_stream + 1) % own.request_stream.size();
-    packet.data_at = std::max(stream, packet.header_at * kPaceCycle) + request_interval_;
-    packet.data_interval = request_interval_;
-    stream = packet.data_at + (data_flits - 1) * request_interval_;
+    packet.data_at = std::max(stream, packet.header_at * kPaceCycle) + interval;
+    packet.data_interval = interval;
+    stream = packet.data_at + (data_flits - 1) * interval;
   }
   return packet;
 }
@@ -466,17 +469,21 @@ Packet ChipNetwork::response_packet(const Tag& tag, const Transaction& transacti
   return answer;
 }
 
-// Responses read their data one after the other. Those of a DRAM channel, and those to requests on
-// the same side of the dateline, leave in order. Until a response has read its data, the VC of its
-// request is held, and the next request waits in the network.
+// Responses read their data one after the other, and longer while the other NoC's read the same L1.
+// Those of a DRAM channel, and those to requests on the same side of the dateline, leave in order.
+// Until a response has read its data, the VC of its request is held, and the next request waits in
+// the network.
 void ChipNetwork::respond_with_data(const Tag& tag, const Transaction& transaction, int node,
                                     int vc, Cycle now) {
   const Request& request = transaction.request;
   const int noc = request.noc;
   const bool from_dram = is_dram(request.remote.tile);
-  const PaceTime interval =
+  const machine::Coordinate at = networks_[index(noc)]->torus().coordinate_of(node);
+  Niu& own = niu(noc, at);
+  PaceTime interval =
       from_dram ? std::max(channel_interval_, response_interval_) : response_interval_;
-  Niu& own = niu(noc, networks_[index(noc)]->torus().coordinate_of(node));
+  const bool is_shared = !from_dram && niu(1 - noc, at).response_stream > now * kPaceCycle;
+  if (is_shared) interval += meeting(response_interval_);
   PaceTime& stream =
       from_dram ? group_of(request.remote.tile)->channel_free[channel_of(request, tag.packet)]
                 : own.response_stream;

@@ -276,6 +276,11 @@ class ChipNetwork final : private Endpoint {
                                      Cycle now);
   // How many flits of responses may wait in a NIU: as many as its way from memory has cycles.
   int response_flits_max() const { return chip_->niu.read_response_cycles; }
+  // What a flit waits in the mean for another stream of the same L1: the two meet at a bank in one
+  // of so many cycles, and each of them waits half of the times.
+  PaceTime meeting(PaceTime interval) const {
+    return interval / (2 * chip_->niu.l1_flits_per_cycle);
+  }
   void acknowledge(const Tag& tag, const Transaction& transaction, int node, Cycle ready);
   void answer_received(const Tag& tag, Transaction& transaction, Cycle now);
   void tell_outside(const Transaction& transaction) const;

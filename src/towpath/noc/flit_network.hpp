@@ -386,6 +386,7 @@ class FlitNetwork final : public Network {
   PacketId branch_off(PacketId id, unsigned output);
 
   enum class PathState : std::uint8_t { free, own, taken };
+  void read_now(Source& source, std::int32_t number);
   void start_reservation(std::int32_t tree);
   PathState path_state(const MulticastTree& tree, MulticastTree::Branch& branch);
   void probe(std::int32_t tree, std::int32_t branch, int attempt);

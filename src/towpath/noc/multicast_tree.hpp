@@ -38,9 +38,10 @@ struct MulticastTree {
   int probes_left = 0;
   std::int64_t answer_at = 0;  // when the last answer to a probe is back at the source
   int tries = 0;
-  int packets_sent = 0;     // linked packets, in order of sending
-  int packets_started = 0;  // linked packets that have won their VC at the NIU
-  int copies_left = 0;      // copies still to be received, of all packets sent
+  bool reads_when_granted = false;  // the first packet's data, not before
+  int packets_sent = 0;             // linked packets, in order of sending
+  int packets_started = 0;          // linked packets that have won their VC at the NIU
+  int copies_left = 0;              // copies still to be received, of all packets sent
 };
 
 // The tree from `source` to `destinations`, which may include the source. VCs are assigned later.

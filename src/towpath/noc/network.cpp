@@ -16,6 +16,7 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint)
       endpoint_(endpoint),
       figures_(chip.router),
       classes_(chip.router.classes),
+      path_link_cycles_(chip.niu.path_link_cycles),
       port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)) {
   for (int vc = 0; vc < kVcsMax; ++vc) {
     if ((vc >> 1) % classes_ >= static_cast<int>(PacketClass::broadcast)) {

@@ -160,6 +160,7 @@ class Network {
   Endpoint& endpoint_;
   machine::RouterParameters figures_;
   int classes_;
+  int path_link_cycles_;
   PaceTime port_interval_;
   // VCs whose packets a NIU takes side by side. Multicasts require it: each waits for all of its
   // receivers.

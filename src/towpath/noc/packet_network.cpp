@@ -174,7 +174,7 @@ void PacketNetwork::take_source_vc(int node, int number) {
 Cycle PacketNetwork::reservation_cycles(const MulticastTree& tree) const {
   int depth = 0;
   for (const MulticastTree::Branch& branch : tree.branches) depth = std::max(depth, branch.depth);
-  return figures_.niu_to_router_cycles + figures_.router_to_niu_cycles +
+  return 2 * Cycle{path_link_cycles_} +
          Cycle{depth} * (figures_.hop_cycles + figures_.credit_return_cycles);
 }
 

@@ -42,6 +42,9 @@ void FlitNetwork::send_multicast(const Packet& packet, const std::vector<int>& d
   root.tree = number;
   root.branch = 0;
   const PacketId id = add_packet(root);
+  // The NIU reads ahead only behind a packet that it has yet to send.
+  const Source& source = sources_[index(packet.source)];
+  tree.reads_when_granted = tree.packets_sent == 0 && (source.sending | source.waiting) == 0;
   orders_[id] = tree.packets_sent++;
   queue(id);
 }
@@ -54,7 +57,7 @@ void FlitNetwork::start_reservation(std::int32_t number) {
   tree.probes_left = 1;
   tree.answer_at = 0;
   tree.branches[0].input_vc = static_cast<std::uint8_t>(vc_of(0, kBroadcast, tree.buddy));
-  schedule(now_ + figures_.niu_to_router_cycles, EventKind::probe, number, 0, tree.attempt);
+  schedule(now_ + path_link_cycles_, EventKind::probe, number, 0, tree.attempt);
 }
 
 // Chooses the output VCs of a branch. Are they free, or taken by earlier multicasts of its source?
@@ -97,8 +100,7 @@ void FlitNetwork::probe(std::int32_t number, std::int32_t at, int attempt) {
   if (!is_open) return;
   tree.probes_left += children - 1;
   if (children == 0) {
-    const Cycle back_at =
-        now_ + branch.depth * figures_.credit_return_cycles + figures_.router_to_niu_cycles;
+    const Cycle back_at = now_ + branch.depth * figures_.credit_return_cycles + path_link_cycles_;
     tree.answer_at = std::max(tree.answer_at, back_at);
   }
   if (tree.probes_left == 0) schedule(tree.answer_at, EventKind::granted, number);
@@ -129,7 +131,7 @@ void FlitNetwork::send_refusal(std::int32_t number, std::int32_t at) {
   const MulticastTree& tree = trees_[index(number)];
   const std::int32_t parent = tree.branches[index(at)].parent;
   if (parent < 0) {
-    schedule(now_ + figures_.router_to_niu_cycles, EventKind::refused, number);
+    schedule(now_ + path_link_cycles_, EventKind::refused, number);
   } else {
     schedule(now_ + figures_.credit_return_cycles, EventKind::refusal, number, parent,
              tree.attempt);
@@ -164,7 +166,17 @@ void FlitNetwork::reservation_granted(std::int32_t number) {
   MulticastTree& tree = trees_[index(number)];
   tree.state = MulticastTree::State::granted;
   tree.tries = 0;
+  if (tree.reads_when_granted) read_now(sources_[index(tree.source)], number);
   active_sources_.insert(tree.source);
+}
+
+// Data that was to be read while the path was reserved is read from now on.
+void FlitNetwork::read_now(Source& source, std::int32_t number) {
+  for (const Source::Lane& lane : source.lane) {
+    if (lane.packet == kNoPacket || packets_[lane.packet].tree != number) continue;
+    QueuedPacket& packet = packets_[lane.packet];
+    packet.data_at = std::max(packet.data_at, now_ * kPaceCycle + packet.data_interval);
+  }
 }
 
 // A refusal is back at the source.
