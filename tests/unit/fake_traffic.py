@@ -112,7 +112,10 @@ def chip(**changes):
             f"{call}_cycles": CALL
             for call in ("write", "read", "write_with_state", "read_with_state", "set_state",
                          "multicast", "inline_write", "atomic")
-        } | {"call_cycles": 0, "write_destination_cycles": 0, "read_destination_cycles": 0},
+        } | {
+            f"{call}_cycles": 0
+            for call in ("call", "write_destination", "read_destination", "write_loop", "read_loop")
+        },
     }  # fmt: skip
     return SimpleNamespace(**(figures | changes))
 

@@ -164,12 +164,14 @@ def test_a_stateful_read_ends_in_a_read_barrier():
 
 
 def test_reading_an_argument_per_subordinate_costs_what_the_chip_says():
-    slow = chip(software=chip().software | {"write_destination_cycles": 13})
-    (program,) = programs(pattern("one_to_row", subordinates=2), slow, 4, 64)
-    assert [step.kind for step in program.steps] == [
-        "work", "write", "work", "write", "write_barrier",
-    ]  # fmt: skip
-    assert program.steps[0].cycle == 13
+    costs = {"write_destination_cycles": 13, "write_loop_cycles": 6}
+    slow = chip(software=chip().software | costs)
+    for transactions, cycles in (1, 13), (4, 13 + 6):
+        (program,) = programs(pattern("one_to_row", subordinates=2), slow, transactions, 64)
+        assert [step.kind for step in program.steps] == [
+            "work", "write", "work", "write", "write_barrier",
+        ]  # fmt: skip
+        assert [step.cycle for step in program.steps if step.kind == "work"] == [cycles, cycles]
 
 
 def test_a_linked_multicast_is_one_step_to_physical_corners():

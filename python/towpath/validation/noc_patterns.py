@@ -104,24 +104,35 @@ def programs(
     if pattern.is_multicast:
         steps = _multicast_steps(pattern, ends, transactions, transaction_bytes)
     else:
-        kind = "read" if pattern.reads else "write"
-        loop_cycles = chip.software[f"{kind}_destination_cycles"]
-        steps = _unicast_steps(pattern, ends, transactions, transaction_bytes, loop_cycles)
+        steps = _unicast_steps(
+            pattern, ends, transactions, transaction_bytes,
+            _cycles_per_end(pattern, chip, transactions),
+        )  # fmt: skip
     return [
         _core.TrafficProgram(core=chip.worker(x, y), noc=noc, start_cycle=0, steps=steps)
         for x, y in cast.masters
     ]
 
 
+def _cycles_per_end(pattern: Pattern, chip: _core.Chip, transactions: int) -> int:
+    """What the kernel's code takes between the transactions of one subordinate and the next.
+
+    It is compiled for a constant number of transactions: a single one is not a loop.
+    """
+    kind = "read" if pattern.reads else "write"
+    loop_cycles = chip.software[f"{kind}_loop_cycles"] if transactions > 1 else 0
+    return chip.software[f"{kind}_destination_cycles"] + loop_cycles
+
+
 def _unicast_steps(
-    pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int, loop_cycles: int
+    pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int, end_cycles: int
 ) -> list[_core.TrafficStep]:
     """Per subordinate its place among the kernel's arguments is read, then all its transactions."""
     vc: dict[str, Any] = {} if pattern.reads else {"first_vc": _UNICAST_WRITE_VC}
     steps = []
     for end in ends:
-        if loop_cycles > 0:
-            steps.append(_core.TrafficStep("work", cycle=loop_cycles))
+        if end_cycles > 0:
+            steps.append(_core.TrafficStep("work", cycle=end_cycles))
         steps.append(
             _core.TrafficStep(
                 "read" if pattern.reads else "write", to=end, size_bytes=transaction_bytes,

@@ -202,7 +202,7 @@ void DataMovementCore::wait_for_last_packet(int noc, int initiator) {
 void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   wait_for_initiator(request.noc, request.initiator);
   if (request.kind == RequestKind::read) {
-    work_at_niu(request.noc, cycles, state(request.noc, request.initiator).is_set);
+    work_at_niu(request.noc, cycles);
   } else {
     work(cycles);
   }
@@ -213,16 +213,13 @@ void DataMovementCore::issue_with_state(const Request& request, int cycles) {
   wait_for_last_packet(request.noc, request.initiator);
 }
 
-void DataMovementCore::work_at_niu(int noc, int cycles, bool has_state) {
+void DataMovementCore::work_at_niu(int noc, int cycles) {
   const NiuCounters& counters = network_.counters(noc, config_.core);
-  const auto handled = [&] {
-    return (has_state ? 0 : counters.read_responses_received) + counters.read_responses_sent;
-  };
   const int held_up_cycles = network_.chip().software.read_held_up_cycles;
-  std::uint32_t before = handled();
+  std::uint32_t before = counters.read_responses_sent;
   work(cycles);
-  while (handled() != before) {
-    const std::uint32_t more = handled() - before;
+  while (counters.read_responses_sent != before) {
+    const std::uint32_t more = counters.read_responses_sent - before;
     before += more;
     work(held_up_cycles * static_cast<noc::Cycle>(more));
   }

@@ -304,9 +304,8 @@ class DataMovementCore {
   void issue_with_state(const noc::Request& request, int cycles);
   void wait_for_initiator(int noc, int initiator);
   void wait_for_last_packet(int noc, int initiator);
-  // Works at the NIU's registers, which each read response that the NIU sends delays and, for a
-  // read whose state is not set, each one that it receives.
-  void work_at_niu(int noc, int cycles, bool has_state);
+  // Works at the NIU's registers, which each read response that the NIU sends delays.
+  void work_at_niu(int noc, int cycles);
   void suspend_until(noc::ChipNetwork::Condition condition, int noc);
   // Polls every poll_cycles, from now on, until the condition holds.
   void wait_for(noc::ChipNetwork::Condition condition, int noc);
