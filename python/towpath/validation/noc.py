@@ -42,7 +42,10 @@ _TRANSACTIONS_MAX = 1_000_000
 _TRANSACTION_BYTES_MAX = 1 << 20
 _SUBORDINATES_MAX = 4096
 _BOOLEANS = ("True", "False")
-_SEEDS = 5  # runs of what depends on chance, of which the median is taken
+_SEEDS = 5  # placements of which the median is taken
+# Runs of what depends on chance, of which the median is taken: fewer where all would take too long.
+_RUNS_MAX = 15
+_RUNS_FLIT_HOPS_MAX = 2 * FLIT_HOPS_MAX
 
 
 @lru_cache(maxsize=8)
@@ -172,8 +175,7 @@ def amount_of(row: Row, pattern: Pattern) -> Amount:
 def _predict_pattern(row: Row, context: Context) -> Prediction:
     """The median over the masters of issue loop and barrier.
 
-    Multicasts of several masters get their paths by chance: the median over seeds of that, if the
-    runs are short.
+    Multicasts of several masters get their paths by chance: the median over runs of that.
     """
     pattern = pattern_of(row)
     chip = _chip(_chip_name(row, context))
@@ -183,14 +185,18 @@ def _predict_pattern(row: Row, context: Context) -> Prediction:
             pattern, chip, amount.transactions, amount.transaction_bytes
         )
         first = _outcome(chip, programs, seed=1)
-        is_chance = pattern.is_multicast and len(programs) > 1
-        if not is_chance or _SEEDS * first.flit_hops > FLIT_HOPS_MAX:
-            return first
-        others = [_outcome(chip, programs, seed).cycles for seed in range(2, _SEEDS + 1)]
+        runs = _runs(first) if pattern.is_multicast and len(programs) > 1 else 1
+        others = [_outcome(chip, programs, seed).cycles for seed in range(2, runs + 1)]
         return Outcome(statistics.median([first.cycles, *others]), first.flit_hops)
 
     cycles, details = run_scaled(run, amount_of(row, pattern), _packet_bytes_max(chip))
     return Prediction(cycles, details)
+
+
+def _runs(outcome: Outcome) -> int:
+    """As many as take no longer than they may; an odd number, so that one is in the middle."""
+    allowed = min(_RUNS_FLIT_HOPS_MAX // max(outcome.flit_hops, 1), _RUNS_MAX)
+    return max(allowed - (allowed + 1) % 2, 1)
 
 
 def _outcome(chip: _core.Chip, programs: list[_core.TrafficProgram], seed: int) -> Outcome:
