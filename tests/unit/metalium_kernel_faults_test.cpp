@@ -60,7 +60,7 @@ void kernel_main() {
   )" + loop + "\n}\n");
     EXPECT_TRUE(says(message, "kernel 'kernel' on core (1, 1): it is still in cycle 70"))
         << message;
-    EXPECT_TRUE(says(message, "after 268435456 blocks of instructions")) << message;
+    EXPECT_TRUE(says(message, "after 4294967296 blocks of instructions")) << message;
     if (loop.find("DPRINT") == std::string::npos) {
       EXPECT_TRUE(says(message, "at kernel.cpp:6 ")) << message;
     }
