@@ -23,29 +23,35 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def is_gap(curve: Curve) -> bool:
+def error_of(curve: Curve, size_bytes: int) -> float:
+    return abs(checkout.estimator_cycles(curve, size_bytes) / curve.cycles[size_bytes] - 1)
+
+
+def is_gap(curve: Curve, size_bytes: int) -> bool:
     """256 reads of a Wormhole from one core, which validation/DEVIATIONS.md lists."""
-    return curve[:5] == ("wormhole", "one_from_one", 256, False, False)
+    return (*curve[:5], size_bytes) == ("wormhole", "one_from_one", 256, False, False, 64)
 
 
 @pytest.mark.parametrize("chip", ["wormhole", "blackhole"])
 def test_estimator_kernels_measure_what_they_measured_on_silicon(chip: str) -> None:
-    errors = []
-    for curve in checkout.curves(("one_to_one", "one_from_one")):
-        if curve.chip != chip or is_gap(curve):
-            continue
-        for size_bytes in (64, 2048):
-            measured = curve.cycles[size_bytes]
-            errors.append(abs(checkout.estimator_cycles(curve, size_bytes) / measured - 1))
+    points = [
+        (curve, size_bytes)
+        for curve in checkout.curves(("one_to_one", "one_from_one"))
+        for size_bytes in (64, 2048)
+        if curve.chip == chip
+    ]
+    errors = [error_of(*point) for point in points]
     assert len(errors) >= 20
     assert statistics.median(errors) <= 0.025
     assert sum(error <= 0.1 for error in errors) >= 0.95 * len(errors)
-    assert max(errors) <= 0.12
+    found = zip(points, errors, strict=True)
+    assert max(error for point, error in found if not is_gap(*point)) <= 0.12
 
 
-def test_gap_256_small_reads_from_one_core_are_too_fast() -> None:
-    (gap,) = filter(is_gap, checkout.curves(("one_from_one",)))
-    assert checkout.estimator_cycles(gap, 64) < 0.8 * gap.cycles[64]
+@pytest.mark.xfail(strict=True, reason="23 % too fast, see validation/DEVIATIONS.md")
+def test_small_reads_from_one_core_take_as_long_as_on_silicon() -> None:
+    (gap,) = (curve for curve in checkout.curves(("one_from_one",)) if is_gap(curve, 64))
+    assert error_of(gap, 64) <= 0.12
 
 
 def test_a_read_over_both_axes_takes_longer() -> None:
