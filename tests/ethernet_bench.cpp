@@ -18,6 +18,7 @@ machine::EthernetParameters plain_figures() {
           .frame_payload_bytes_max = 1500,
           .frame_overhead_bytes = 50,
           .line_rate = 12.5_GBps,
+          .delivery_rate = 12.5_GBps,
           .path_time = 440_ns,
           .frames_unacknowledged_max = 64,
           .resend_timeout = 20_us,

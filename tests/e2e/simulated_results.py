@@ -202,9 +202,9 @@ def fabric_times(machine):
     cluster = built(machines.load_chip_cluster(machine))
     layout = fabric.layout_of(cluster, False)
     trips = [
-        _core.fabric_round_trip_ns(
+        _core.fabric_round_trip(
             cluster, layout.shape, source=0, destination=d, payload_bytes=b, is_fused=f
-        )
+        ).total_ns
         for d in range(1, len(layout.places))
         for b in (16, 2048)
         for f in (False, True)

@@ -22,6 +22,20 @@ void expect_at(PortPair& pair, Time when, const std::function<bool()>& holds) {
   EXPECT_TRUE(holds()) << "at " << when.ps() << " ps";
 }
 
+// 1,050 bytes at 12.5 GB/s, and once checked at 80; the next frame, of 550 bytes, comes 44 ns
+// later.
+TEST(EthernetTiming, AFrameIsHandedOnAtTheRateOfDelivery) {
+  machine::EthernetParameters figures = plain_figures();
+  figures.delivery_rate = 80_GBps;
+  figures.frame_payload_bytes_max = 1000;
+  PortPair pair(figures);
+  pair.a.send(0, write_of(0, 0, 1504));
+  pair.simulation.run();
+  ASSERT_EQ(pair.memory_b.writes.size(), 2u);
+  EXPECT_EQ(pair.memory_b.writes[0].at, 84_ns + Time::from_ps(13'125) + figures.path_time);
+  EXPECT_EQ(pair.memory_b.writes[1].at, 84_ns + Time::from_ps(44'320 + 6'925) + figures.path_time);
+}
+
 TEST(EthernetTiming, AQueueIsFreeWhenItsCommandHasBeenFetched) {
   PortPair pair(plain_figures());
   const auto is_free = [&] { return !pair.a.is_busy(0); };

@@ -131,6 +131,7 @@ TEST(ChipCluster, AChipWithoutEthernetHasNoChannels) {
 TEST(ChipCluster, BothEndsOfALinkHaveTheSameLineAndFrames) {
   void (*const changes[])(EthernetParameters&) = {
       [](EthernetParameters& ethernet) { ethernet.line_rate = 25_GBps; },
+      [](EthernetParameters& ethernet) { ethernet.delivery_rate = 25_GBps; },
       [](EthernetParameters& ethernet) { ethernet.word_bytes = 32; },
       [](EthernetParameters& ethernet) { ethernet.frame_payload_bytes_max = 1024; },
       [](EthernetParameters& ethernet) { ethernet.frame_overhead_bytes = 51; },

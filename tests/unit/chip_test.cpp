@@ -204,6 +204,8 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.ethernet.read_rate = Rate(); }},
     {"ethernet.line_rate_gb_per_s is 0; it must be 0.001 to 1000000",
      [](Chip& chip) { chip.ethernet.line_rate = Rate(); }},
+    {"ethernet.delivery_rate_gb_per_s is 0; it must be 0.001 to 1000000",
+     [](Chip& chip) { chip.ethernet.delivery_rate = Rate(); }},
     {"ethernet.word_bytes is 24; it must be a power of two, 1 to 4096",
      [](Chip& chip) { chip.ethernet.word_bytes = 24; }},
     {"ethernet.frame_payload_bytes_max is 15; it must be at least 16, the word_bytes",

@@ -38,6 +38,7 @@ LinkFaults random_faults(sim::Random& random) {
 machine::EthernetParameters random_figures(sim::Random& random) {
   machine::EthernetParameters figures = plain_figures();
   if (random.below(2) == 0) figures.line_rate = 25_GBps;
+  if (random.below(2) == 0) figures.delivery_rate = 80_GBps;
   if (random.below(2) == 0) figures.read_rate = 54_GBps;
   figures.tx_queues = 2;
   figures.queue_commands_max = static_cast<int>(random.between(1, 3));

@@ -60,6 +60,22 @@ TEST(FabricTopology, TheDefaultShapeOfTwoRowsIsTheRingRoundThem) {
   EXPECT_TRUE(shape.dimensions[0].is_ring);
 }
 
+// Channel 0 is to the left of channel 1; both links are crossed.
+TEST(FabricTopology, PlanesGoFromLeftToRightOnTheChipWithTheHigherNumber) {
+  machine::ChipCluster crossed;
+  crossed.name = "crossed";
+  const auto chip = machine::chips_on_grid(1, 1, false, 1)->chips[0].chip;
+  crossed.chips = {{.chip = chip, .x = 0}, {.chip = chip, .x = 1}};
+  crossed.links = {{{{{0, 0}, {1, 1}}}}, {{{{0, 1}, {1, 0}}}}};
+  const auto chips = machine::build_chip_cluster(std::move(crossed));
+  ASSERT_LT(chip->ethernet_cores[0].x, chip->ethernet_cores[1].x);
+  const Topology topology(*chips, mesh_of(*chips));
+  for (int plane = 0; plane < 2; ++plane) {
+    EXPECT_EQ(topology.end(1, kLeft, plane)->channel, plane);
+    EXPECT_EQ(topology.end(0, kRight, plane)->channel, 1 - plane);
+  }
+}
+
 TEST(FabricTopology, PlacesThatItDoesNotHaveAreRefused) {
   const auto chips = chips_on_grid(3, 1, false, 1);
   const Topology topology(*chips, mesh_of(*chips));
@@ -156,6 +172,38 @@ void exchange(const std::shared_ptr<const machine::ChipCluster>& chips, int pack
           << "from " << from << " to " << to;
     }
   }
+}
+
+// As tt-metal's: packets on NoC 1, to the next router and to memory, and credits on NoC 0.
+TEST(Fabric, RoutersKeepToTheirNocs) {
+  const auto chips = chips_on_grid(3, 1, false, 1);
+  Cluster cluster(chips, {.finds_hazards = false});
+  Fabric fabric(cluster, mesh_of(*chips), {});
+  fabric.program(0).create_kernel(
+      {.core = fabric.device(0).chip().workers.front(), .name = "sender"},
+      [&](DataMovementCore& core) {
+        Connection connection(core, fabric.port(0, kRight, 0), kWorkerWords);
+        connection.open();
+        Header header = fabric.header(0, 2);
+        header.payload_to = pack({fabric.device(2).chip().workers.front(), kInbox});
+        header.payload_bytes = 256;
+        header.operation = Operation::write;
+        connection.send(header, kWorkerHeaders, kWorkerPayloads);
+        connection.close();
+      });
+  fabric.run();
+  const auto counters = [&](int place, Direction direction, int noc) {
+    const machine::Coordinate tile = fabric.port(place, direction, 0).tile;
+    return fabric.device(place).network().counters(noc, tile);
+  };
+  // The router that the packet reaches on chip 1, and its number behind it; and chip 2's.
+  EXPECT_EQ(counters(1, kLeft, 1).writes_issued, 2u);
+  EXPECT_EQ(counters(2, kLeft, 1).writes_issued, 1u);
+  for (const int place : {1, 2}) EXPECT_EQ(counters(place, kLeft, 0).writes_issued, 0u);
+  // What tells the worker, and the router of chip 1 that handed the packet on.
+  EXPECT_GT(counters(0, kRight, 0).posted_writes_issued, 0u);
+  EXPECT_EQ(counters(0, kRight, 1).posted_writes_issued, 0u);
+  EXPECT_EQ(counters(1, kRight, 0).posted_writes_issued, 1u);
 }
 
 TEST(Fabric, AllToAllOnALineArrives) { exchange(chips_on_grid(3, 1, false, 1), 20); }
@@ -468,7 +516,7 @@ TEST(Fabric, EveryHopCostsTheSame) {
     return tenstorrent::bench::fabric_round_trip(
                chips, line,
                {.from = 0, .to = hops, .payload_bytes = payload_bytes, .is_fused = true})
-        .ns();
+        .total.ns();
   };
   for (const std::uint64_t payload_bytes : {16, 4096}) {
     const double second = round_trip(2, payload_bytes) - round_trip(1, payload_bytes);

@@ -132,10 +132,36 @@ def test_the_same_round_trip_takes_the_same_time():
     cluster = catalogue.load_chip_cluster("t3000").build()
     shape = _core.FabricShape.usual(cluster)
     times = {
-        _core.fabric_round_trip_ns(cluster, shape, source=0, destination=3, payload_bytes=256)
+        _core.fabric_round_trip(cluster, shape, source=0, destination=3, payload_bytes=256).total_ns
         for _ in range(2)
     }
     assert len(times) == 1
+
+
+def test_a_round_trip_is_told_apart():
+    cluster = catalogue.load_chip_cluster("t3000").build()
+    shape = _core.FabricShape.usual(cluster)
+    ends = {"source": 0, "destination": 1, "payload_bytes": 4096}
+    trip = _core.fabric_round_trip(cluster, shape, **ends)
+    # Three writes of 22 cycles and what tells the router; the payload takes 1.25 cycles a flit.
+    assert trip.response_ns == 3 * 22 + 36
+    assert trip.flush_ns == pytest.approx(128 * 1.25 - (trip.response_ns - 44), abs=16)
+    assert trip.total_ns > trip.flush_ns + trip.response_ns
+    other_way = _core.fabric_round_trip(cluster, shape, **ends, worker_noc=1)
+    assert other_way.total_ns != trip.total_ns
+
+
+def test_a_message_goes_all_round_a_ring():
+    cluster = catalogue.load_chip_cluster("t3000").build()
+    shape = _core.FabricShape.usual(cluster)
+
+    def trip(to):
+        return _core.fabric_round_trip(cluster, shape, source=0, destination=to, payload_bytes=16)
+
+    # Eight hops, against one, and four there and four back.
+    assert trip(0).response_ns == 0
+    assert trip(0).total_ns / trip(1).total_ns == pytest.approx(8 / 2, rel=0.15)
+    assert trip(0).total_ns < trip(4).total_ns - trip(4).response_ns
 
 
 @pytest.mark.parametrize(
@@ -162,7 +188,6 @@ def test_streams_that_cannot_be_are_refused(streams, figures, sentence):
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
-        ({"source": 2, "destination": 2}, "goes from place 2 to itself"),
         ({"source": 0, "destination": 8}, "place 8 .* it has 0 to 7"),
         ({"source": 0, "destination": 1, "payload_bytes": 6}, "payload of 6 bytes"),
     ],
@@ -171,7 +196,14 @@ def test_pings_that_cannot_be_are_refused(ends, sentence):
     cluster = catalogue.load_chip_cluster("t3000").build()
     shape = _core.FabricShape.usual(cluster)
     with pytest.raises(ValueError, match=sentence):
-        _core.fabric_round_trip_ns(cluster, shape, **{"payload_bytes": 64} | ends)
+        _core.fabric_round_trip(cluster, shape, **{"payload_bytes": 64} | ends)
+
+
+def test_a_ping_round_a_line_is_refused():
+    cluster = catalogue.load_chip_cluster("blackhole-line").build()
+    shape = _core.FabricShape.usual(cluster)
+    with pytest.raises(ValueError, match="goes all round a ring; there is none"):
+        _core.fabric_round_trip(cluster, shape, source=2, destination=2, payload_bytes=64)
 
 
 def test_two_streams_at_once_are_as_fast_as_the_slower_one():

@@ -99,7 +99,7 @@ def test_a_fault_of_a_live_run_is_refused():
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ("0:14,at=5us", "has faults, but the fabric does not use it; it uses channels 6, 9 of"),
+        ("0:14,at=5us", "has faults, but the fabric does not use it; it uses channels 7, 9 of"),
         ("0:8,at=5us", "has faults, but the fabric does not use it"),
         ("0:9,every=100us", "drops every 100000 ns, before it is up again: it is dead for 0 ns"),
     ],
@@ -128,7 +128,7 @@ def test_a_time_that_is_no_number_is_refused():
         ("all_to_all", "256K", "at=16us,every=100us,training=5us"),
     ],
 )
-@pytest.mark.parametrize("end", ["0:6", "0:9"])
+@pytest.mark.parametrize("end", ["0:7", "0:9"])
 def test_data_are_right_with_each_link_of_a_chip_dropping_every_100_us(
     end, collective, sizes, fault
 ):

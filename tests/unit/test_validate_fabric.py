@@ -136,7 +136,7 @@ def test_routers_that_forward_have_one_channel_more_to_look_at():
 
 def test_a_blackholes_rate_of_packets_does_not_depend_on_their_size():
     small, large = (predicted(STREAMS, stream_row(packet_size=size)) for size in ("2048", "4096"))
-    assert large == pytest.approx(2 * small, rel=0.02)
+    assert large == pytest.approx(2 * small, rel=0.025)
 
 
 def test_what_is_in_a_ring_goes_before_what_enters():

@@ -59,45 +59,51 @@ _PACKETS = {
 
 
 def _predict_neighbour(row: Row, context: Context) -> Prediction:
-    """Half of the round trip between two chips that a link joins."""
+    """Half of the round trip between two chips that a link joins.
+
+    As tt-metal's test (tt_fabric_latency_sender.cpp): between the first two places, from when the
+    sender's calls have returned, and without what the responder's calls take.
+    """
     system = on_machine(named_system(row, form_of(row)), context.machine)
     has_payload, is_fused = _PACKETS[one_of(row, "ntype", tuple(_PACKETS))]
     payload_bytes = whole(row, "payload_bytes", _PAYLOAD_BYTES_MAX, least=0)
-    # From one board to the next: the chips of a T3000's board share a link with the dispatcher.
-    (columns, _), *_ = system.shape().dimensions
-    source = 1 if columns > 2 else 0
-    round_trip_ns = _core.fabric_round_trip_ns(
-        system.cluster(), system.shape(), source=source, destination=source + 1,
-        payload_bytes=payload_bytes if has_payload else 0, is_fused=is_fused,
+    trip = _core.fabric_round_trip(
+        system.cluster(), system.shape(), source=0, destination=1,
+        payload_bytes=payload_bytes if has_payload else 0, is_fused=is_fused, worker_noc=0,
     )  # fmt: skip
-    return Prediction(round_trip_ns / 2, describe(system))
+    return Prediction((trip.total_ns - trip.response_ns) / 2, describe(system))
 
 
 def _predict_line(row: Row, context: Context) -> Prediction:
-    """The round trip to a chip that is half of the counted hops away."""
+    """The round trip to a chip that is half of the counted hops away, or the way round a ring.
+
+    As tt-metal's test (1D_fabric_loopback_latency_test_writer.cpp): from when the message has left
+    the sender's core.
+    """
     form = form_of(row)
     size = whole(row, "line_size", CHIPS_MAX, least=2)
     named = named_system(row, form)
     system = system_of(named.chip, form, size, named.links)
     if size <= named.chips and named.machine is not None and form == "line":
         system = replace(named, columns=size, rows=1)
+    if size == named.chips and form == "ring":
+        system = named
     system = on_machine(system, context.machine)
     farthest = size // 2 if system.goes_round else size - 1
     hops = whole(row, "hops_counted", 2 * CHIPS_MAX, least=2)
-    if hops % 2 or hops > 2 * farthest:
+    is_all_round = form == "ring" and hops == size
+    if not is_all_round and (hops % 2 or hops > 2 * farthest):
         raise CannotSimulate(
             f"hops_counted is {hops}; it must be even, there and back, and at most "
-            f"{2 * farthest} on a {form} of {size}"
+            f"{2 * farthest} on a {form} of {size}, or {size}, all round a ring"
         )
     message_bytes = whole(row, "message_bytes", _PAYLOAD_BYTES_MAX, least=0)
     is_fused = one_of(row, "fused_payload_with_sync", ("True", "False"))
-    return Prediction(
-        _core.fabric_round_trip_ns(
-            system.cluster(), system.shape(), source=0, destination=hops // 2,
-            payload_bytes=message_bytes, is_fused=is_fused == "True",
-        ),
-        describe(system),
+    trip = _core.fabric_round_trip(
+        system.cluster(), system.shape(), source=0, destination=0 if is_all_round else hops // 2,
+        payload_bytes=message_bytes, is_fused=is_fused == "True", worker_noc=1,
     )  # fmt: skip
+    return Prediction(trip.total_ns - trip.flush_ns, describe(system))
 
 
 # --- bandwidth ------------------------------------------------------------------------------------
@@ -394,8 +400,8 @@ FABRIC_KINDS = (
         name="latency between neighbours of a fabric",
         columns=frozenset({"system", "ntype", "topology", "payload_bytes", "per_hop_avg_ns"}),
         unit="ns",
-        identity=("system", "ntype"),
-        group=lambda row: f"{row['system']} {row['ntype']}",
+        identity=("system", "topology", "ntype"),
+        group=lambda row: f"{row['system']} {row['topology']} {row['ntype']}",
         measured=lambda row: real(row, "per_hop_avg_ns"),
         predict=_predict_neighbour,
         label=lambda row: f"{row['payload_bytes']} B",

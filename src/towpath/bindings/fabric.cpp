@@ -37,17 +37,31 @@ void bind_fabric(nb::module_& module) {
         return tenstorrent::fabric::Topology(*cluster, shape).planes();
       },
       "cluster"_a, "shape"_a, "Parallel links between neighbours. Raises ValueError.");
+  using tenstorrent::bench::FabricRoundTrip;
+  nb::class_<FabricRoundTrip>(module, "FabricRoundTrip", "Mean times of a packet and a response.")
+      .def_prop_ro(
+          "total_ns", [](const FabricRoundTrip& trip) { return trip.total.ns(); },
+          "From the last of the sender's calls until it sees the response.")
+      .def_prop_ro(
+          "flush_ns", [](const FabricRoundTrip& trip) { return trip.flush.ns(); },
+          "Part of it, until the packet has left the sender.")
+      .def_prop_ro(
+          "response_ns", [](const FabricRoundTrip& trip) { return trip.response.ns(); },
+          "Part of it that the responder's calls take.");
   module.def(
-      "fabric_round_trip_ns",
+      "fabric_round_trip",
       [](const Cluster& cluster, const Shape& shape, int from, int to, std::uint64_t payload_bytes,
-         bool is_fused) {
-        return tenstorrent::bench::fabric_round_trip(
-                   cluster, shape,
-                   {.from = from, .to = to, .payload_bytes = payload_bytes, .is_fused = is_fused})
-            .ns();
+         bool is_fused, int worker_noc) {
+        return tenstorrent::bench::fabric_round_trip(cluster, shape,
+                                                     {.from = from,
+                                                      .to = to,
+                                                      .payload_bytes = payload_bytes,
+                                                      .is_fused = is_fused,
+                                                      .worker_noc = worker_noc});
       },
       "cluster"_a, "shape"_a, nb::kw_only(), "source"_a, "destination"_a, "payload_bytes"_a,
-      "is_fused"_a = false, "Mean time from a worker at one place to one at another and back.");
+      "is_fused"_a = false, "worker_noc"_a = 0,
+      "From a worker at one place to one at another and back, or all round a ring to its own.");
   module.def(
       "fabric_stream_gb_per_s",
       [](const Cluster& cluster, const Shape& shape,

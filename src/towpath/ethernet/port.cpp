@@ -28,9 +28,11 @@ Port::Port(sim::Simulation& simulation, const machine::EthernetParameters& figur
                 "{} has {} queues of {} commands, frames of {} bytes and a window of {}", name_,
                 figures.tx_queues, figures.queue_commands_max, figures.frame_payload_bytes_max,
                 figures.frames_unacknowledged_max);
-  TOWPATH_CHECK(figures.line_rate > Rate() && figures.read_rate > Rate(),
-                "{} has a line of {} and reads at {} bytes per second", name_,
-                figures.line_rate.bytes_per_second(), figures.read_rate.bytes_per_second());
+  TOWPATH_CHECK(
+      figures.line_rate > Rate() && figures.read_rate > Rate() && figures.delivery_rate > Rate(),
+      "{} has a line of {}, reads at {} and delivers at {} bytes per second", name_,
+      figures.line_rate.bytes_per_second(), figures.read_rate.bytes_per_second(),
+      figures.delivery_rate.bytes_per_second());
   for (Queue& queue : queues_) queue.port = this;
 }
 
@@ -173,8 +175,8 @@ void Port::frame_next_part(std::size_t number) {
   if (frame.is_last) queue.waiting.erase(queue.waiting.begin());
 }
 
-// The far end takes a frame as a whole and passes it on at line rate, one after the other, so its
-// arrival time is known here.
+// The far end takes a frame as a whole and hands one on after the other, so its arrival time is
+// known here.
 void Port::transmit(std::uint64_t sequence) {
   Frame& frame = frame_at(sequence);
   const Time duration = wire_time(frame.part);
@@ -194,7 +196,7 @@ void Port::transmit(std::uint64_t sequence) {
     ++counters_.frames_lost;
     return;
   }
-  far_end_free_at_ = std::max(frame.sent_at, far_end_free_at_) + duration;
+  far_end_free_at_ = std::max(frame.sent_at, far_end_free_at_) + delivery_time(frame.part);
   const Time arrives_at = far_end_free_at_ + figures_.path_time;
   Flight& flight = new_flight();
   flight.sequence = sequence;
@@ -225,21 +227,28 @@ Port::Flight& Port::new_flight() {
   return *flight;
 }
 
-Time Port::wire_time(const machine::EthernetParameters& figures, std::uint64_t payload_bytes) {
-  const auto overhead = static_cast<std::uint64_t>(figures.frame_overhead_bytes);
-  return transfer_time(Bytes(payload_bytes + overhead), figures.line_rate);
+// A register write travels as a word of payload.
+Bytes Port::frame_bytes(const Command& part) const {
+  const std::uint64_t payload_bytes = part.kind == Command::Kind::write
+                                          ? part.size_bytes
+                                          : static_cast<std::uint64_t>(figures_.word_bytes);
+  return Bytes(payload_bytes + static_cast<std::uint64_t>(figures_.frame_overhead_bytes));
 }
 
-// A register write travels as a word of payload.
 Time Port::wire_time(const Command& part) const {
-  return wire_time(figures_, part.kind == Command::Kind::write
-                                 ? part.size_bytes
-                                 : static_cast<std::uint64_t>(figures_.word_bytes));
+  return transfer_time(frame_bytes(part), figures_.line_rate);
+}
+
+Time Port::delivery_time(const Command& part) const {
+  return transfer_time(frame_bytes(part), figures_.delivery_rate);
 }
 
 // On the wire, and from there to memory; no payload is shorter than a word.
 Time Port::latency(const machine::EthernetParameters& figures) {
-  return wire_time(figures, static_cast<std::uint64_t>(figures.word_bytes)) * 2 + figures.path_time;
+  const Bytes shortest(static_cast<std::uint64_t>(figures.word_bytes) +
+                       static_cast<std::uint64_t>(figures.frame_overhead_bytes));
+  return transfer_time(shortest, figures.line_rate) +
+         transfer_time(shortest, figures.delivery_rate) + figures.path_time;
 }
 
 void Port::wire_ended(void* port) { static_cast<Port*>(port)->on_wire_end(); }

@@ -182,8 +182,9 @@ class Port {
   Flight& new_flight();
   void on_wire_end();
   Frame& frame_at(std::uint64_t sequence) { return frames_[sequence % frames_.size()]; }
-  static Time wire_time(const machine::EthernetParameters& figures, std::uint64_t payload_bytes);
+  Bytes frame_bytes(const Command& part) const;
   Time wire_time(const Command& part) const;
+  Time delivery_time(const Command& part) const;
   void receive(const Flight& flight);
   void write(const Flight& flight);
 

@@ -54,8 +54,8 @@ std::pair<std::size_t, std::size_t> checked(const ChipCluster& cluster, Ethernet
 
 // What both ends must agree on to understand each other's frames.
 bool can_join(const EthernetParameters& a, const EthernetParameters& b) {
-  return a.line_rate == b.line_rate && a.word_bytes == b.word_bytes &&
-         a.frame_payload_bytes_max == b.frame_payload_bytes_max &&
+  return a.line_rate == b.line_rate && a.delivery_rate == b.delivery_rate &&
+         a.word_bytes == b.word_bytes && a.frame_payload_bytes_max == b.frame_payload_bytes_max &&
          a.frame_overhead_bytes == b.frame_overhead_bytes;
 }
 

@@ -155,6 +155,7 @@ struct SoftwareParameters {
   int reduce_bytes_per_cycle = 0;
   int reduce_latency_cycles = 0;
   int launch_cycles = 0;
+  int fabric_announce_cycles = 0;
 };
 
 inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
@@ -190,11 +191,13 @@ inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
      "on top, from the last byte in L1 to the first result there"},
     {"launch_cycles", &SoftwareParameters::launch_cycles, kAnyCycles,
      "from the end of a program to the first instruction of the next one, launched from a trace"},
+    {"fabric_announce_cycles", &SoftwareParameters::fabric_announce_cycles, kAnyCycles,
+     "a worker that tells its router of a packet, on top of the three writes"},
 };
 
 // The Ethernet subsystem of a tile, and its link. A frame is on the wire at line rate, is checked
-// as a whole at the far end, and is handed on there at line rate once more; an acknowledgement
-// takes the path's time and the time of the shortest frame.
+// as a whole at the far end, and is handed on from there; an acknowledgement takes the path's time
+// and the time of the shortest frame.
 struct EthernetParameters {
   int tx_queues = 0;
   int tx_queues_for_kernels = 0;
@@ -205,6 +208,7 @@ struct EthernetParameters {
   int frame_payload_bytes_max = 0;
   int frame_overhead_bytes = 0;
   Rate line_rate;
+  Rate delivery_rate;
   Time path_time;
   int frames_unacknowledged_max = 0;
   Time resend_timeout;
@@ -230,6 +234,8 @@ inline constexpr Parameter<EthernetParameters> kEthernetParameters[] = {
     {"frame_overhead_bytes", &EthernetParameters::frame_overhead_bytes, between(0, kCountMax),
      "bytes of a frame besides its payload"},
     {"line_rate_gb_per_s", &EthernetParameters::line_rate, kRateGbPerS, "rate of the wire"},
+    {"delivery_rate_gb_per_s", &EthernetParameters::delivery_rate, kRateGbPerS,
+     "rate at which the far end hands on a frame that it has checked"},
     {"path_time_ns", &EthernetParameters::path_time, kDurationNs,
      "all else between a command's submission and its bytes at the far end"},
     {"frames_unacknowledged_max", &EthernetParameters::frames_unacknowledged_max, kCount,
@@ -254,7 +260,9 @@ struct EthernetSoftwareParameters {
   int fabric_answer_cycles = 0;
   int fabric_receive_cycles = 0;
   int fabric_ring_cycles = 0;
+  int fabric_ring_handled_cycles = 0;
   int fabric_mesh_cycles = 0;
+  int fabric_mesh_forward_cycles = 0;
   int fabric_list_cycles = 0;
   int fabric_segment_cycles = 0;
   int fabric_cores = 0;
@@ -298,8 +306,12 @@ inline constexpr Parameter<EthernetSoftwareParameters> kEthernetSoftwareParamete
      "deciding where an arrived packet goes, besides the calls"},
     {"fabric_ring_cycles", &EthernetSoftwareParameters::fabric_ring_cycles, kAnyCycles,
      "what that takes more on a ring, for the first-level acknowledgement and the bubble"},
+    {"fabric_ring_handled_cycles", &EthernetSoftwareParameters::fabric_ring_handled_cycles,
+     kAnyCycles, "on a ring, what follows behind a packet that is delivered or handed on"},
     {"fabric_mesh_cycles", &EthernetSoftwareParameters::fabric_mesh_cycles, kAnyCycles,
      "what that takes more on a mesh, for routes in two dimensions and twice the channels"},
+    {"fabric_mesh_forward_cycles", &EthernetSoftwareParameters::fabric_mesh_forward_cycles,
+     kAnyCycles, "and more where it goes on to another router of a mesh"},
     {"fabric_list_cycles", &EthernetSoftwareParameters::fabric_list_cycles, kAnyCycles,
      "the list of a packet whose payload goes to several places, or in several pages"},
     {"fabric_segment_cycles", &EthernetSoftwareParameters::fabric_segment_cycles, kAnyCycles,

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/noc/pace.hpp"
+
 namespace towpath::tenstorrent::bench {
 
 using fabric::Connection;
@@ -131,36 +133,52 @@ void check_links(const std::vector<FabricStream>& streams, const std::vector<Str
   }
 }
 
+struct PingWay {
+  fabric::Direction first_hop = 0;
+  Header header;
+};
+
+PingWay way_of(const Fabric& fabric, int from, int to) {
+  if (from != to) return {fabric.first_hop(from, to), fabric.header(from, to)};
+  const fabric::Dimension& line = fabric.topology().shape().dimensions.front();
+  if (!line.is_ring) {
+    throw std::invalid_argument("a ping to its own place goes all round a ring; there is none");
+  }
+  const fabric::Direction direction = fabric::direction_of(0, false);
+  return {direction, fabric.header_along(from, direction, line.size)};
+}
+
 // One side of a ping.
 struct Pinger {
   const FabricPing& ping;
+  PingWay way;
   Connection connection;
   DataMovementCore& core;
-  Header header;
 
   Pinger(DataMovementCore& on, const Fabric& fabric, const FabricPing& ping, int here, int there)
       : ping(ping),
-        connection(on, fabric.port(here, fabric.first_hop(here, there), 0), kWorkerWords),
-        core(on),
-        header(fabric.header(here, there)) {
+        way(way_of(fabric, here, there)),
+        connection(on, fabric.port(here, way.first_hop, 0), kWorkerWords),
+        core(on) {
     const machine::Coordinate far = fabric.device(there).chip().workers.front();
-    header.payload_to = pack({far, kInbox});
-    header.word_at = pack({far, kCounter});
-    header.increment = 1;
-    header.payload_bytes = static_cast<std::uint16_t>(ping.payload_bytes);
-    header.operation = ping.payload_bytes == 0 ? Operation::increment
-                       : ping.is_fused         ? Operation::write_increment
-                                               : Operation::write;
+    way.header.payload_to = pack({far, kInbox});
+    way.header.word_at = pack({far, kCounter});
+    way.header.increment = 1;
+    way.header.payload_bytes = static_cast<std::uint16_t>(ping.payload_bytes);
+    way.header.operation = ping.payload_bytes == 0 ? Operation::increment
+                           : ping.is_fused         ? Operation::write_increment
+                                                   : Operation::write;
     connection.open();
   }
+  Time now() const { return core.network().simulation().now(); }
   void send(int round) {
     if (ping.payload_bytes > 0) {
       core.store_word(kWorkerPayloads + ping.payload_bytes - 4, static_cast<std::uint32_t>(round));
     }
-    connection.send(header, kWorkerHeaders, kWorkerPayloads);
+    connection.send(way.header, kWorkerHeaders, kWorkerPayloads);
   }
   void receive(int round) {
-    const bool waits_for_payload = header.operation == Operation::write;
+    const bool waits_for_payload = way.header.operation == Operation::write;
     core.noc_semaphore_wait_min(waits_for_payload ? kInbox + ping.payload_bytes - 4 : kCounter,
                                 static_cast<std::uint32_t>(round));
   }
@@ -172,46 +190,58 @@ Time first_flit_lead(const machine::Chip& chip, const FabricPing& ping) {
   if (ping.is_fused || ping.payload_bytes == 0) return Time();
   const auto flit_bytes = static_cast<std::uint64_t>(chip.router.flit_bytes);
   const std::uint64_t flits = (ping.payload_bytes + flit_bytes - 1) / flit_bytes;
-  return chip.clock.time_of(Cycles(static_cast<std::int64_t>(flits - 1)));
+  const noc::PaceTime interval =
+      noc::flit_interval(chip.router.flit_bytes, chip.niu.request_stream_rate);
+  const auto cycles = static_cast<std::int64_t>(flits - 1) * interval / noc::kPaceCycle;
+  return chip.clock.time_of(Cycles(cycles));
 }
 
 }  // namespace
 
-Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& description,
-                       const fabric::Shape& shape, const FabricPing& ping) {
+FabricRoundTrip fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& description,
+                                  const fabric::Shape& shape, const FabricPing& ping) {
   check(ping);
   Cluster cluster(description, {.finds_hazards = false});
   Fabric fabric(cluster, shape, options_for(ping.payload_bytes));
-  fabric.first_hop(ping.from, ping.to);  // throws unless these are two places
-  Time total;
+  way_of(fabric, ping.from, ping.to);  // throws unless there is one
+  FabricRoundTrip sum;
   const auto worker = [&](int place) { return fabric.device(place).chip().workers.front(); };
   fabric.program(ping.from).create_kernel(
-      {.core = worker(ping.from), .name = "ping"}, [&](DataMovementCore& core) {
+      {.core = worker(ping.from), .name = "ping", .noc_index = ping.worker_noc},
+      [&](DataMovementCore& core) {
         Pinger side(core, fabric, ping, ping.from, ping.to);
-        const sim::Simulation& simulation = core.network().simulation();
         core.work(kOpenCycles);
         for (int round = 1; round <= ping.rounds; ++round) {
-          const Time begin = simulation.now();
           side.send(round);
-          side.receive(round);
-          total += simulation.now() - begin;
+          const Time begin = side.now();
           side.connection.wait_until_sent();
+          sum.flush += side.now() - begin;
+          side.receive(round);
+          sum.total += side.now() - begin;
         }
         side.connection.close();
       });
-  fabric.program(ping.to).create_kernel({.core = worker(ping.to), .name = "pong"},
-                                        [&](DataMovementCore& core) {
-                                          Pinger side(core, fabric, ping, ping.to, ping.from);
-                                          for (int round = 1; round <= ping.rounds; ++round) {
-                                            side.receive(round);
-                                            side.send(round);
-                                            side.connection.wait_until_sent();
-                                          }
-                                          side.connection.close();
-                                        });
+  const auto respond = [&](DataMovementCore& core) {
+    Pinger side(core, fabric, ping, ping.to, ping.from);
+    for (int round = 1; round <= ping.rounds; ++round) {
+      side.receive(round);
+      const Time begin = side.now();
+      side.send(round);
+      sum.response += side.now() - begin;
+      side.connection.wait_until_sent();
+    }
+    side.connection.close();
+  };
+  const bool has_response = ping.from != ping.to;
+  if (has_response) {
+    fabric.program(ping.to).create_kernel(
+        {.core = worker(ping.to), .name = "pong", .noc_index = ping.worker_noc}, respond);
+  }
   fabric.run();
+  const auto mean = [&](Time time) { return Time::from_ps(time.ps() / ping.rounds); };
   const Time lead = first_flit_lead(fabric.device(ping.to).chip(), ping);
-  return Time::from_ps(total.ps() / ping.rounds) - lead - lead;
+  return {mean(sum.total) - lead - (has_response ? lead : Time()), mean(sum.flush),
+          mean(sum.response)};
 }
 
 namespace {

@@ -18,15 +18,20 @@ namespace towpath::tenstorrent::bench {
 
 struct FabricPing {
   int from = 0;  // place
-  int to = 0;
+  int to = 0;    // as `from`: all round its ring, without a response
   std::uint64_t payload_bytes = 0;
-  bool is_fused = false;  // the responder waits for the increment, not for the payload
+  bool is_fused = false;  // the increment is waited for, not the payload
+  int worker_noc = 0;     // over which workers write to their routers
   int rounds = 10;
 };
-// Mean round-trip time, without the responder's work in between. Unless is_fused, each side waits
-// for the first word of the payload.
-Time fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& cluster,
-                       const fabric::Shape& shape, const FabricPing& ping);
+// Mean times of a round trip. Unless is_fused, each side waits for the first word of the payload.
+struct FabricRoundTrip {
+  Time total;     // from the last of the sender's calls until it sees the response
+  Time flush;     // part of it, until the packet has left the sender
+  Time response;  // part of it that the responder's calls take
+};
+FabricRoundTrip fabric_round_trip(const std::shared_ptr<const machine::ChipCluster>& cluster,
+                                  const fabric::Shape& shape, const FabricPing& ping);
 
 struct FabricStream {
   int from = 0;

@@ -7,7 +7,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "towpath/noc/torus.hpp"
 #include "towpath/tenstorrent/fabric/fabric_watch.hpp"
 
 namespace towpath::tenstorrent::fabric {
@@ -16,9 +15,7 @@ Connection::Connection(DataMovementCore& core, const RouterPort& port, std::uint
                        const ConnectionOptions& options)
     : core_(core),
       port_(port),
-      noc_(options.noc == ConnectionOptions::kNearerNoc
-               ? noc::nearer_noc(core.network().chip(), core.config().core, port.tile)
-               : options.noc),
+      noc_(core.config().noc_index),
       is_posted_(options.is_posted),
       credit_(words),
       closed_(words + Layout::kCellBytes),
@@ -133,6 +130,7 @@ void Connection::announce(const Header& header) {
   if (port_.watch != nullptr) port_.watch->sending(core_, port_, header, segments_of(header));
   const std::uint64_t source = sources_ + ++produced_ % Layout::kCells * Layout::kCellBytes;
   core_.store_word(source, produced_);
+  core_.work(core_.network().chip().software.fabric_announce_cycles);
   core_.noc_async_write_one_packet(source, {port_.tile, port_.layout.produced_at(kWorkerChannel)},
                                    noc::kWordBytes, how());
 }

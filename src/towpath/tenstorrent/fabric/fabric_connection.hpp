@@ -22,12 +22,9 @@ struct RouterPort {
   FabricWatch* watch = nullptr;  // if hazards are monitored
 };
 
-// How a worker writes to its router.
+// How a worker writes to its router, over its kernel's NoC.
 struct ConnectionOptions {
   bool is_posted = true;
-  int noc = kNearerNoc;
-
-  static constexpr int kNearerNoc = -1;
 };
 
 // A worker's side of a router's worker channel.

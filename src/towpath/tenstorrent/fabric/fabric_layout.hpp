@@ -20,6 +20,12 @@ inline constexpr int kWorkerChannel = 0;
 inline constexpr int kStraightChannel = 1;
 constexpr int turn_channel(Direction came) { return 2 + came % 2; }
 
+// The NoCs that routers write over, wherever the target is (tt-metal, erisc_datamover_builder.hpp):
+// of what a receiver writes, to memory or to the next router, and of what a sender tells its
+// clients.
+inline constexpr int kReceiverNoc = 1;
+inline constexpr int kSenderNoc = 0;
+
 // The defaults are those of a line. Source: tt-metal, fabric: 2 sender channels of 8 slots, 1
 // receiver of 16, headers of 48 bytes for one dimension, payloads of 4352.
 struct Layout {

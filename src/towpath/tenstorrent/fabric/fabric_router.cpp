@@ -33,14 +33,11 @@ void send(EthernetCore& core, int queue, std::uint64_t from, std::uint64_t to,
   core.eth_send_packet_bytes_unsafe(queue, from, to, size_bytes);
 }
 
-WriteOptions on_noc(const EthernetCore& core, machine::Coordinate to, bool is_posted) {
-  return {.is_posted = is_posted,
-          .noc = noc::nearer_noc(core.network().chip(), core.config().core, to)};
-}
+WriteOptions of_receiver(bool is_posted) { return {.is_posted = is_posted, .noc = kReceiverNoc}; }
 
 // Tells a client of released slots.
 void write_word(EthernetCore& core, const noc::Address& to, std::uint32_t value) {
-  core.noc_inline_dw_write(to, value, on_noc(core, to.tile, true));
+  core.noc_inline_dw_write(to, value, {.is_posted = true, .noc = kSenderNoc});
 }
 
 // The later of two counts. An answer that is sent again is read from L1 again, which may already
@@ -164,8 +161,6 @@ bool Sender::send_packet() {
     under_way_.push_back(channel);
     if (config_.watch != nullptr) config_.watch->sent(config_.end, channel);
     core_.work(sent_cycles_);
-    // Whoever filled the slot is acknowledged to as soon as the packet has arrived, as well.
-    if (config_.is_ring) core_.work(parameters_of(core_).fabric_ring_cycles);
     return true;
   }
   return false;
@@ -181,7 +176,9 @@ class Receiver {
         queue_(queue),
         handle_cycles_(parameters_of(core).fabric_receive_cycles +
                        (config.is_ring ? parameters_of(core).fabric_ring_cycles : 0) +
-                       (config.layout.has_turns() ? parameters_of(core).fabric_mesh_cycles : 0)) {}
+                       (config.layout.has_turns() ? parameters_of(core).fabric_mesh_cycles : 0)),
+        forward_cycles_(config.layout.has_turns() ? parameters_of(core).fabric_mesh_forward_cycles
+                                                  : 0) {}
 
   bool handle_packet();
   bool answer();
@@ -196,16 +193,17 @@ class Receiver {
     const std::uint32_t awaited = due_.empty() ? 0 : handled_ - due_.front().packet;
     return std::max(handled_ - completed_, awaited) < noc::kTransactionIdsMax;
   }
+  const noc::NiuCounters& counters() const {
+    return core_.network().counters(kReceiverNoc, core_.config().core);
+  }
   bool has_room(const Copy& copy);
   void report(const Fate& fate);
   void deliver(const Header& header, std::uint64_t slot);
-  using Nocs = std::array<bool, 2>;
-  Nocs scatter(const Header& header, std::uint64_t slot);
-  Nocs write_payload(const Header& header, std::uint64_t slot);
+  void scatter(const Header& header, std::uint64_t slot);
+  void write_payload(const Header& header, std::uint64_t slot);
   void forward(const Copy& copy, std::uint64_t slot);
   void work_for_segment(bool is_first, bool has_others);
-  // Returns its NoC.
-  int write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes);
+  void write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes);
   void increment(const Header& header);
   void set_word(const Header& header);
   void wait_until_written();
@@ -219,6 +217,7 @@ class Receiver {
   const Layout& layout_;
   int queue_;
   noc::Cycle handle_cycles_;
+  noc::Cycle forward_cycles_;  // on top where a packet goes on
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
   std::uint32_t completed_ = 0;     // number that have left
@@ -238,16 +237,10 @@ class Receiver {
 
 // Until all that this router has written is acknowledged. It stands still meanwhile, with the
 // sender if one RISC-V does both.
-void Receiver::wait_until_written() {
-  for (int noc = 0; noc < 2; ++noc) core_.noc_async_write_barrier(noc);
-}
+void Receiver::wait_until_written() { core_.noc_async_write_barrier(kReceiverNoc); }
 
 bool Receiver::is_written(std::uint32_t packet) const {
-  for (int noc = 0; noc < 2; ++noc) {
-    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
-    if (counters.outstanding[index(transaction_id(packet))] != 0) return false;
-  }
-  return true;
+  return counters().outstanding[index(transaction_id(packet))] == 0;
 }
 
 // The oldest deferred increment, once all up to its packet is written.
@@ -261,11 +254,7 @@ bool Receiver::increment_due() {
 }
 
 bool Receiver::has_left(std::uint32_t packet) const {
-  for (int noc = 0; noc < 2; ++noc) {
-    const noc::NiuCounters& counters = core_.network().counters(noc, core_.config().core);
-    if (counters.outgoing[index(transaction_id(packet))] != 0) return false;
-  }
-  return true;
+  return counters().outgoing[index(transaction_id(packet))] == 0;
 }
 
 bool Receiver::has_arrived(std::uint32_t packet) {
@@ -288,11 +277,12 @@ bool Receiver::handle_packet() {
     TOWPATH_CHECK(config_.next[copy.direction], "a packet goes on to where there is no router");
     if (!has_room(copy)) return did_anything;
   }
-  core_.work(handle_cycles_);
+  core_.work(handle_cycles_ + (fate.copies.empty() ? 0 : forward_cycles_));
   if (config_.watch != nullptr) report(fate);
   // Copies first, as tt-metal's (receiver_forward_packet): what flushes waits for them as well.
   for (const Copy& copy : fate.copies) forward(copy, slot);
   if (fate.is_delivered) deliver(header, slot);
+  if (config_.is_ring) core_.work(parameters_of(core_).fabric_ring_handled_cycles);
   ++handled_;
   return true;
 }
@@ -307,11 +297,9 @@ void Receiver::report(const Fate& fate) {
   if (fate.is_delivered) config_.watch->delivered(packet, config_.end.chip);
 }
 
-int Receiver::write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes) {
-  const WriteOptions options = on_noc(core_, to.tile, false);
+void Receiver::write(std::uint64_t from, const noc::Address& to, std::uint64_t size_bytes) {
   core_.noc_async_write_one_packet_with_trid(from, to, size_bytes, transaction_id(handled_),
-                                             options);
-  return options.noc;
+                                             of_receiver(false));
 }
 
 void Receiver::work_for_segment(bool is_first, bool has_others) {
@@ -320,41 +308,35 @@ void Receiver::work_for_segment(bool is_first, bool has_others) {
   core_.work(is_first ? costs.fabric_list_cycles : costs.fabric_segment_cycles);
 }
 
-// Returns the NoCs that its parts take.
-Receiver::Nocs Receiver::scatter(const Header& header, std::uint64_t slot) {
+void Receiver::scatter(const Header& header, std::uint64_t slot) {
   SegmentList list;
   std::uint64_t from = slot + layout_.header_bytes;
   core_.load(from + header.payload_bytes - sizeof(list), bytes_of(list));
-  Nocs used{};
   for (std::size_t segment = 0; segment < kSegmentsMax; ++segment) {
     if (list.bytes[segment] == 0) continue;
     work_for_segment(from == slot + layout_.header_bytes,
                      header.payload_bytes > list.bytes[segment] + sizeof(list));
     const noc::Address to = unpack(segment == 0 ? header.payload_to : list.to[segment - 1]);
-    used[index(write(from, to, list.bytes[segment]))] = true;
+    write(from, to, list.bytes[segment]);
     from += list.bytes[segment];
   }
-  return used;
 }
 
-Receiver::Nocs Receiver::write_payload(const Header& header, std::uint64_t slot) {
+void Receiver::write_payload(const Header& header, std::uint64_t slot) {
   if (scatters(header.operation)) return scatter(header, slot);
-  Nocs used{};
-  if (!writes(header.operation) || header.payload_bytes == 0) return used;
+  if (!writes(header.operation) || header.payload_bytes == 0) return;
   const noc::Address to = unpack(header.payload_to);
   const std::uint64_t each = is_paged(header.operation) ? kPageBytes : header.payload_bytes;
   for (std::uint64_t begin = 0; begin < header.payload_bytes; begin += each) {
     work_for_segment(begin == 0, each < header.payload_bytes);
     const std::uint64_t size_bytes = std::min(header.payload_bytes - begin, each);
-    used[index(write(slot + layout_.header_bytes + begin, {to.tile, to.offset + begin},
-                     size_bytes))] = true;
+    write(slot + layout_.header_bytes + begin, {to.tile, to.offset + begin}, size_bytes);
   }
-  return used;
 }
 
 void Receiver::deliver(const Header& header, std::uint64_t slot) {
   const Operation operation = header.operation;
-  const Nocs used = write_payload(header, slot);
+  write_payload(header, slot);
   if (operation == Operation::inline_write) set_word(header);
   if (!increments(operation)) return;
   if (flushes(operation)) {
@@ -365,22 +347,19 @@ void Receiver::deliver(const Header& header, std::uint64_t slot) {
     due_.push_back({handled_, header});
     return;
   } else {
-    for (int noc = 0; noc < 2; ++noc) {
-      if (!used[index(noc)]) continue;
-      core_.noc_async_write_flushed_with_trid(transaction_id(handled_), noc);
-    }
+    core_.noc_async_write_flushed_with_trid(transaction_id(handled_), kReceiverNoc);
   }
   increment(header);
 }
 
 void Receiver::set_word(const Header& header) {
   const noc::Address word = unpack(header.word_at);
-  core_.noc_inline_dw_write(word, header.increment, on_noc(core_, word.tile, true));
+  core_.noc_inline_dw_write(word, header.increment, of_receiver(true));
 }
 
 void Receiver::increment(const Header& header) {
   const noc::Address word = unpack(header.word_at);
-  core_.noc_semaphore_inc(word, header.increment, on_noc(core_, word.tile, true));
+  core_.noc_semaphore_inc(word, header.increment, of_receiver(true));
 }
 
 bool Receiver::has_room(const Copy& copy) {
@@ -409,7 +388,7 @@ void Receiver::forward(const Copy& copy, std::uint64_t slot) {
   const std::uint64_t source = layout_.produced_source(++notifications_);
   core_.store_word(source, ++produced);
   core_.noc_async_write_one_packet(source, {next.tile, layout_.produced_at(next.channel)},
-                                   noc::kWordBytes, on_noc(core_, next.tile, false));
+                                   noc::kWordBytes, of_receiver(false));
 }
 
 bool Receiver::answer() {

@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "towpath/noc/bits.hpp"
 
@@ -109,6 +110,33 @@ Topology::Topology(const machine::ChipCluster& cluster, Shape shape) : shape_(st
   find_links(cluster);
 }
 
+namespace {
+
+// The ends at `chip` of its links to the other one, by plane: from left to right, as tt-metal has
+// them, on the chip with the higher number (control_plane.cpp, by the id of the chip).
+std::vector<machine::EthernetEnd> ends_between(const machine::ChipCluster& cluster, int chip,
+                                               int other) {
+  struct Joined {
+    machine::EthernetEnd here, there;
+  };
+  std::vector<Joined> links;
+  for (const machine::EthernetLink& link : cluster.links) {
+    const auto& [one, two] = link.ends;
+    if (link.is_reserved) continue;
+    if (one.chip == chip && two.chip == other) links.push_back({one, two});
+    if (two.chip == chip && one.chip == other) links.push_back({two, one});
+  }
+  std::ranges::stable_sort(links, {}, [&](const Joined& link) {
+    const machine::EthernetEnd end = chip > other ? link.here : link.there;
+    return cluster.chips[index(end.chip)].chip->ethernet_cores[index(end.channel)].x;
+  });
+  std::vector<machine::EthernetEnd> ends;
+  for (const Joined& link : links) ends.push_back(link.here);
+  return ends;
+}
+
+}  // namespace
+
 void Topology::find_links(const machine::ChipCluster& cluster) {
   ends_.resize(shape_.chips.size() * kDirections);
   bool is_first = true;
@@ -119,13 +147,7 @@ void Topology::find_links(const machine::ChipCluster& cluster) {
       const int chip = chip_at(place);
       const int other = chip_at(*next);
       std::vector<machine::EthernetEnd>& ends = ends_[index(place * kDirections + direction)];
-      // In the order of the links, which both chips share.
-      for (const machine::EthernetLink& link : cluster.links) {
-        const auto& [one, two] = link.ends;
-        if (link.is_reserved) continue;
-        if (one.chip == chip && two.chip == other) ends.push_back(one);
-        if (two.chip == chip && one.chip == other) ends.push_back(two);
-      }
+      ends = ends_between(cluster, chip, other);
       const int links = static_cast<int>(ends.size());
       if (links == 0) {
         throw std::invalid_argument(

@@ -58,9 +58,9 @@ void KernelRuntime::fabric_open(std::uint32_t channel) {
   connection.port = named([&] { return fabric().port(chip(), channel); });
   const std::uint64_t words = worker_memory_map::connection_at(channel);
   connection.headers = words + fabric::Connection::kWordsBytes;
-  connection.worker = std::make_unique<fabric::Connection>(
-      called(CallCode::write), connection.port, words,
-      fabric::ConnectionOptions{.is_posted = false, .noc = core_.config().noc_index});
+  connection.worker =
+      std::make_unique<fabric::Connection>(called(CallCode::write), connection.port, words,
+                                           fabric::ConnectionOptions{.is_posted = false});
   connection.worker->open();
 }
 

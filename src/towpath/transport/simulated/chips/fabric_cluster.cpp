@@ -30,9 +30,10 @@ namespace {
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
 // What kernels of tt-metal's all-gather take from their first instruction to the first packet,
 // beside what opens connections: 930 instructions of arguments and headers as gcc 12.2 compiles
-// them, and their code from L1, 16 B in 7 cycles (multicast_writer.cpp; that of other kernels is
+// them, and their code from L1, in lines of 16 B (multicast_writer.cpp; that of other kernels is
 // assumed to be alike).
-constexpr std::int64_t kStartCycles = 2300;
+constexpr std::int64_t kStartCycles = 930;
+constexpr std::int64_t kStartLines = 196;
 // Workers of a chip for Moves inside it. Chosen here; no source.
 constexpr int kLocalWorkers = 4;
 
@@ -482,7 +483,7 @@ void FabricCluster::create_workers(int place) {
   const auto make = [&](std::optional<tenstorrent::fabric::RouterPort> port) {
     const auto nearest = std::ranges::min_element(free, {}, [&](machine::Coordinate worker) {
       if (!port) return 0;
-      return noc::hops(chip, worker, port->tile, noc::nearer_noc(chip, worker, port->tile));
+      return noc::hops(chip, worker, port->tile, FabricWorker::kWriterNoc);
     });
     const machine::Coordinate worker = *nearest;
     free.erase(nearest);
@@ -502,8 +503,10 @@ void FabricCluster::create_workers(int place) {
 void FabricCluster::launch_program(int rank) {
   Place& place = *places_[index(options_.places[index(rank)])];
   const machine::Chip& chip = fabric_.device(options_.places[index(rank)]).chip();
+  const std::int64_t start_cycles =
+      kStartCycles + kStartLines * chip.ethernet_software.instruction_fetch_cycles;
   const Time started_at = place.simulation.now() +
-                          chip.clock.time_of(Cycles(chip.software.launch_cycles + kStartCycles));
+                          chip.clock.time_of(Cycles(chip.software.launch_cycles + start_cycles));
   for (const auto& workers : place.workers) {
     for (const auto& worker : workers) worker->start_at(started_at);
   }

@@ -27,7 +27,6 @@ constexpr std::uint64_t kBufferAlignment = 64;
 constexpr std::uint64_t kUnpackBytesPerCycle = 80;
 
 constexpr int kReaderNoc = 0;
-constexpr int kWriterNoc = 1;
 
 std::uint64_t aligned(std::uint64_t size_bytes) {
   return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
@@ -72,10 +71,8 @@ noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int 
   return {std::ranges::min(tiles(page), {}, way), offset(page)};
 }
 
-noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer) const {
-  const auto way = [&](machine::Coordinate tile) {
-    return noc::hops(chip_, writer, tile, noc::nearer_noc(chip_, writer, tile));
-  };
+noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer, int noc) const {
+  const auto way = [&](machine::Coordinate tile) { return noc::hops(chip_, writer, tile, noc); };
   return {std::ranges::min(tiles(page), {}, way), offset(page)};
 }
 
@@ -215,17 +212,17 @@ void FabricWorker::run_writer(DataMovementCore& core) {
 void FabricWorker::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
   const Part& part = *packet.part;
   if (written_ - freed_ == kBuffers / 2) {
-    for (const int noc : {0, 1}) core.noc_async_writes_flushed(noc);
+    core.noc_async_writes_flushed();
     if (connection != nullptr) connection->wait_until_sent();
     freed_ = written_;
     wake(reader_);
   }
   if (part.has_destination && packet.size_bytes > 0) {
-    const noc::Address to = pages_.to_write(part.staging + packet.number, config_.core);
-    const int noc = noc::nearer_noc(core.network().chip(), config_.core, to.tile);
-    core.noc_async_write(buffer(written_, false), to, packet.size_bytes, {.noc = noc});
+    core.noc_async_write(buffer(written_, false),
+                         pages_.to_write(part.staging + packet.number, config_.core, kWriterNoc),
+                         packet.size_bytes);
     if (packet.is_last && connection == nullptr && !part.continues_reduction) {
-      for (const int each : {0, 1}) core.noc_async_write_barrier(each);
+      core.noc_async_write_barrier();
     }
   }
   if (connection != nullptr) send(*connection, packet);
@@ -235,7 +232,8 @@ void FabricWorker::send(Connection& connection, const Packet& packet) {
   const Part& part = *packet.part;
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
-  header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander));
+  header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander,
+                                                tenstorrent::fabric::kReceiverNoc));
   const std::uint64_t header_at = kWorkerHeaders + written_ % kBuffers * 2 * kHeaderBytes;
   const bool tells = packet.is_last && part.arrivals > 0;
   const bool has_payload = packet.size_bytes > 0;

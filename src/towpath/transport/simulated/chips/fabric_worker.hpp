@@ -53,7 +53,7 @@ class Pages {
   // Address of a page by the tile of its group that is nearest, over a NoC, to the tile that reads
   // or writes it.
   noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
-  noc::Address to_write(std::uint64_t page, machine::Coordinate writer) const;
+  noc::Address to_write(std::uint64_t page, machine::Coordinate writer, int noc) const;
   noc::Address address(std::uint64_t page) const;
   // Pages of all channels together.
   std::uint64_t pages() const { return rows_ * banks(); }
@@ -73,6 +73,9 @@ class Pages {
 
 class FabricWorker {
  public:
+  // Over which it writes to its router and to DRAM.
+  static constexpr int kWriterNoc = 1;
+
   struct Config {
     machine::Coordinate core;
     // Port of the router that it sends to; none: it stores only.

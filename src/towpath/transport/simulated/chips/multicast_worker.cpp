@@ -30,11 +30,11 @@ constexpr std::uint64_t kPacketsPerEntry = 3;
 constexpr noc::Cycle kReadCycles = 23;     // the address of a page to read
 constexpr noc::Cycle kPageCycles = 70;     // that of a page to send: its number, its bank, its tile
 constexpr noc::Cycle kStoreCycles = 8;     // to store it, too
-constexpr noc::Cycle kPacketCycles = 210;  // a packet's header and slot
-// Code that runs for the first time comes from L1, 16 B in 7 cycles: for the first packet, and for
+constexpr noc::Cycle kPacketCycles = 174;  // a packet's header and slot, not its announcement
+// Code that runs for the first time comes from L1, in lines of 16 B: for the first packet, and for
 // the last increment.
-constexpr noc::Cycle kFirstPacketCycles = 770;
-constexpr noc::Cycle kLastCycles = 330;
+constexpr noc::Cycle kFirstPacketLines = 110;
+constexpr noc::Cycle kLastLines = 47;
 
 constexpr std::size_t kReader = 0;
 constexpr std::size_t kWriter = 1;
@@ -43,6 +43,11 @@ constexpr std::uint64_t kHeaderStride = 0x80;  // of a kernel: for packets, for 
 constexpr std::uint64_t kIncrementHeader = 0x40;
 static_assert(Connection::kWordsBytes <= kWordsStride);
 static_assert(kWorkerWords + 2 * kWordsStride <= kWorkerHeaders);
+
+// Of a line of code. Cores of workers have the caches of Ethernet cores, or larger ones.
+noc::Cycle fetch_cycles(const DataMovementCore& core) {
+  return core.network().chip().ethernet_software.instruction_fetch_cycles;
+}
 
 }  // namespace
 
@@ -100,8 +105,7 @@ void MulticastWorker::run(DataMovementCore& core, std::size_t number) {
   Side& side = sides_[number];
   if (const auto& port = config_.ports[number]; port) {
     side.connection.emplace(core, *port, kWorkerWords + number * kWordsStride,
-                            tenstorrent::fabric::ConnectionOptions{
-                                .is_posted = false, .noc = static_cast<int>(number)});
+                            tenstorrent::fabric::ConnectionOptions{.is_posted = false});
   }
   while (true) {
     wait_until(side.waiting, [&] { return !side.queue.empty() || side.shall_close; });
@@ -140,7 +144,7 @@ void MulticastWorker::pass(DataMovementCore& core, std::size_t number, Multicast
   }
   const auto& way = multicast.ways[number];
   if (!way) return;
-  if (multicast.size_bytes > 0) core.work(kLastCycles);
+  if (multicast.size_bytes > 0) core.work(kLastLines * fetch_cycles(core));
   send_increment(core, number, *way);
 }
 
@@ -224,12 +228,14 @@ void MulticastWorker::send_packet(DataMovementCore& core, std::size_t number,
       (bytes_of_packet(multicast, packet) + kArrayPageBytes - 1) / kArrayPageBytes;
   core.work(kPageCycles * static_cast<noc::Cycle>(pages));
   if (!way) return;
-  if (!std::exchange(sides_[number].has_sent, true)) core.work(kFirstPacketCycles);
+  if (!std::exchange(sides_[number].has_sent, true))
+    core.work(kFirstPacketLines * fetch_cycles(core));
   core.work(kPacketCycles);
   const bool is_shorter = way->alternates && (packet % 2 == 1) != way->begins_shorter;
   Header header = is_shorter ? way->shorter : way->header;
   header.payload_bytes = static_cast<std::uint16_t>(bytes_of_packet(multicast, packet));
-  header.payload_to = pack(pages_.to_write(multicast.landing + packet, way->lander));
+  header.payload_to = pack(
+      pages_.to_write(multicast.landing + packet, way->lander, tenstorrent::fabric::kReceiverNoc));
   header.operation = Operation::paged_write;
   core.noc_async_writes_flushed();
   sides_[number].connection->send(header, kWorkerHeaders + number * kHeaderStride, buffer(packet));
@@ -237,7 +243,8 @@ void MulticastWorker::send_packet(DataMovementCore& core, std::size_t number,
 
 void MulticastWorker::store_packet(DataMovementCore& core, const Multicast& multicast,
                                    std::uint64_t packet) {
-  const noc::Address to = pages_.to_write(multicast.staging + packet, config_.core);
+  const noc::Address to =
+      pages_.to_write(multicast.staging + packet, config_.core, core.config().noc_index);
   const std::uint64_t size_bytes = bytes_of_packet(multicast, packet);
   for (std::uint64_t begin = 0; begin < size_bytes; begin += kArrayPageBytes) {
     core.work(kStoreCycles);
