@@ -41,8 +41,8 @@ import tomllib
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parent.parent
 COPIED = (
-    "CMakeLists.txt", "README.md", "benchmarks", "cmake", "docs", "examples", "machines",
-    "pyproject.toml", "python", "src", "tests", "tools", "validation",
+    "CMakeLists.txt", "README.md", "benchmarks", "cmake", "docs", "examples", "include", "machines",
+    "pyproject.toml", "python", "rtl", "src", "tests", "tools", "validation",
 )  # fmt: skip
 # A mutant may take this many times as long as the original, and this much more.
 TIMES_MAX = 5
