@@ -142,8 +142,8 @@ TEST(ChipCluster, BothEndsOfALinkHaveTheSameLineAndFrames) {
     ChipCluster cluster = cluster_of(2, {{{{{0, 0}, {1, 0}}}}});
     cluster.chips[1].chip = build_chip(chip);
     EXPECT_EQ(refusal_of(std::move(cluster)),
-              "cluster 'drawn': links[0] joins a drawn to a drawn; line rate, frames and words of "
-              "both must be the same");
+              "cluster 'drawn': links[0] joins a drawn to a drawn; line and delivery rates, frames "
+              "and words of both must be the same");
   }
 }
 

@@ -122,8 +122,8 @@ def test_a_cluster_lists_its_chips_or_has_a_rule_for_them():
 
 def test_both_ends_of_a_link_speak_the_same_ethernet():
     text = TEXT.replace("{chip: wormhole, x: 0", "{chip: blackhole, x: 0")
-    expected = "links[0]: joins a blackhole to a wormhole; line rate, frames and words of both must"
-    assert expected in refusal(spec_of, text)
+    expected = "joins a blackhole to a wormhole; line and delivery rates, frames and words of both"
+    assert f"links[0]: {expected}" in refusal(spec_of, text)
 
 
 def test_a_chip_may_be_a_file_beside_that_of_the_cluster(tmp_path):

@@ -14,29 +14,13 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-void bind_fabric(nb::module_& module) {
-  using namespace towpath;
-  using tenstorrent::fabric::Shape;
-  using Cluster = std::shared_ptr<machine::ChipCluster>;
-  nb::class_<Shape>(module, "FabricShape", "Which chips a fabric joins, in lines or rings.")
-      .def_static("line", &tenstorrent::fabric::line_of, "chips"_a)
-      .def_static("ring", &tenstorrent::fabric::ring_of, "chips"_a)
-      .def_static("mesh", &tenstorrent::fabric::mesh_of, "cluster"_a,
-                  "All chips of a cluster by where they sit. Raises ValueError.")
-      .def_static("usual", &tenstorrent::fabric::default_shape, "cluster"_a,
-                  "The ring round a mesh of two rows or columns; else the mesh or torus.")
-      .def_prop_ro("chips", [](const Shape& shape) { return shape.chips; })
-      .def_prop_ro("dimensions", [](const Shape& shape) {
-        std::vector<std::pair<int, bool>> dimensions;
-        for (const auto& [size, is_ring] : shape.dimensions) dimensions.push_back({size, is_ring});
-        return dimensions;
-      });
-  module.def(
-      "fabric_planes",
-      [](const Cluster& cluster, const Shape& shape) {
-        return tenstorrent::fabric::Topology(*cluster, shape).planes();
-      },
-      "cluster"_a, "shape"_a, "Parallel links between neighbours. Raises ValueError.");
+namespace {
+
+using namespace towpath;
+using tenstorrent::fabric::Shape;
+using Cluster = std::shared_ptr<machine::ChipCluster>;
+
+void bind_round_trip(nb::module_& module) {
   using tenstorrent::bench::FabricRoundTrip;
   nb::class_<FabricRoundTrip>(module, "FabricRoundTrip", "Mean times of a packet and a response.")
       .def_prop_ro(
@@ -62,6 +46,31 @@ void bind_fabric(nb::module_& module) {
       "cluster"_a, "shape"_a, nb::kw_only(), "source"_a, "destination"_a, "payload_bytes"_a,
       "is_fused"_a = false, "worker_noc"_a = 0,
       "From a worker at one place to one at another and back, or all round a ring to its own.");
+}
+
+}  // namespace
+
+void bind_fabric(nb::module_& module) {
+  nb::class_<Shape>(module, "FabricShape", "Which chips a fabric joins, in lines or rings.")
+      .def_static("line", &tenstorrent::fabric::line_of, "chips"_a)
+      .def_static("ring", &tenstorrent::fabric::ring_of, "chips"_a)
+      .def_static("mesh", &tenstorrent::fabric::mesh_of, "cluster"_a,
+                  "All chips of a cluster by where they sit. Raises ValueError.")
+      .def_static("usual", &tenstorrent::fabric::default_shape, "cluster"_a,
+                  "The ring round a mesh of two rows or columns; else the mesh or torus.")
+      .def_prop_ro("chips", [](const Shape& shape) { return shape.chips; })
+      .def_prop_ro("dimensions", [](const Shape& shape) {
+        std::vector<std::pair<int, bool>> dimensions;
+        for (const auto& [size, is_ring] : shape.dimensions) dimensions.push_back({size, is_ring});
+        return dimensions;
+      });
+  module.def(
+      "fabric_planes",
+      [](const Cluster& cluster, const Shape& shape) {
+        return tenstorrent::fabric::Topology(*cluster, shape).planes();
+      },
+      "cluster"_a, "shape"_a, "Parallel links between neighbours. Raises ValueError.");
+  bind_round_trip(module);
   module.def(
       "fabric_stream_gb_per_s",
       [](const Cluster& cluster, const Shape& shape,

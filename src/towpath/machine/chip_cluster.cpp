@@ -77,9 +77,10 @@ void add_link(ChipCluster& cluster, std::size_t number) {
   const Chip& from = checked_chip(cluster, a.chip);
   const Chip& to = checked_chip(cluster, b.chip);
   if (!can_join(from.ethernet, to.ethernet)) {
-    checks.fail_at(field,
-                   "joins a {} to a {}; line rate, frames and words of both must be the same",
-                   from.name, to.name);
+    checks.fail_at(
+        field,
+        "joins a {} to a {}; line and delivery rates, frames and words of both must be the same",
+        from.name, to.name);
   }
 }
 

@@ -51,9 +51,4 @@ inline int hops(const machine::Chip& chip, machine::Coordinate from, machine::Co
   return torus.hops(torus.node_of(from), torus.node_of(to));
 }
 
-// The NoC with the shorter route.
-inline int nearer_noc(const machine::Chip& chip, machine::Coordinate from, machine::Coordinate to) {
-  return hops(chip, from, to, 0) <= hops(chip, from, to, 1) ? 0 : 1;
-}
-
 }  // namespace towpath::noc
