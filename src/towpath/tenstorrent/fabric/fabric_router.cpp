@@ -346,7 +346,7 @@ void Receiver::deliver(const Header& header, std::uint64_t slot) {
   } else if (defers(operation) || !due_.empty()) {
     due_.push_back({handled_, header});
     return;
-  } else {
+  } else if (header.payload_bytes > 0) {
     core_.noc_async_write_flushed_with_trid(transaction_id(handled_), kReceiverNoc);
   }
   increment(header);
