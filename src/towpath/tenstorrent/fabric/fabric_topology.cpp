@@ -146,8 +146,7 @@ void Topology::find_links(const machine::ChipCluster& cluster) {
       if (!next) continue;
       const int chip = chip_at(place);
       const int other = chip_at(*next);
-      std::vector<machine::EthernetEnd>& ends = ends_[index(place * kDirections + direction)];
-      ends = ends_between(cluster, chip, other);
+      std::vector<machine::EthernetEnd> ends = ends_between(cluster, chip, other);
       const int links = static_cast<int>(ends.size());
       if (links == 0) {
         throw std::invalid_argument(
@@ -157,6 +156,7 @@ void Topology::find_links(const machine::ChipCluster& cluster) {
       }
       planes_ = is_first ? links : std::min(planes_, links);
       is_first = false;
+      ends_[index(place * kDirections + direction)] = std::move(ends);
     }
   }
 }

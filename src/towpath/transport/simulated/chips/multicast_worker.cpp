@@ -228,8 +228,9 @@ void MulticastWorker::send_packet(DataMovementCore& core, std::size_t number,
       (bytes_of_packet(multicast, packet) + kArrayPageBytes - 1) / kArrayPageBytes;
   core.work(kPageCycles * static_cast<noc::Cycle>(pages));
   if (!way) return;
-  if (!std::exchange(sides_[number].has_sent, true))
+  if (!std::exchange(sides_[number].has_sent, true)) {
     core.work(kFirstPacketLines * fetch_cycles(core));
+  }
   core.work(kPacketCycles);
   const bool is_shorter = way->alternates && (packet % 2 == 1) != way->begins_shorter;
   Header header = is_shorter ? way->shorter : way->header;
