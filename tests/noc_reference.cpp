@@ -28,6 +28,7 @@ ReferenceNetwork::ReferenceNetwork(const machine::Chip& chip, int noc, Endpoint&
       height_(noc == 0 ? chip.height : chip.width),
       classes_(chip.router.classes),
       vcs_(2 * chip.router.classes * (chip.router.has_dateline ? 2 : 1)),
+      major_(noc == 0 ? kX : kY),
       port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
       path_link_cycles_(chip.niu.path_link_cycles),
       backoff_min_(chip.niu.backoff_cycles_min),
@@ -65,6 +66,11 @@ int ReferenceNetwork::neighbour(int node, int port) const {
   const int x = node % width_;
   const int y = node / width_;
   return port == kX ? y * width_ + (x + 1) % width_ : (y + 1) % height_ * width_ + x;
+}
+
+int ReferenceNetwork::links_between(int from, int to, int port) const {
+  if (port == kX) return (to % width_ - from % width_ + width_) % width_;
+  return (to / width_ - from / width_ + height_) % height_;
 }
 
 int ReferenceNetwork::next_port(const Router& router, int destination) const {
@@ -432,21 +438,32 @@ ReferenceNetwork::Tree& ReferenceNetwork::make_tree(int source,
   Tree& tree = trees_.emplace_back();
   tree.source = source;
   tree.destinations = static_cast<int>(destinations.size());
+  int first_column = width_ * height_;
   for (const int destination : destinations) {
-    int node = source;
-    Tree::Stop at;
-    while (true) {
-      Tree::Stop& stop = tree.stops.emplace(node, at).first->second;
-      const int output = next_port(routers_[node], destination);
-      stop.outputs[output] = true;
-      if (output == kNiu) break;
-      at.hops = stop.hops + 1;
-      at.before = node;
-      at.input = output;
-      node = neighbour(node, output);
-    }
+    first_column = std::min(first_column, links_between(source, destination, major_));
   }
+  for (const int destination : destinations) add_way(tree, destination, first_column);
   return tree;
+}
+
+// The chip's x axis to the first column with a destination, that column, and the row.
+void ReferenceNetwork::add_way(Tree& tree, int destination, int first_column) {
+  const int minor = major_ == kX ? kY : kX;
+  std::vector<int> ports(first_column, major_);
+  ports.insert(ports.end(), links_between(tree.source, destination, minor), minor);
+  ports.insert(ports.end(), links_between(tree.source, destination, major_) - first_column, major_);
+  ports.push_back(kNiu);
+  int node = tree.source;
+  Tree::Stop at;
+  for (const int output : ports) {
+    Tree::Stop& stop = tree.stops.emplace(node, at).first->second;
+    stop.outputs[output] = true;
+    if (output == kNiu) return;
+    at.hops = stop.hops + 1;
+    at.before = node;
+    at.input = output;
+    node = neighbour(node, output);
+  }
 }
 
 void ReferenceNetwork::run_reservations() {

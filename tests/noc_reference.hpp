@@ -138,6 +138,7 @@ class ReferenceNetwork {
     return class_of(vc) >= static_cast<int>(PacketClass::broadcast);
   }
   int neighbour(int node, int port) const;
+  int links_between(int from, int to, int port) const;
   int next_port(const Router& router, int destination) const;
   int next_dateline(const Router& router, int input, int input_vc, int output) const;
 
@@ -167,6 +168,7 @@ class ReferenceNetwork {
   void move_flit(Router& router, int input, int vc, int output);
 
   Tree& make_tree(int source, const std::vector<int>& destinations);
+  void add_way(Tree& tree, int destination, int first_column);
   void start_reservation(Tree& tree);
   void probe(Tree& tree, int node, int attempt);
   void grant(Tree& tree);
@@ -180,6 +182,7 @@ class ReferenceNetwork {
   int height_;
   int classes_;
   int vcs_;
+  int major_;  // the axis that multicasts take first and last
   PaceTime port_interval_;
   int path_link_cycles_;
   int backoff_min_;

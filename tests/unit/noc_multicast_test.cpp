@@ -80,21 +80,44 @@ TEST(NocMulticast, GivesOneCopyToEachDestinationAndToNoOtherNode) {
   }
 }
 
-// One flit over each link of the tree: along the row of node (0, 0) to columns 1 and 2, down both.
-TEST(NocMulticast, PutsEachFlitOnEachLinkOnce) {
-  Traffic traffic{plain_chip(4, 4)};
-  traffic.injections = {{0, multicast(0, 7, 1), {5, 6, 9, 10}}};
+using Place = std::pair<int, int>;  // node and port
+
+constexpr int kX = Network::kX;
+constexpr int kY = Network::kY;
+
+// Each of the 7 flits of a multicast goes once over its source's link, each link that is named and
+// each destination's, and over no other. Nodes of a 4 x 4 grid are numbered along the axis that the
+// NoC takes first.
+void expect_links(int noc, int source, const std::vector<int>& destinations,
+                  const std::vector<Place>& links) {
+  Traffic traffic{plain_chip(4, 4), noc};
+  traffic.injections = {{0, multicast(source, 7, 1), destinations}};
   Player<FlitNetwork> player(traffic);
   run_until_done(player);
-  std::map<std::pair<int, int>, std::int64_t> expected;  // by node and port
-  expected[{0, Network::kFromNiu}] = expected[{0, Network::kX}] = expected[{1, Network::kX}] = 7;
-  for (const int node : {1, 2, 5, 6}) expected[{node, Network::kY}] = 7;
-  for (const int node : {5, 6, 9, 10}) expected[{node, Network::kNiu}] = 7;
+  std::map<Place, std::int64_t> expected{{{source, Network::kFromNiu}, 7}};
+  for (const Place& link : links) expected[link] = 7;
+  for (const int node : destinations) expected[{node, Network::kNiu}] = 7;
   for (int node = 0; node < 16; ++node) {
     for (int port = 0; port <= Network::kFromNiu; ++port) {
-      EXPECT_EQ(player.network().link_flits(node, port), (expected[{node, port}]));
+      EXPECT_EQ(player.network().link_flits(node, port), (expected[{node, port}]))
+          << "node " << node << " port " << port;
     }
   }
+}
+
+// Along the source's row to the first column, down that column, and from it along both rows.
+TEST(NocMulticast, GoesAlongTheRowDownTheFirstColumnAndAlongTheRows) {
+  expect_links(0, 0, {5, 6, 9, 10}, {{0, kX}, {1, kY}, {5, kY}, {5, kX}, {9, kX}});
+}
+
+// From a column that has destinations it goes down at once, and round the edge of each row.
+TEST(NocMulticast, ToTheRowAboveStartsInTheColumnOfItsSource) {
+  expect_links(0, 5, {0, 1, 2, 3}, {{5, kY}, {9, kY}, {13, kY}, {1, kX}, {2, kX}, {3, kX}});
+}
+
+// NoC 1 takes the chip's y axis first for all other packets, and multicasts along x as NoC 0.
+TEST(NocMulticast, GoesAlongTheRowFirstOnNoc1Too) {
+  expect_links(1, 0, {5, 6, 9, 10}, {{0, kY}, {4, kX}, {5, kX}, {5, kY}, {6, kY}});
 }
 
 // Between the two linked ones and the last, long after they have gone, no other packet gets the

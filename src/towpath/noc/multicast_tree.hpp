@@ -10,8 +10,10 @@
 
 namespace towpath::noc {
 
-// Tree of a multicast: the routes of its copies merged, along the row of the source first, then
-// down the columns; and the state of its reservation.
+// Tree of a multicast, and the state of its reservation. A packet goes along the source's row to
+// the first column with a destination, which may be the source's own, then along that column, and
+// from there along each row with destinations: with x as the major axis, which tt-metal asks for
+// (tt-isa-documentation, NoC/RoutingPaths.md).
 struct MulticastTree {
   // A router of the tree; outputs as in Network::Port.
   struct Branch {

@@ -14,6 +14,9 @@ class Torus {
   Torus(int width, int height, int noc)
       : chip_width_(width), chip_height_(height), mirrors_(noc == 1) {}
 
+  // Whether its first axis is the chip's y axis.
+  bool exchanges_axes() const { return mirrors_; }
+
   // Extent along the axis that is travelled first, and second.
   int width() const { return mirrors_ ? chip_height_ : chip_width_; }
   int height() const { return mirrors_ ? chip_width_ : chip_height_; }
