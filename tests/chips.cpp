@@ -24,6 +24,8 @@ Tile tile_of(char letter) {
 // Parameters to which expected values in tests belong, where they differ from the shipped chip's.
 void set_parameters_of_tests(Chip& chip) {
   chip.router.pool_flits_for_responses = 1;
+  chip.niu.multicast_rate = BytesPerCycle::from(31.2);
+  chip.niu.path_link_cycles = 2;
   chip.dram.read_cycles = 150;
   chip.software.read_cycles = 25;
   chip.software.read_held_up_cycles = 0;

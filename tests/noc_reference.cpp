@@ -30,6 +30,7 @@ ReferenceNetwork::ReferenceNetwork(const machine::Chip& chip, int noc, Endpoint&
       vcs_(2 * chip.router.classes * (chip.router.has_dateline ? 2 : 1)),
       major_(noc == 0 ? kX : kY),
       port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
+      multicast_interval_(flit_interval(chip.router.flit_bytes, chip.niu.multicast_rate)),
       path_link_cycles_(chip.niu.path_link_cycles),
       backoff_min_(chip.niu.backoff_cycles_min),
       backoff_max_(chip.niu.backoff_cycles_max),
@@ -287,7 +288,7 @@ void ReferenceNetwork::send_flit(int node, int number_of_lane) {
   const QueuedPacket* queued = lane.packets.front();
   push(links_[node][kFromNiu], lane.vc, queued, lane.flits_sent++);
   source.turn = next(number_of_lane, Network::kLanes);
-  source.pacing.take(now_, port_interval_);
+  source.pacing.take(now_, queued->tree != nullptr ? multicast_interval_ : port_interval_);
   if (lane.flits_sent < queued->packet.flits) return;
   if (queued->packet.keeps_path) {
     source.chain[queued->packet.buddy] = queued->tree;

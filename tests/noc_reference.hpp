@@ -184,6 +184,7 @@ class ReferenceNetwork {
   int vcs_;
   int major_;  // the axis that multicasts take first and last
   PaceTime port_interval_;
+  PaceTime multicast_interval_;
   int path_link_cycles_;
   int backoff_min_;
   int backoff_max_;

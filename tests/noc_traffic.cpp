@@ -56,6 +56,7 @@ class TrafficMaker {
     router.pool_flits_for_responses = between(0, router.pool_flits_reserved);
     router.has_dateline = !one_in(8);
     traffic_.chip.niu.port_rate = machine::BytesPerCycle::from(0.1 * between(80, 400));
+    traffic_.chip.niu.multicast_rate = machine::BytesPerCycle::from(0.1 * between(80, 400));
     traffic_.chip.niu.path_link_cycles = between(0, 7);
     traffic_.chip.niu.backoff_cycles_min = between(1, 40);
     traffic_.chip.niu.backoff_cycles_max = between(40, 2000);
@@ -123,6 +124,7 @@ machine::Chip plain_chip(int width, int height) {
   chip.width = width;
   chip.height = height;
   chip.niu.port_rate = machine::BytesPerCycle::from(32);
+  chip.niu.multicast_rate = machine::BytesPerCycle::from(32);
   return chip;
 }
 

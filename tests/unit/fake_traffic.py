@@ -111,7 +111,7 @@ def chip(**changes):
         "software": {
             f"{call}_cycles": CALL
             for call in ("write", "read", "write_with_state", "read_with_state", "set_state",
-                         "multicast", "inline_write", "atomic")
+                         "multicast", "inline_write", "atomic", "loop_exit")
         } | {
             f"{call}_cycles": 0
             for call in ("call", "write_destination", "read_destination", "write_loop", "read_loop")

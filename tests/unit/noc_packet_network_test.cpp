@@ -91,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Grids, PacketNetworkOn,
 TEST(PacketNetwork, MovesAMulticastThatIsAloneInTheSameCycles) {
   for (const bool is_linked : {false, true}) {
     Traffic traffic{plain_chip(5, 4), 0};
+    traffic.chip.niu.multicast_rate = machine::BytesPerCycle::from(16);
     for (int i = 0; i < 20; ++i) {
       Packet packet = unicast(i, 0, 1 + 17 * (i % 4), i);
       packet.source = is_linked ? 3 : i;

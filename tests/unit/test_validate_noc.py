@@ -23,7 +23,7 @@ from towpath.validation.noc import (
     place_randomly,
     run_scaled,
 )
-from towpath.validation.noc_patterns import Cast, Pattern, cast_of, programs
+from towpath.validation.noc_patterns import START_SPREAD_CYCLES, Cast, Pattern, cast_of, programs
 from towpath.validation.shipped import find_table
 from towpath.validation.table_file import read_table
 from towpath.validation.table_kind import CannotSimulate, Context, half_of
@@ -148,11 +148,23 @@ def test_every_master_walks_the_same_subordinates():
     assert [program.core for program in every] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     fields = {"size_bytes": 512, "count": 3, "has_state": False, "first_vc": 0}
     for program in every:
-        assert (program.noc, program.start_cycle) == (0, 0)
+        assert program.noc == 0
         assert program.steps == [
             *(TrafficStep("write", to=to, **fields) for to in [(1, 1), (1, 2), (2, 1), (2, 2)]),
             TrafficStep("write_barrier"),
         ]
+
+
+def test_several_masters_start_by_chance_and_one_at_once():
+    wanted = pattern("all_from_all", subordinates=56)
+    starts = [
+        [program.start_cycle for program in programs(wanted, chip(), 1, 64, seed)]
+        for seed in (1, 1, 2)
+    ]
+    assert starts[0] == starts[1] != starts[2]
+    assert 0 <= min(starts[0]) < 20 and 180 < max(starts[0]) <= START_SPREAD_CYCLES
+    (alone,) = programs(pattern("one_to_all", subordinates=55), chip(), 1, 64, seed=2)
+    assert alone.start_cycle == 0
 
 
 def test_a_stateful_read_ends_in_a_read_barrier():
@@ -182,10 +194,14 @@ def test_a_linked_multicast_is_one_step_to_physical_corners():
     assert program.steps == [
         TrafficStep(
             "multicast", to=(1, 1), to_last=(9, 8), size_bytes=2048, count=16, first_vc=4,
-            linked=True, includes_source=True,
+            linked=True, includes_source=True, last_call_cycles=20,
         ),
         TrafficStep("write_barrier"),
     ]  # fmt: skip
+    (unlinked,) = programs(
+        pattern("one_to_all", "multicast", 56, includes_source=True), chip(), 16, 2048
+    )
+    assert unlinked.steps[0].fields["last_call_cycles"] == 0
 
 
 # --- rows -----------------------------------------------------------------------------------------

@@ -175,18 +175,23 @@ def amount_of(row: Row, pattern: Pattern) -> Amount:
 def _predict_pattern(row: Row, context: Context) -> Prediction:
     """The median over the masters of issue loop and barrier.
 
-    Multicasts of several masters get their paths by chance: the median over runs of that.
+    Several masters start, and their multicasts get their paths, by chance: the median over runs of
+    that.
     """
     pattern = pattern_of(row)
     chip = _chip(_chip_name(row, context))
 
     def run(amount: Amount) -> Outcome:
-        programs = noc_patterns.programs(
-            pattern, chip, amount.transactions, amount.transaction_bytes
-        )
-        first = _outcome(chip, programs, seed=1)
-        runs = _runs(first) if pattern.is_multicast and len(programs) > 1 else 1
-        others = [_outcome(chip, programs, seed).cycles for seed in range(2, runs + 1)]
+        def outcome(seed: int) -> Outcome:
+            programs = noc_patterns.programs(
+                pattern, chip, amount.transactions, amount.transaction_bytes, seed
+            )
+            return _outcome(chip, programs, seed)
+
+        first = outcome(1)
+        is_alone = len(noc_patterns.cast_of(pattern, chip).masters) == 1
+        runs = 1 if is_alone else _runs(first)
+        others = [outcome(seed).cycles for seed in range(2, runs + 1)]
         return Outcome(statistics.median([first.cycles, *others]), first.flit_hops)
 
     cycles, details = run_scaled(run, amount_of(row, pattern), _packet_bytes_max(chip))

@@ -5,11 +5,12 @@
 Cores are named by their place on the logical grid. Every master walks the same list of
 subordinates, column by column, as tt-metal lists cores unless told otherwise (corerange_to_cores);
 its own core is one of them where masters and subordinates are the same. No master waits for the
-others at the start.
+others at the start, which comes to each by chance within START_SPREAD_CYCLES.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any, Literal
@@ -25,6 +26,10 @@ PATTERNS = (
     "one_to_row", "row_to_row", "one_to_column", "column_to_column",
 )  # fmt: skip
 MECHANISMS = ("unicast", "multicast", "multicast_linked")
+
+# Masters start by chance within so many cycles: the word to start is a multicast, which passes up
+# to some twenty routers of nine cycles each, and firmware polls for it.
+START_SPREAD_CYCLES = 200
 
 _MULTICAST_VC = 4
 _UNICAST_WRITE_VC = 0
@@ -85,15 +90,18 @@ def cast_of(pattern: Pattern, chip: _core.Chip) -> Cast:
 
 
 def programs(
-    pattern: Pattern, chip: _core.Chip, transactions: int, transaction_bytes: int
+    pattern: Pattern, chip: _core.Chip, transactions: int, transaction_bytes: int, seed: int = 1
 ) -> list[_core.TrafficProgram]:
     """A program per master: writers on NoC 0, readers on NoC 1, as the measuring kernels had it.
+
+    Several masters start by chance within START_SPREAD_CYCLES.
 
     Args:
         pattern: what to move.
         chip: where.
         transactions: number from each master to each subordinate; multicasts of each master.
         transaction_bytes: payload of each.
+        seed: of the masters' starts.
 
     Raises:
         CannotSimulate: the chip has no such cores.
@@ -102,14 +110,18 @@ def programs(
     noc = 1 if pattern.reads else 0
     ends = [chip.worker(x, y) for x, y in cast.subordinates]
     if pattern.is_multicast:
-        steps = _multicast_steps(pattern, ends, transactions, transaction_bytes)
+        steps = _multicast_steps(pattern, chip, ends, transactions, transaction_bytes)
     else:
         steps = _unicast_steps(
             pattern, ends, transactions, transaction_bytes,
             _cycles_per_end(pattern, chip, transactions),
         )  # fmt: skip
+    starts = random.Random(seed)
+    spread = START_SPREAD_CYCLES if len(cast.masters) > 1 else 0
     return [
-        _core.TrafficProgram(core=chip.worker(x, y), noc=noc, start_cycle=0, steps=steps)
+        _core.TrafficProgram(
+            core=chip.worker(x, y), noc=noc, start_cycle=starts.randint(0, spread), steps=steps
+        )
         for x, y in cast.masters
     ]
 
@@ -144,12 +156,16 @@ def _unicast_steps(
 
 
 def _multicast_steps(
-    pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int
-) -> list[_core.TrafficStep]:
+    pattern: Pattern, chip: _core.Chip, ends: list[Place], transactions: int,
+    transaction_bytes: int,
+) -> list[_core.TrafficStep]:  # fmt: skip
+    # The kernel's loop has the linked ones; the last, which is not, is written out behind it.
+    linked = pattern.mechanism == "multicast_linked"
     multicast = _core.TrafficStep(
         "multicast", to=ends[0], to_last=ends[-1], size_bytes=transaction_bytes,
-        count=transactions, first_vc=_MULTICAST_VC, linked=pattern.mechanism == "multicast_linked",
+        count=transactions, first_vc=_MULTICAST_VC, linked=linked,
         includes_source=pattern.includes_source,
+        last_call_cycles=chip.software["loop_exit_cycles"] if linked else 0,
     )  # fmt: skip
     return [multicast, _core.TrafficStep("write_barrier")]
 

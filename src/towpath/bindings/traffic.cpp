@@ -40,6 +40,7 @@ struct StepFields {
   bool includes_source;
   int channel;
   std::int64_t cycle;
+  int last_call_cycles;
 };
 
 template <TrafficTransfer::Kind kind>
@@ -52,7 +53,7 @@ TrafficStep transfer(const StepFields& fields) {
 TrafficStep multicast(const StepFields& fields) {
   return {TrafficMulticast{coordinate(fields.to), coordinate(fields.to_last), fields.size_bytes,
                            fields.count, fields.first_vc, fields.vcs, fields.is_linked,
-                           fields.includes_source}};
+                           fields.includes_source, fields.last_call_cycles}};
 }
 
 template <TrafficBarrier kind>
@@ -141,15 +142,15 @@ void bind_step(nb::module_& module) {
           [](TrafficStep* self, std::string_view kind, Pair to, Pair to_last,
              std::uint64_t size_bytes, int count, int first_vc, int vcs, bool dynamic_vc,
              bool has_state, bool posted, bool linked, bool includes_source, int channel,
-             std::int64_t cycle) {
-            new (self) TrafficStep(
-                step_from(kind, {to, to_last, size_bytes, count, first_vc, vcs, dynamic_vc,
-                                 has_state, posted, linked, includes_source, channel, cycle}));
+             std::int64_t cycle, int last_call_cycles) {
+            new (self) TrafficStep(step_from(
+                kind, {to, to_last, size_bytes, count, first_vc, vcs, dynamic_vc, has_state, posted,
+                       linked, includes_source, channel, cycle, last_call_cycles}));
           },
           "kind"_a, nb::kw_only(), "to"_a = Pair(), "to_last"_a = Pair(), "size_bytes"_a = 0,
           "count"_a = 1, "first_vc"_a = 1, "vcs"_a = 1, "dynamic_vc"_a = false,
           "has_state"_a = false, "posted"_a = false, "linked"_a = false,
-          "includes_source"_a = false, "channel"_a = 0, "cycle"_a = 0);
+          "includes_source"_a = false, "channel"_a = 0, "cycle"_a = 0, "last_call_cycles"_a = 0);
 }
 
 }  // namespace

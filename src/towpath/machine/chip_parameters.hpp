@@ -74,6 +74,7 @@ struct NiuParameters {
   int acknowledge_cycles = 0;
   int atomic_cycles = 0;
   BytesPerCycle port_rate;
+  BytesPerCycle multicast_rate;
   BytesPerCycle request_stream_rate;
   int request_streams = 0;
   BytesPerCycle response_stream_rate;
@@ -99,6 +100,8 @@ inline constexpr Parameter<NiuParameters> kNiuParameters[] = {
      "time for which a read-modify-write holds its bank of L1"},
     {"port_rate_bytes_per_cycle", &NiuParameters::port_rate, kRatePerCycle,
      "rate of the memory port, either way, all packets together"},
+    {"multicast_rate_bytes_per_cycle", &NiuParameters::multicast_rate, kRatePerCycle,
+     "rate of a multicast's data, all of whose receivers take each flit together"},
     {"request_stream_rate_bytes_per_cycle", &NiuParameters::request_stream_rate, kRatePerCycle,
      "rate at which one request's data is read from memory"},
     {"request_streams", &NiuParameters::request_streams, kCount, "requests whose reading overlaps"},
@@ -152,6 +155,7 @@ struct SoftwareParameters {
   int read_destination_cycles = 0;
   int write_loop_cycles = 0;
   int read_loop_cycles = 0;
+  int loop_exit_cycles = 0;
   int reduce_bytes_per_cycle = 0;
   int reduce_latency_cycles = 0;
   int launch_cycles = 0;
@@ -185,6 +189,8 @@ inline constexpr Parameter<SoftwareParameters> kSoftwareParameters[] = {
      "on top where several writes to each destination are a loop of their own"},
     {"read_loop_cycles", &SoftwareParameters::read_loop_cycles, kAnyCycles,
      "on top where several reads from each source are a loop of their own"},
+    {"loop_exit_cycles", &SoftwareParameters::loop_exit_cycles, kAnyCycles,
+     "on top for a call that is written out behind a loop of the same calls"},
     {"reduce_bytes_per_cycle", &SoftwareParameters::reduce_bytes_per_cycle, kSomeCycles,
      "bytes of one operand that the compute cores of a worker reduce per cycle"},
     {"reduce_latency_cycles", &SoftwareParameters::reduce_latency_cycles, kAnyCycles,

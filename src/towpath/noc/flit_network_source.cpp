@@ -133,7 +133,7 @@ void FlitNetwork::use_slot(SourceLink& link, unsigned vc) {
 void FlitNetwork::send_from_source(Source& source, int number) {
   Source::Lane& lane = source.lane[index(number)];
   source.turn = static_cast<std::uint8_t>((number + 1) % kLanes);
-  source.pace.take(now_, port_interval_);
+  source.pace.take(now_, source_interval(packets_[lane.packet]));
   use_slot(source.link, static_cast<unsigned>(lane.vc));
   slot_in(figures_.niu_to_router_cycles)
       .to_routers.add({source.link.target.with_vc(static_cast<unsigned>(lane.vc)), lane.packet},

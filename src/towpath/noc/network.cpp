@@ -17,7 +17,8 @@ Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint)
       figures_(chip.router),
       classes_(chip.router.classes),
       path_link_cycles_(chip.niu.path_link_cycles),
-      port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)) {
+      port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
+      multicast_interval_(flit_interval(chip.router.flit_bytes, chip.niu.multicast_rate)) {
   for (int vc = 0; vc < kVcsMax; ++vc) {
     if ((vc >> 1) % classes_ >= static_cast<int>(PacketClass::broadcast)) {
       set_bit(interleaved_vcs_, vc);

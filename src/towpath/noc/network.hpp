@@ -148,6 +148,10 @@ class Network {
     return output == kX ? torus_.x_of(node) + 1 == torus_.width()
                         : torus_.y_of(node) + 1 == torus_.height();
   }
+  // Time from one flit of a packet to the next at the NIU that sends it.
+  PaceTime source_interval(const Packet& packet) const {
+    return packet.tree >= 0 ? multicast_interval_ : port_interval_;
+  }
   // Output of a packet at (x, y). Arithmetic instead of branches, which would be unpredictable.
   static int output_to(int x, int y, int destination_x, int destination_y) {
     static_assert(kX == 0 && kY == 1 && kNiu == 2);
@@ -162,6 +166,7 @@ class Network {
   int classes_;
   int path_link_cycles_;
   PaceTime port_interval_;
+  PaceTime multicast_interval_;
   // VCs whose packets a NIU takes side by side. Multicasts require it: each waits for all of its
   // receivers.
   std::uint16_t interleaved_vcs_ = 0;

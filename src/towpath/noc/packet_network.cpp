@@ -190,12 +190,13 @@ void PacketNetwork::leave(int node, int lane) {
              lane);
     return;
   }
-  const PaceTime data_interval = std::max(packet.data_interval, port_interval_);
+  const PaceTime port_interval = source_interval(packet);
+  const PaceTime data_interval = std::max(packet.data_interval, port_interval);
   const PaceTime last_data =
       packet.flits > 1 ? packet.data_at + (packet.flits - 2) * data_interval : 0;
   const std::uint8_t vc = niu.lane[index(lane)].vc;
   const Cycle tail_at =
-      pass(niu.link, vc, id, (last_data + kPaceCycle - 1) / kPaceCycle, port_interval_);
+      pass(niu.link, vc, id, (last_data + kPaceCycle - 1) / kPaceCycle, port_interval);
   flight.node = node;
   flight.input = kNiu;
   flight.vc = vc;

@@ -50,6 +50,7 @@ struct Runner {
     for (int i = 0; i < multicast.count; ++i) {
       const MulticastOptions options{.vc = multicast.first_vc + i % multicast.vcs,
                                      .is_linked = multicast.is_linked && i + 1 < multicast.count};
+      if (i > 0 && i + 1 == multicast.count) core.work(multicast.last_call_cycles);
       if (multicast.includes_source) {
         core.noc_async_write_multicast_loopback_src(0, to, multicast.size_bytes, destinations,
                                                     options);

@@ -42,6 +42,7 @@ struct TrafficMulticast {
   int vcs = 1;
   bool is_linked = false;  // all but the last of `count`
   bool includes_source = false;
+  int last_call_cycles = 0;  // what the call of the last takes longer, if there are several
 };
 
 enum class TrafficBarrier : std::uint8_t { writes, writes_flushed, reads, atomics };
