@@ -250,6 +250,14 @@ def test_the_prediction_is_the_median_over_masters(tmp_path):
     assert "8 x 64 B, 4 sub" in validation_text(result)
 
 
+@pytest.mark.parametrize(
+    ("flit_hops", "runs"),
+    [(1, 15), (4_000_000, 15), (5_000_000, 11), (15_000_000, 3), (30_000_000, 3), (10**12, 3)],
+)
+def test_long_runs_are_fewer_an_odd_number_and_never_one_alone(flit_hops, runs):
+    assert validate_noc._runs(Outcome(1.0, flit_hops)) == runs
+
+
 # --- runs that would take too long ----------------------------------------------------------------
 
 

@@ -43,7 +43,9 @@ _TRANSACTION_BYTES_MAX = 1 << 20
 _SUBORDINATES_MAX = 4096
 _BOOLEANS = ("True", "False")
 _SEEDS = 5  # placements of which the median is taken
-# Runs of what depends on chance, of which the median is taken: fewer where all would take too long.
+# Runs of what depends on chance, of which the median is taken: fewer where all would take too long,
+# but never one alone.
+_RUNS_MIN = 3
 _RUNS_MAX = 15
 _RUNS_FLIT_HOPS_MAX = 2 * FLIT_HOPS_MAX
 
@@ -199,9 +201,9 @@ def _predict_pattern(row: Row, context: Context) -> Prediction:
 
 
 def _runs(outcome: Outcome) -> int:
-    """As many as take no longer than they may; an odd number, so that one is in the middle."""
+    """As many as take no longer than they may, but some; an odd number: one is in the middle."""
     allowed = min(_RUNS_FLIT_HOPS_MAX // max(outcome.flit_hops, 1), _RUNS_MAX)
-    return max(allowed - (allowed + 1) % 2, 1)
+    return max(allowed - (allowed + 1) % 2, _RUNS_MIN)
 
 
 def _outcome(chip: _core.Chip, programs: list[_core.TrafficProgram], seed: int) -> Outcome:
