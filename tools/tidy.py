@@ -37,6 +37,7 @@ LAYERS: dict[str, set[str]] = {
     "tenstorrent/metalium/kernel_include": set(),
     "tenstorrent/metalium": {"tenstorrent/fabric", "tenstorrent/metalium/kernel_include", "os"},
     "tenstorrent/fabric": {"tenstorrent/kernels"},
+    "tenstorrent/ccl": {"tenstorrent/fabric", "transport/simulated"},
     "tenstorrent/routing": {"sim", "machine"},
     "tenstorrent/bench": {"tenstorrent/fabric"},
     "riscv_mailbox": {"mailbox"},
@@ -49,7 +50,6 @@ LAYERS: dict[str, set[str]] = {
     "transport/simulated": {"transport", "sim"},
     "transport/simulated/gpu": {"transport/simulated", "gpu_links"},
     "transport/simulated/mailbox": {"transport/simulated", "riscv_mailbox"},
-    "transport/simulated/chips": {"transport/simulated", "tenstorrent/fabric"},
     "shmem": {"transport/live", "shmem/include"},
     "shmem/include": set(),
     "collective/schedule": {"transport"},
@@ -60,7 +60,7 @@ LAYERS: dict[str, set[str]] = {
     "collective/direct": {"transport/live"},
     "simulate": {
         "collective/execute", "transport/simulated/gpu", "transport/simulated/mailbox",
-        "transport/simulated/chips",
+        "tenstorrent/ccl",
     },
     "bindings": {
         "simulate", "gpu/run", "gpu/study", "collective/data", "collective/verify",
@@ -116,7 +116,7 @@ INCLUDE = re.compile(
 )
 # A vendor's words may occur where its chips are programmed, and in bindings and transports of that.
 VENDOR = re.compile(r"tenstorrent|wormhole|blackhole|noc_async|erisc|tensix", re.IGNORECASE)
-VENDOR_LAYERS = ("tenstorrent/", "transport/simulated/chips", "bindings")
+VENDOR_LAYERS = ("tenstorrent/", "bindings")
 # What names a vendor's layer rather than its chips: joining the layers needs it.
 VENDOR_NAMES = re.compile(r'#include "towpath/tenstorrent/|\btenstorrent::|namespace .*tenstorrent')
 SPDX = "SPDX-License-Identifier: Apache-2.0"

@@ -9,13 +9,13 @@
 
 #include "conformance/simulated_ranks.hpp"
 #include "fabrics.hpp"
-#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
 
 namespace towpath::conformance {
 namespace {
 
-using transport::simulated::chips::FabricCluster;
-using transport::simulated::chips::FabricClusterOptions;
+using tenstorrent::ccl::FabricCluster;
+using tenstorrent::ccl::FabricClusterOptions;
 
 std::shared_ptr<const machine::ChipCluster> chips_for(FabricForm form, int ranks) {
   if (form != FabricForm::torus) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,12 @@
 
 #include "fabrics.hpp"
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 namespace {
 
+using transport::DataType;
+using transport::ReductionOperation;
+using transport::SignalWait;
 using Region = Move::Region;
 
 constexpr std::uint64_t kBytes = 4096;  // in one packet
@@ -229,4 +232,4 @@ TEST(FabricCluster, ARouterWritesEachPageOfAPacket) {
   EXPECT_EQ(writes_of(2048) + 1, writes_of(4096));  // both in one packet
 }
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

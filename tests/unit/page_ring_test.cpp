@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/chips/page_ring.hpp"
+#include "towpath/tenstorrent/ccl/page_ring.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 
 #include "fabrics.hpp"
 #include "sentence.hpp"
-#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 namespace {
 
 TEST(PageRing, GivesPagesInTurnAndSkipsWhatIsTooShortAtTheEnd) {
@@ -99,4 +99,4 @@ TEST(FabricCluster, PagesAreUsedAgain) {
 }
 
 }  // namespace
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

@@ -20,7 +20,7 @@
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/simulate/simulated_run.hpp"
-#include "towpath/transport/simulated/chips/link_faults.hpp"
+#include "towpath/tenstorrent/ccl/link_faults.hpp"
 
 namespace towpath::simulate {
 namespace {
@@ -331,8 +331,7 @@ TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
   const auto chips = machine::chips_on_grid(4, 2, false, 1);
   const tenstorrent::fabric::Topology topology(*chips, tenstorrent::fabric::default_shape(*chips));
   const auto refused = [&](const std::vector<LinkFaults>& faults) {
-    return sentence_of(
-        [&] { transport::simulated::chips::check_link_faults(faults, *chips, topology); });
+    return sentence_of([&] { tenstorrent::ccl::check_link_faults(faults, *chips, topology); });
   };
   const machine::EthernetEnd middle{1, chips->channels_to(1, 5, false).front()};
   EXPECT_EQ(

@@ -38,7 +38,7 @@ def test_a_vendor_is_named_in_its_own_folders_only():
     (problem,) = tidy.check_vendor("machine/chip.hpp", text)
     assert "machine/chip.hpp:1: names a vendor" in problem
     assert not tidy.check_vendor("tenstorrent/device/program.hpp", text)
-    assert not tidy.check_vendor("transport/simulated/chips/fabric_worker.cpp", text)
+    assert not tidy.check_vendor("tenstorrent/ccl/fabric_worker.cpp", text)
     joins = '#include "towpath/tenstorrent/device/cluster.hpp"\nusing tenstorrent::Cluster;\n'
     assert not tidy.check_vendor("simulate/simulated_run.cpp", joins)
 

@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "towpath/ethernet/port.hpp"
-#include "towpath/transport/simulated/chips/link_faults.hpp"
+#include "towpath/tenstorrent/ccl/link_faults.hpp"
 
 namespace towpath::simulate {
 
+using tenstorrent::ccl::Telling;
 using transport::Move;
 using transport::SignalWait;
-using transport::simulated::chips::Telling;
 
 namespace {
 
@@ -161,7 +161,7 @@ void SimulatedChips::await_peers(int rank) {
 }
 
 std::string SimulatedChips::outages() {
-  return transport::simulated::chips::describe_outages(chips_.cluster());
+  return tenstorrent::ccl::describe_outages(chips_.cluster());
 }
 
 std::vector<gpu_links::LinkLoad> SimulatedChips::loads() {

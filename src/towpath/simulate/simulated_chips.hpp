@@ -11,8 +11,8 @@
 #include "towpath/ethernet/link.hpp"
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/simulate/simulated_ranks.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
-#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
 
 namespace towpath::simulate {
 
@@ -74,7 +74,7 @@ class SimulatedChips final : public SimulatedRanks {
   void await_peers(int rank);
 
   std::vector<ethernet::LinkFaults> link_faults_;
-  transport::simulated::chips::FabricCluster chips_;
+  tenstorrent::ccl::FabricCluster chips_;
   std::vector<Meeting> meetings_;  // one per rank
   Greeting greeting_ = Greeting::peers;
 };

@@ -12,13 +12,13 @@
 
 #include "towpath/base/invariant.hpp"
 #include "towpath/noc/torus.hpp"
-#include "towpath/transport/simulated/chips/fabric_cluster_parts.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster_parts.hpp"
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
-using tenstorrent::fabric::Direction;
-using tenstorrent::fabric::direction_of;
-using tenstorrent::fabric::pack;
+using fabric::Direction;
+using fabric::direction_of;
+using fabric::pack;
 
 // Those that a packet reaches one way, from the nearest on.
 struct FabricCluster::Targets {
@@ -38,7 +38,7 @@ struct FabricCluster::Targets {
 
 namespace {
 
-using tenstorrent::fabric::Dimension;
+using fabric::Dimension;
 using Hops = std::pair<int, int>;  // and the rank at their end
 using Ways = std::array<std::vector<Hops>, 2>;
 
@@ -100,7 +100,7 @@ MulticastWay FabricCluster::way_of(int from, int plane, int way, const Targets& 
   if (targets.shares_last) found.shorter = header(chips - 1);
   if (targets.shares_last && !has_bytes && way == 1) found.header = found.shorter;
   const int nearest = options_.places[index(targets.ranks.front())];
-  found.lander = fabric_.port(nearest, tenstorrent::fabric::opposite(direction), plane).tile;
+  found.lander = fabric_.port(nearest, fabric::opposite(direction), plane).tile;
   const auto word = kArrivals + multicast_stream(from, plane, way) * noc::kWordBytes;
   found.arrival_word = pack({places_[index(nearest)]->arrivals, word});
   return found;
@@ -460,4 +460,4 @@ void FabricCluster::add_greeting(Broadcast& all, const MulticastWay& way, int nu
   place.workers[direction_of(0, number == 1)].front()->add(greeting);
 }
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

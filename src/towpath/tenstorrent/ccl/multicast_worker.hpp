@@ -8,24 +8,24 @@
 #include <deque>
 #include <optional>
 
+#include "towpath/tenstorrent/ccl/fabric_worker.hpp"
 #include "towpath/tenstorrent/fabric/fabric.hpp"
-#include "towpath/transport/simulated/chips/fabric_worker.hpp"
 
 // A worker that sends to all chips of a line or ring at once, as tt-metal's all-gather by multicast
 // does (all_gather/device/kernels/multicast_reader.cpp, multicast_writer.cpp): one core for each
 // link of both directions. Its reader reads from DRAM and sends one way, its writer sends the same
 // bytes the other way and stores them in the chip's own DRAM.
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
 // Payload of a packet: pages of the array.
-inline constexpr std::uint64_t kArrayPageBytes = tenstorrent::fabric::kPageBytes;
+inline constexpr std::uint64_t kArrayPageBytes = fabric::kPageBytes;
 std::uint64_t multicast_packet_bytes(std::uint64_t payload_bytes_max);
 
 // One of two directions.
 struct MulticastWay {
-  tenstorrent::fabric::Header header;   // of each packet, but for what follows
-  tenstorrent::fabric::Header shorter;  // to all but the last chip
+  fabric::Header header;   // of each packet, but for what follows
+  fabric::Header shorter;  // to all but the last chip
   // Whether packets take turns to have the shorter header. Half way round a ring is a chip that
   // each direction brings half of the packets to.
   bool alternates = false;
@@ -50,11 +50,11 @@ class MulticastWorker {
  public:
   struct Config {
     machine::Coordinate core;
-    std::array<std::optional<tenstorrent::fabric::RouterPort>, 2> ports;
+    std::array<std::optional<fabric::RouterPort>, 2> ports;
     std::uint64_t payload_bytes_max = 4096;
   };
   // Creates its kernels in the program, which, like the pages, outlives it.
-  MulticastWorker(tenstorrent::Program& program, const Pages& pages, const Config& config);
+  MulticastWorker(Program& program, const Pages& pages, const Config& config);
   MulticastWorker(const MulticastWorker&) = delete;
   MulticastWorker& operator=(const MulticastWorker&) = delete;
 
@@ -70,25 +70,22 @@ class MulticastWorker {
  private:
   // A kernel, its connection, and what it still has to send.
   struct Side {
-    std::optional<tenstorrent::fabric::Connection> connection;
+    std::optional<fabric::Connection> connection;
     std::deque<Multicast*> queue;
     bool is_open = false;
     bool has_sent = false;  // a packet, since it was opened
     bool shall_close = false;
     sim::Process* waiting = nullptr;
   };
-  void run(tenstorrent::DataMovementCore& core, std::size_t number);
-  void pass(tenstorrent::DataMovementCore& core, std::size_t number, Multicast& multicast);
-  void read_and_send(tenstorrent::DataMovementCore& core, const Multicast& multicast);
-  void send_and_store(tenstorrent::DataMovementCore& core, const Multicast& multicast);
-  void read_entry(tenstorrent::DataMovementCore& core, const Multicast& multicast,
-                  std::uint64_t entry);
-  void send_packet(tenstorrent::DataMovementCore& core, std::size_t number,
-                   const Multicast& multicast, std::uint64_t packet);
-  void store_packet(tenstorrent::DataMovementCore& core, const Multicast& multicast,
-                    std::uint64_t packet);
-  void send_increment(tenstorrent::DataMovementCore& core, std::size_t number,
-                      const MulticastWay& way);
+  void run(DataMovementCore& core, std::size_t number);
+  void pass(DataMovementCore& core, std::size_t number, Multicast& multicast);
+  void read_and_send(DataMovementCore& core, const Multicast& multicast);
+  void send_and_store(DataMovementCore& core, const Multicast& multicast);
+  void read_entry(DataMovementCore& core, const Multicast& multicast, std::uint64_t entry);
+  void send_packet(DataMovementCore& core, std::size_t number, const Multicast& multicast,
+                   std::uint64_t packet);
+  void store_packet(DataMovementCore& core, const Multicast& multicast, std::uint64_t packet);
+  void send_increment(DataMovementCore& core, std::size_t number, const MulticastWay& way);
   void open(std::size_t number);
   void close(std::size_t number);
   std::uint64_t packets_of(const Multicast& multicast) const;
@@ -111,4 +108,4 @@ class MulticastWorker {
   Time closed_at_;
 };
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

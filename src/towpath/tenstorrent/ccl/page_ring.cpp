@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/chips/page_ring.hpp"
+#include "towpath/tenstorrent/ccl/page_ring.hpp"
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
 std::optional<std::uint64_t> PageRing::take(std::uint64_t count) {
   if (count > pages_) return std::nullopt;
@@ -15,4 +15,4 @@ std::optional<std::uint64_t> PageRing::take(std::uint64_t count) {
   return number;
 }
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

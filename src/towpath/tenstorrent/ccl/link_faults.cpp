@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/chips/link_faults.hpp"
+#include "towpath/tenstorrent/ccl/link_faults.hpp"
 
 #include <fmt/format.h>
 
@@ -8,17 +8,17 @@
 #include <set>
 #include <stdexcept>
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
+using fabric::Direction;
 using machine::EthernetEnd;
-using tenstorrent::fabric::Direction;
 
 namespace {
 
-std::set<EthernetEnd> ends_of(const tenstorrent::fabric::Topology& topology) {
+std::set<EthernetEnd> ends_of(const fabric::Topology& topology) {
   std::set<EthernetEnd> ends;
   for (int place = 0; place < topology.places(); ++place) {
-    for (Direction direction = 0; direction < tenstorrent::fabric::kDirections; ++direction) {
+    for (Direction direction = 0; direction < fabric::kDirections; ++direction) {
       for (int plane = 0; plane < topology.planes(); ++plane) {
         if (const auto end = topology.end(place, direction, plane); end) ends.insert(*end);
       }
@@ -48,7 +48,7 @@ bool has_faults(const std::vector<LinkFaults>& faults) {
 }
 
 void check_link_faults(const std::vector<LinkFaults>& faults, const machine::ChipCluster& cluster,
-                       const tenstorrent::fabric::Topology& topology) {
+                       const fabric::Topology& topology) {
   if (faults.size() > cluster.links.size()) {
     throw std::invalid_argument(fmt::format("there are faults for {} links; cluster '{}' has {}",
                                             faults.size(), cluster.name, cluster.links.size()));
@@ -65,7 +65,7 @@ void check_link_faults(const std::vector<LinkFaults>& faults, const machine::Chi
   }
 }
 
-std::string describe_outages(const tenstorrent::Cluster& cluster) {
+std::string describe_outages(const Cluster& cluster) {
   std::string text;
   for (std::size_t number = 0; number < cluster.description().links.size(); ++number) {
     append(text, cluster.link(number).outage(), "; ");
@@ -73,7 +73,7 @@ std::string describe_outages(const tenstorrent::Cluster& cluster) {
   return text;
 }
 
-std::string describe_drops(const tenstorrent::Cluster& cluster) {
+std::string describe_drops(const Cluster& cluster) {
   std::string text;
   for (std::size_t number = 0; number < cluster.description().links.size(); ++number) {
     const towpath::ethernet::Link& link = cluster.link(number);
@@ -86,4 +86,4 @@ std::string describe_drops(const tenstorrent::Cluster& cluster) {
   return text;
 }
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

@@ -1,20 +1,19 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/chips/multicast_worker.hpp"
+#include "towpath/tenstorrent/ccl/multicast_worker.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
-using tenstorrent::DataMovementCore;
-using tenstorrent::fabric::Connection;
-using tenstorrent::fabric::Header;
-using tenstorrent::fabric::kWorkerHeaders;
-using tenstorrent::fabric::kWorkerPayloads;
-using tenstorrent::fabric::kWorkerWords;
-using tenstorrent::fabric::Operation;
-using tenstorrent::fabric::pack;
+using fabric::Connection;
+using fabric::Header;
+using fabric::kWorkerHeaders;
+using fabric::kWorkerPayloads;
+using fabric::kWorkerWords;
+using fabric::Operation;
+using fabric::pack;
 
 namespace {
 
@@ -55,8 +54,7 @@ std::uint64_t multicast_packet_bytes(std::uint64_t payload_bytes_max) {
   return std::max<std::uint64_t>(payload_bytes_max / kArrayPageBytes, 1) * kArrayPageBytes;
 }
 
-MulticastWorker::MulticastWorker(tenstorrent::Program& program, const Pages& pages,
-                                 const Config& config)
+MulticastWorker::MulticastWorker(Program& program, const Pages& pages, const Config& config)
     : pages_(pages),
       config_(config),
       packet_bytes_(
@@ -105,7 +103,7 @@ void MulticastWorker::run(DataMovementCore& core, std::size_t number) {
   Side& side = sides_[number];
   if (const auto& port = config_.ports[number]; port) {
     side.connection.emplace(core, *port, kWorkerWords + number * kWordsStride,
-                            tenstorrent::fabric::ConnectionOptions{.is_posted = false});
+                            fabric::ConnectionOptions{.is_posted = false});
   }
   while (true) {
     wait_until(side.waiting, [&] { return !side.queue.empty() || side.shall_close; });
@@ -235,8 +233,8 @@ void MulticastWorker::send_packet(DataMovementCore& core, std::size_t number,
   const bool is_shorter = way->alternates && (packet % 2 == 1) != way->begins_shorter;
   Header header = is_shorter ? way->shorter : way->header;
   header.payload_bytes = static_cast<std::uint16_t>(bytes_of_packet(multicast, packet));
-  header.payload_to = pack(
-      pages_.to_write(multicast.landing + packet, way->lander, tenstorrent::fabric::kReceiverNoc));
+  header.payload_to =
+      pack(pages_.to_write(multicast.landing + packet, way->lander, fabric::kReceiverNoc));
   header.operation = Operation::paged_write;
   core.noc_async_writes_flushed();
   sides_[number].connection->send(header, kWorkerHeaders + number * kHeaderStride, buffer(packet));
@@ -266,4 +264,4 @@ void MulticastWorker::send_increment(DataMovementCore& core, std::size_t number,
                                   kWorkerHeaders + number * kHeaderStride + kIncrementHeader, 0);
 }
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "towpath/sim/timer.hpp"
+#include "towpath/tenstorrent/ccl/fabric_worker.hpp"
+#include "towpath/tenstorrent/ccl/multicast_worker.hpp"
+#include "towpath/tenstorrent/ccl/page_ring.hpp"
 #include "towpath/tenstorrent/device/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric.hpp"
-#include "towpath/transport/simulated/chips/fabric_worker.hpp"
-#include "towpath/transport/simulated/chips/multicast_worker.hpp"
-#include "towpath/transport/simulated/chips/page_ring.hpp"
 #include "towpath/transport/transport.hpp"
 
 // Transports of chips joined by Ethernet, one rank on each: every byte is read from DRAM, carried
@@ -32,10 +32,16 @@
 // of a word at the far chip: one word for each source and plane. With the last part of a Move, its
 // bytes and its signal become visible.
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
+
+using transport::DirectMove;
+using transport::Move;
+using transport::Raise;
+using transport::Signal;
+using transport::Transport;
 
 struct FabricClusterOptions {
-  std::optional<tenstorrent::fabric::Shape> shape;  // none: default_shape
+  std::optional<fabric::Shape> shape;  // none: default_shape
   // Place in the shape of each rank; empty: rank r at place r, for all places.
   std::vector<int> places;
   bool carries_data = true;
@@ -45,7 +51,7 @@ struct FabricClusterOptions {
   // Faults may be set only on links that the fabric uses.
   // With threads each chip is a partition: what the source of a delivery is told of its end, it is
   // told later by what a frame takes at least, with and without threads.
-  tenstorrent::RunOptions run{.finds_hazards = false};
+  RunOptions run{.finds_hazards = false};
   // Longest simulated time of a call of run() where links have faults.
   Time deadline = Time::from_seconds(1);
 };
@@ -61,8 +67,8 @@ class FabricCluster {
   sim::SimulationGroup& simulations() { return cluster_.simulations(); }
   // Where its rank's chip is simulated.
   sim::Simulation& simulation(int rank = 0);
-  const tenstorrent::fabric::Topology& topology() const { return fabric_.topology(); }
-  tenstorrent::Cluster& cluster() { return cluster_; }
+  const fabric::Topology& topology() const { return fabric_.topology(); }
+  Cluster& cluster() { return cluster_; }
   int ranks() const { return static_cast<int>(options_.places.size()); }
   Transport& transport(int rank);
   // How Moves are told of, and of how many packets at a time, or of all if they are fewer.
@@ -116,8 +122,8 @@ class FabricCluster {
   DeliveryPart& add_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);
   void extend(Run& run, DeliveryPart& part) const;
   struct Route {
-    std::vector<tenstorrent::fabric::Direction> hops;
-    tenstorrent::fabric::Header header;
+    std::vector<fabric::Direction> hops;
+    fabric::Header header;
   };
   Route route_of(int from, int to) const;
   std::uint64_t pages_of(const DeliveryPart& part) const;
@@ -160,8 +166,8 @@ class FabricCluster {
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   // Kernels use the members above until the simulation ends with the cluster.
-  tenstorrent::Cluster cluster_;
-  tenstorrent::fabric::Fabric fabric_;
+  Cluster cluster_;
+  fabric::Fabric fabric_;
   sim::Timer deadline_;
   bool has_started_ = false;
   bool sends_to_all_ = false;
@@ -170,4 +176,4 @@ class FabricCluster {
   bool is_scratch_near_ = false;
 };
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

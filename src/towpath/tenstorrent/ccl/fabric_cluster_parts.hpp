@@ -11,21 +11,29 @@
 
 #include "towpath/noc/bits.hpp"
 #include "towpath/sim/crossing.hpp"
-#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
-#include "towpath/transport/simulated/chips/multicast_worker.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/multicast_worker.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
 #include "towpath/transport/simulated/fence_order.hpp"
 
 // What FabricCluster's own files share.
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
+
+namespace simulated = transport::simulated;
+using simulated::FenceOrder;
+using transport::DirectNeeds;
+using transport::kNoPeer;
+using transport::Location;
+using transport::Offset;
+using transport::SignalOperation;
+using transport::TransportError;
 
 // Offset of the words that count arrivals, in the L1 of the worker that keeps them. Chosen here; no
 // source.
 inline constexpr std::uint64_t kArrivals = 0x1000;
 
 using noc::index;
-using tenstorrent::Device;
 
 // Delivery to a peer, or within the rank's own chip. Pooled.
 struct FabricCluster::Delivery : simulated::Delivery {
@@ -109,7 +117,7 @@ struct FabricCluster::Place {
   std::vector<DeliveryPart*> free_parts;
   PageRing staging;  // for sources
   // By direction, then by plane.
-  std::vector<std::vector<std::unique_ptr<FabricWorker>>> workers{tenstorrent::fabric::kDirections};
+  std::vector<std::vector<std::unique_ptr<FabricWorker>>> workers{fabric::kDirections};
   std::vector<std::unique_ptr<FabricWorker>> local_workers;
   std::vector<std::unique_ptr<MulticastWorker>> multicast_workers;  // by plane; or none
   std::vector<PageRing> multicast_landings;  // by plane, at all places, for what starts here
@@ -166,4 +174,4 @@ class FabricCluster::Endpoint final : public simulated::Endpoint {
   std::vector<Delivery*> free_deliveries_;
 };
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

@@ -12,7 +12,7 @@
 // from DRAM into L1, the next reduces them, the last stores the result and sends it over the
 // fabric.
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
 // Pages of a packet's payload, distributed over a chip's DRAM channels in turn.
 class Pages;
@@ -35,13 +35,13 @@ struct Part {
   bool adds_in_pairs = false;
   // Added is what has come in over a link, read page by page; else what lies in scratch.
   bool adds_received = false;
-  std::uint64_t staging = 0;           // page of the first packet in the chip's DRAM
-  tenstorrent::fabric::Header header;  // of each packet, but for what follows
-  std::uint64_t landing = 0;           // page of the far chip that the first packet goes to
-  const Pages* pages = nullptr;        // of that chip
-  machine::Coordinate lander;          // router there that writes it
-  std::uint64_t arrival_word = 0;      // packed address
-  std::uint32_t arrivals = 0;          // what it is incremented by after the last packet
+  std::uint64_t staging = 0;       // page of the first packet in the chip's DRAM
+  fabric::Header header;           // of each packet, but for what follows
+  std::uint64_t landing = 0;       // page of the far chip that the first packet goes to
+  const Pages* pages = nullptr;    // of that chip
+  machine::Coordinate lander;      // router there that writes it
+  std::uint64_t arrival_word = 0;  // packed address
+  std::uint32_t arrivals = 0;      // what it is incremented by after the last packet
   Telling telling = Telling::behind;
   int hops = 0;  // of those that wait, the one that goes farthest is sent first
   void (*left)(Part& part) = nullptr;  // called when everything has been read, and stored
@@ -79,11 +79,11 @@ class FabricWorker {
   struct Config {
     machine::Coordinate core;
     // Port of the router that it sends to; none: it stores only.
-    std::optional<tenstorrent::fabric::RouterPort> port;
+    std::optional<fabric::RouterPort> port;
     std::uint64_t payload_bytes_max = 4096;
   };
   // Creates its kernels in the program, which, like the pages, outlives it.
-  FabricWorker(tenstorrent::Program& program, const Pages& pages, const Config& config);
+  FabricWorker(Program& program, const Pages& pages, const Config& config);
   FabricWorker(const FabricWorker&) = delete;
   FabricWorker& operator=(const FabricWorker&) = delete;
 
@@ -112,13 +112,12 @@ class FabricWorker {
     bool is_last = false;
     Time ready_at;  // when its reduction is in L1
   };
-  void run_reader(tenstorrent::DataMovementCore& core);
+  void run_reader(DataMovementCore& core);
   void run_compute(const machine::Chip& chip);
-  void run_writer(tenstorrent::DataMovementCore& core);
-  void read(tenstorrent::DataMovementCore& core, const Packet& packet);
-  void write(tenstorrent::DataMovementCore& core, tenstorrent::fabric::Connection* connection,
-             const Packet& packet);
-  void send(tenstorrent::fabric::Connection& connection, const Packet& packet);
+  void run_writer(DataMovementCore& core);
+  void read(DataMovementCore& core, const Packet& packet);
+  void write(DataMovementCore& core, fabric::Connection* connection, const Packet& packet);
+  void send(fabric::Connection& connection, const Packet& packet);
   Packet next_packet();
   std::uint64_t buffer(std::uint64_t packet, bool is_addend) const;
   template <typename Condition>
@@ -147,4 +146,4 @@ class FabricWorker {
   sim::Process* writer_ = nullptr;
 };
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

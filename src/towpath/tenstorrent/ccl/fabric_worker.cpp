@@ -1,22 +1,21 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/chips/fabric_worker.hpp"
+#include "towpath/tenstorrent/ccl/fabric_worker.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "towpath/noc/torus.hpp"
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
-using tenstorrent::DataMovementCore;
-using tenstorrent::fabric::Connection;
-using tenstorrent::fabric::Header;
-using tenstorrent::fabric::kWorkerHeaders;
-using tenstorrent::fabric::kWorkerPayloads;
-using tenstorrent::fabric::kWorkerWords;
-using tenstorrent::fabric::Operation;
-using tenstorrent::fabric::pack;
+using fabric::Connection;
+using fabric::Header;
+using fabric::kWorkerHeaders;
+using fabric::kWorkerPayloads;
+using fabric::kWorkerWords;
+using fabric::Operation;
+using fabric::pack;
 
 namespace {
 
@@ -76,7 +75,7 @@ noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer, int
   return {std::ranges::min(tiles(page), {}, way), offset(page)};
 }
 
-FabricWorker::FabricWorker(tenstorrent::Program& program, const Pages& pages, const Config& config)
+FabricWorker::FabricWorker(Program& program, const Pages& pages, const Config& config)
     : pages_(pages), config_(config), simulation_(program.network().simulation()) {
   program.create_kernel({.core = config_.core, .name = "reader", .noc_index = kReaderNoc},
                         [this](DataMovementCore& core) { run_reader(core); });
@@ -232,8 +231,8 @@ void FabricWorker::send(Connection& connection, const Packet& packet) {
   const Part& part = *packet.part;
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
-  header.payload_to = pack(part.pages->to_write(part.landing + packet.number, part.lander,
-                                                tenstorrent::fabric::kReceiverNoc));
+  header.payload_to =
+      pack(part.pages->to_write(part.landing + packet.number, part.lander, fabric::kReceiverNoc));
   const std::uint64_t header_at = kWorkerHeaders + written_ % kBuffers * 2 * kHeaderBytes;
   const bool tells = packet.is_last && part.arrivals > 0;
   const bool has_payload = packet.size_bytes > 0;
@@ -254,4 +253,4 @@ void FabricWorker::send(Connection& connection, const Packet& packet) {
   connection.send(header, header_at + kHeaderBytes, buffer(written_, false));
 }
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

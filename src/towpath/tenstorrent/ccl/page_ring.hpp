@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
 // Pages that are taken in turn, a consecutive run at a time, and reused once they are released, in
 // any order.
@@ -30,4 +30,4 @@ class PageRing {
   std::multiset<std::uint64_t> taken_;  // runs of no pages may be taken several times
 };
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

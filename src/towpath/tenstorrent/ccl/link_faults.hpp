@@ -12,7 +12,7 @@
 
 // Faults of a cluster's links, by the number of the link; links beyond the end have none.
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
 using LinkFaults = towpath::ethernet::LinkFaults;
 
@@ -21,12 +21,12 @@ bool has_faults(const std::vector<LinkFaults>& faults);
 // Throws std::invalid_argument when there are more faults than links, or one is for a link that a
 // fabric of this topology does not use, where it would have no effect.
 void check_link_faults(const std::vector<LinkFaults>& faults, const machine::ChipCluster& cluster,
-                       const tenstorrent::fabric::Topology& topology);
+                       const fabric::Topology& topology);
 
 // "the link between ... is down since ..." for each that is down; empty if none is.
-std::string describe_outages(const tenstorrent::Cluster& cluster);
+std::string describe_outages(const Cluster& cluster);
 
 // "the link between ... dropped 3 times and was down for 60 us" for each that has faults.
-std::string describe_drops(const tenstorrent::Cluster& cluster);
+std::string describe_drops(const Cluster& cluster);
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/simulated/chips/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
 
 #include <fmt/format.h>
 
@@ -14,14 +14,14 @@
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/base/invariant.hpp"
 #include "towpath/noc/torus.hpp"
-#include "towpath/transport/simulated/chips/fabric_cluster_parts.hpp"
-#include "towpath/transport/simulated/chips/link_faults.hpp"
+#include "towpath/tenstorrent/ccl/fabric_cluster_parts.hpp"
+#include "towpath/tenstorrent/ccl/link_faults.hpp"
 
-namespace towpath::transport::simulated::chips {
+namespace towpath::tenstorrent::ccl {
 
-using tenstorrent::fabric::Direction;
-using tenstorrent::fabric::pack;
-using tenstorrent::fabric::Shape;
+using fabric::Direction;
+using fabric::pack;
+using fabric::Shape;
 
 namespace {
 
@@ -266,7 +266,7 @@ FabricCluster::DeliveryPart& FabricCluster::add_part(Delivery& delivery, std::ui
   };
   tell(*delivery.from, *delivery.to, announced, &part);
   part.pages = &places_[index(to)]->pages;
-  part.lander = fabric_.port(to, tenstorrent::fabric::opposite(route.hops.back()), plane).tile;
+  part.lander = fabric_.port(to, fabric::opposite(route.hops.back()), plane).tile;
   part.header = route.header;
   // The same for all of a stream, which stay in order.
   if (topology().shape().dimensions.front().is_ring) {
@@ -427,12 +427,11 @@ FabricCluster::FabricCluster(std::shared_ptr<const machine::ChipCluster> descrip
     : options_(completed(options, *description)),
       description_(std::move(description)),
       cluster_(description_, options_.run),
-      fabric_(cluster_,
-              options.shape ? *options.shape : tenstorrent::fabric::default_shape(*description_),
+      fabric_(cluster_, options.shape ? *options.shape : fabric::default_shape(*description_),
               {.payload_bytes_max = options_.payload_bytes_max}) {
   check_link_faults(options.run.link_faults, *description_, fabric_.topology());
-  const tenstorrent::fabric::Topology& topology = fabric_.topology();
-  options_.places = placement(options.places, topology.places(), [](int place) {
+  const fabric::Topology& topology = fabric_.topology();
+  options_.places = simulated::placement(options.places, topology.places(), [](int place) {
     return fmt::format("place {} of the fabric", place);
   });
   for (int place = 0; place < topology.places(); ++place) {
@@ -455,7 +454,7 @@ FabricCluster::~FabricCluster() = default;
 
 // Arrivals get the lower half, an equal share for each source and plane.
 void FabricCluster::share_pages(Place& place) {
-  const tenstorrent::fabric::Topology& topology = fabric_.topology();
+  const fabric::Topology& topology = fabric_.topology();
   const std::uint64_t half = place.pages.pages() / 2;
   const std::size_t sources = index(topology.places() * topology.planes());
   if (half < std::max<std::uint64_t>(1, sources)) {
@@ -475,12 +474,12 @@ void FabricCluster::share_pages(Place& place) {
 
 // Places one worker near each link, then some for Moves that stay on the chip.
 void FabricCluster::create_workers(int place) {
-  const tenstorrent::fabric::Topology& topology = fabric_.topology();
+  const fabric::Topology& topology = fabric_.topology();
   Place& here = *places_[index(place)];
   const machine::Chip& chip = fabric_.device(place).chip();
   std::vector<machine::Coordinate>& free = here.free_cores;
   free.assign(chip.workers.begin(), chip.workers.end() - 1);
-  const auto make = [&](std::optional<tenstorrent::fabric::RouterPort> port) {
+  const auto make = [&](std::optional<fabric::RouterPort> port) {
     const auto nearest = std::ranges::min_element(free, {}, [&](machine::Coordinate worker) {
       if (!port) return 0;
       return noc::hops(chip, worker, port->tile, FabricWorker::kWriterNoc);
@@ -491,7 +490,7 @@ void FabricCluster::create_workers(int place) {
         fabric_.program(place), here.pages,
         FabricWorker::Config{worker, std::move(port), options_.payload_bytes_max});
   };
-  for (Direction direction = 0; direction < tenstorrent::fabric::kDirections; ++direction) {
+  for (Direction direction = 0; direction < fabric::kDirections; ++direction) {
     for (int plane = 0; plane < topology.planes(); ++plane) {
       if (!topology.end(place, direction, plane)) continue;
       here.workers[direction].push_back(make(fabric_.port(place, direction, plane)));
@@ -570,4 +569,4 @@ void FabricCluster::throw_deadline_exceeded() const {
                                    options_.deadline.us(), describe_drops(cluster_)));
 }
 
-}  // namespace towpath::transport::simulated::chips
+}  // namespace towpath::tenstorrent::ccl
