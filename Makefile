@@ -12,25 +12,25 @@ PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := run
 .NOTPARALLEL:
-.PHONY: run test deps build install lint check-long bench asan tsan clean
+.PHONY: run test deps build tests install lint check-long bench asan tsan clean
 
 run: deps build
 	@$(BIN)/python examples/01_two_nodes/run.py
 
-# Everything that must hold: the style first, then the C++ tests, then the Python and end-to-end
-# ones, in as many processes as there are processors.
-test: deps build lint
+# Everything that must hold: style, C++ tests, Python and end-to-end tests, in one process per processor.
+test: deps tests lint
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --progress
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m "not long"
 
 # The checks that take minutes: 1,000 mutations, 1,000 kills, 20,000 bad inputs, 1,024 GPUs, each
 # installed header compiled alone, a wheel built from nothing.
-check-long: deps build
+check-long: deps tests
 	@cmake --build $(BUILD) --target all_verify_interface_header_sets -- --quiet
-	@TOWPATH_LONG_TESTS=1 $(BUILD)/towpath_tests --gtest_brief=1
+	@for tests in $$(find $(BUILD)/tests -maxdepth 1 -type f -executable | sort); do \
+	  TOWPATH_LONG_TESTS=1 $$tests --gtest_brief=1 || exit 1; done
 	@$(BIN)/python -m pytest -m long
 
-bench: build
+bench: tests
 	@$(BUILD)/towpath_benchmarks
 
 # The C++ tests under the sanitizers of gcc: addresses and undefined behaviour, data races.
@@ -56,7 +56,7 @@ gpu-build:
 	@mkdir -p out/gpu
 	@tools/gpu_build.sh "$(FILE)" "out/gpu/$(basename $(notdir $(FILE)))"
 
-lint: build
+lint: $(VENV)/tested
 	@$(BIN)/python tools/lint.py
 
 # Installs the system's packages that the build needs; nothing else here does.
@@ -70,20 +70,31 @@ install:
 	@cmake --install build-release --prefix "$(PREFIX)" >/dev/null
 	@echo "towpath is installed in $(PREFIX)"
 
-# A build that is up to date costs one look by ninja. It stops where a package is missing.
+# The library and the Python module. A build that is up to date costs one look by ninja.
 build: $(VENV)/ready
-	@cmake --build $(BUILD) -- --quiet
+	@cmake --build $(BUILD) --target $(PRODUCT) -- --quiet
 	@cmake --install $(BUILD) --component towpath --prefix "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" >/dev/null
 
-$(VENV)/ready: pyproject.toml CMakeLists.txt tools/install_packages.sh
+# The C++ tests, benchmarks and examples as well, and the Python packages that tests and lint need.
+tests: build $(VENV)/tested
+	@cmake --build $(BUILD) -- --quiet
+
+PRODUCT := _core _core_stub towpath_shmem towpath_ttsim
+INSTALL := $(BIN)/python -m pip install --quiet --no-build-isolation \
+  --config-settings=cmake.define.TOWPATH_BUILD_TESTS=ON \
+  --config-settings=cmake.define.TOWPATH_BUILD_BENCHMARKS=ON \
+  --config-settings=cmake.define.TOWPATH_UNITY=ON \
+  --config-settings=cmake.define.TOWPATH_WERROR=ON
+
+$(VENV)/ready: pyproject.toml tools/install_packages.sh
 	@tools/install_packages.sh --check "$(PYTHON)"
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2"
-	@$(BIN)/python -m pip install --quiet --no-build-isolation \
-	  --config-settings=cmake.define.TOWPATH_BUILD_TESTS=ON \
-	  --config-settings=cmake.define.TOWPATH_BUILD_BENCHMARKS=ON \
-	  --config-settings=cmake.define.TOWPATH_WERROR=ON \
-	  --editable ".[test,lint]"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/tested: $(VENV)/ready
+	@$(INSTALL) --editable ".[test,lint]"
 	@touch $@
 
 # The reference of `import towpath` as HTML, from its docstrings.

@@ -12,7 +12,7 @@ A list is a TOML file of entries like this one:
     file = "src/towpath/collective/execute/executor.cpp"
     find = "text that occurs once in the file"
     replace = "what it becomes"
-    tests = ["Executor*:SimulatedRun*", "tests/unit/test_algorithms.py"]
+    tests = ["Executor*:SimulatedRun*", "tests/unit/python/test_algorithms.py"]
     survives = "optional: why no test can tell the difference"
 
 A test is a GoogleTest filter, or files of pytest where it begins with "tests/". The tests must pass
@@ -47,6 +47,7 @@ COPIED = (
 # A mutant may take this many times as long as the original, and this much more.
 TIMES_MAX = 5
 SECONDS_MORE = 60
+NO_TEST = "no test has that name"
 # What a mutant may leave unused. The build has the flags of `make build`, -Werror among them, so
 # that the compiler cache has its objects.
 UNUSED = ("parameter", "variable", "but-set-variable", "but-set-parameter", "function", "value")
@@ -183,9 +184,18 @@ class Workshop:
     def _run(self, test: str, seconds_max: float) -> TestRun:
         if _is_python(test):
             command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", test]
-        else:
-            command = ["build/towpath_tests", f"--gtest_filter={test}", "--gtest_fail_fast"]
-        return self._command(command, seconds_max)
+            return self._command(command, seconds_max)
+        # The executables that have tests of that name; the others take no time.
+        runs = []
+        for program in sorted((self._folder / "build" / "tests").iterdir()):
+            if not program.is_file() or not os.access(program, os.X_OK):
+                continue
+            command = [str(program), f"--gtest_filter={test}", "--gtest_fail_fast"]
+            runs.append(self._command(command, seconds_max))
+            if runs[-1].problem not in (None, NO_TEST):
+                return runs[-1]
+        ran = [run for run in runs if run.problem is None]
+        return TestRun(None, sum(run.seconds for run in ran)) if ran else TestRun(NO_TEST, 0.0)
 
     def _command(self, command: list[str], seconds_max: float) -> TestRun:
         path = os.pathsep.join(str(self._folder / name) for name in ("site", "python"))
@@ -202,7 +212,7 @@ class Workshop:
             return TestRun(f"took more than {seconds_max:.0f} s", seconds_max)
         seconds = time.monotonic() - begin
         if process.returncode == 0 and "Running 0 tests" in output:
-            return TestRun("no test has that name", seconds)
+            return TestRun(NO_TEST, seconds)
         problem = None if process.returncode == 0 else _first_failure(output, process.returncode)
         return TestRun(problem, seconds)
 

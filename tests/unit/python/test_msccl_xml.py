@@ -23,7 +23,7 @@ from towpath._core import (
 )
 from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
 
-REPOSITORY = FilePath(__file__).resolve().parents[2]
+REPOSITORY = FilePath(__file__).resolve().parents[3]
 DATA = FilePath(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))
 PUBLISHED = sorted((DATA / "schedules" / "azure").glob("*.xml"))
 

@@ -15,7 +15,7 @@
 
 #include "towpath/transport/reduction.hpp"
 
-// tests/unit/test_data.py holds each value against numpy's.
+// tests/unit/python/test_data.py holds each value against numpy's.
 
 namespace towpath::collective {
 namespace {

@@ -5,7 +5,7 @@
 import importlib.util
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location("tidy", ROOT / "tools" / "tidy.py")
 tidy = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(tidy)

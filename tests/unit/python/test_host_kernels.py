@@ -12,7 +12,7 @@ from towpath import SourceKernel
 from towpath.errors import ConfigError
 from towpath.host.host_cluster import HostCluster
 
-ACCESSES = Path(__file__).resolve().parents[2] / "validation" / "host_link" / "accesses.csv"
+ACCESSES = Path(__file__).resolve().parents[3] / "validation" / "host_link" / "accesses.csv"
 HOST_OF = {"wormhole": "ryzen-host", "blackhole": "blackhole-host"}
 
 # Reads `size` bytes of the host's memory, writes them back behind themselves.

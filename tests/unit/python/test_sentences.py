@@ -3,7 +3,7 @@
 """What users are told about their mistakes: each sentence as a whole, in tests/sentences.txt alone.
 
 Other tests compare kind, fields and a key phrase. After a sentence was changed on purpose,
-`.venv/bin/python tests/unit/test_sentences.py` writes the file again; look at its diff.
+`.venv/bin/python tests/unit/python/test_sentences.py` writes the file again; look at its diff.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import towpath
 from towpath.cli import main as cli
 from towpath.errors import Interruption
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "sentences.txt"
 Mistake = tuple[str, ...] | Callable[[], object]  # words of a command, or a call
 

@@ -5,7 +5,7 @@
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "host_link.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "host_link.md"
 
 
 def test_the_examples_run():

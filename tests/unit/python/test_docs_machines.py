@@ -12,7 +12,7 @@ import towpath
 from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "machines.md"
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
 TEMPLATE, GRAPH, MIXED, CHIP, CHIPS, GRID = BLOCKS
 

@@ -47,7 +47,7 @@ def test_the_documents_exchanges_are_met_within_four_percent(route, stage):
 
 
 def rows_of_the_page():
-    page = Path(__file__).resolve().parents[2] / "docs" / "exchange.md"
+    page = Path(__file__).resolve().parents[3] / "docs" / "exchange.md"
     for line in page.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 7 and cells[1] in STAGES:

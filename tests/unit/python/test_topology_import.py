@@ -12,7 +12,7 @@ from towpath.collectives.gpus import channels_to_fill, fastest_wire_gb_per_s
 from towpath.specs import catalogue, shipped
 from towpath.specs.machine_spec import TemplateSpec
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))
 NCCL_FILES = DATA / "topologies" / "nccl"
 needs_data = pytest.mark.skipif(

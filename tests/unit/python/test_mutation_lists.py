@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tomllib
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 LISTS = sorted((CHECKOUT / "tests" / "mutations").glob("*.toml"))
 
 

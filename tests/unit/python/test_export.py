@@ -16,7 +16,7 @@ from towpath.specs import catalogue, export, kinds, reference, shipped
 from towpath.specs.kinds import SpecFile
 from towpath.specs.parameter_models import tables
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 JSON = ROOT / "machines" / "json"
 PARSE = {
     "gpu_cluster": _core.parse_machine,

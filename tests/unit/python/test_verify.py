@@ -12,7 +12,7 @@ import pytest
 from towpath._core import FindingKind, element_granularity, smallest_hanging_size, verify
 from towpath.schedules.msccl_xml import load_schedule
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))
 PUBLISHED = sorted((DATA / "schedules" / "azure").glob("*.xml"))
 
