@@ -23,6 +23,7 @@ endforeach()
 target_compile_options(_core PRIVATE -fno-semantic-interposition)
 target_precompile_headers(_core PRIVATE ${TOWPATH_COMMON_HEADERS} <nanobind/nanobind.h>
   <nanobind/stl/string.h> <nanobind/stl/vector.h>)
+towpath_unity(_core "${TOWPATH_BINDINGS}")
 target_link_libraries(_core PRIVATE towpath hwy::hwy towpath_warnings)
 # The shared libraries whose functions cmake/static defines are then not needed.
 target_link_options(_core PRIVATE LINKER:--as-needed)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-# Runs the README's two commands on a fresh Debian: makes a root with debootstrap, clones this checkout's HEAD into
-# it and runs `make run` and `make test` there. Needs root and debootstrap.
+# Runs the README's two commands on a fresh Debian: makes a root with debootstrap, clones this
+# checkout's HEAD into it and runs `make run` and `make test` there. Needs root and debootstrap.
 #
 # Usage: tools/fresh_root.sh bookworm|trixie [COMMAND]
-# COMMAND is a shell line to run in the clone instead. The root is kept in $TOWPATH_ROOTS (default: /var/tmp/towpath_roots),
-# without its clone's predecessor; remove the folder to begin from nothing. $TOWPATH_MIRROR names a mirror of Debian.
+# COMMAND is a shell line to run in the clone instead. The root is kept in $TOWPATH_ROOTS (default:
+# /var/tmp/towpath_roots); remove it to begin from nothing. $TOWPATH_MIRROR names a Debian mirror.
 set -euo pipefail
 suite=${1:-}
 command=${2:-"make run && make test"}
@@ -18,7 +18,8 @@ case "$suite" in
     ;;
 esac
 [ "$(id -u)" = 0 ] || { echo "fresh_root: making a root needs the rights of root" >&2; exit 1; }
-command -v debootstrap >/dev/null || { echo "fresh_root: needs debootstrap; apt-get install debootstrap" >&2; exit 1; }
+command -v debootstrap >/dev/null ||
+  { echo "fresh_root: needs debootstrap; apt-get install debootstrap" >&2; exit 1; }
 
 checkout=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 root=${TOWPATH_ROOTS:-/var/tmp/towpath_roots}/$suite
@@ -46,6 +47,6 @@ TOWPATH_COMMAND=$command exec unshare --mount --pid --fork --kill-child bash -c 
   mount -t proc proc "$0/proc"
   mount --rbind /dev "$0/dev"
   mount -t tmpfs tmpfs "$0/tmp"
-  exec env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+  exec env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 CI="${CI:-}" \
     chroot "$0" bash -c "cd /towpath && $TOWPATH_COMMAND"' "$root"

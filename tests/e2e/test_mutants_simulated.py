@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the verifier lets pass, the real executor computes right in every order of arrival.
 
-The same question as tests/unit/collective/verify/verify_mutation_test.cpp asks of an interpreter, asked of the
-executor on the simulated cluster with random delays.
+The same question as tests/unit/collective/verify/verify_mutation_test.cpp asks of an interpreter,
+asked of the executor on the simulated cluster with random delays.
 """
 
 import copy

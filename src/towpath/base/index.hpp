@@ -14,4 +14,11 @@ namespace towpath {
 // Wrong: a number that may be negative. Check it first.
 constexpr std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
 
+// a / b, rounded up. Wrong: b of zero.
+constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+// `value`, rounded up to a multiple of `step`.
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
+  return divide_up(value, step) * step;
+}
+
 }  // namespace towpath

@@ -31,7 +31,7 @@ std::shared_ptr<const ChipCluster> cluster_from(std::string name, std::vector<Cl
   return build_chip_cluster(std::move(cluster));
 }
 
-void bind_parts(nb::module_& module) {
+void bind_cluster_parts(nb::module_& module) {
   nb::class_<ClusterChip>(module, "ClusterChip")
       .def(
           "__init__",
@@ -66,7 +66,7 @@ void bind_parts(nb::module_& module) {
 
 void bind_chip_cluster(nb::module_& module) {
   using namespace towpath::machine;
-  bind_parts(module);
+  bind_cluster_parts(module);
   nb::class_<ChipCluster>(module, "ChipCluster")
       .def(nb::new_(&cluster_from), nb::kw_only(), "name"_a, "chips"_a, "links"_a)
       .def_ro("name", &ChipCluster::name)

@@ -37,7 +37,7 @@ using gpu::Pe;
 using gpu::SimulatedPes;
 using Words = std::vector<std::uint64_t>;
 
-void translate(const std::exception_ptr& thrown, void*) {
+void translate_gpu_error(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const KernelError& error) {
@@ -196,7 +196,7 @@ void bind_live(nb::module_& module) {
 }  // namespace
 
 void bind_gpu(nb::module_& module) {
-  nb::register_exception_translator(&translate);
+  nb::register_exception_translator(&translate_gpu_error);
   bind_simulated(module);
   bind_live(module);
   module.def(

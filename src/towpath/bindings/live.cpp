@@ -59,9 +59,9 @@ SignalOperation operation_from(std::string_view name) {
 }
 
 // Bytes of this rank's heap, as an array that keeps the transport.
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_at(nb::handle transport,
-                                                           transport::Offset offset,
-                                                           std::uint64_t size_bytes) {
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> heap_bytes_at(nb::handle transport,
+                                                                transport::Offset offset,
+                                                                std::uint64_t size_bytes) {
   auto& self = nb::cast<LiveTransport&>(transport);
   auto* const data = reinterpret_cast<std::uint8_t*>(self.data(offset));
   return {data, {static_cast<std::size_t>(size_bytes)}, nb::borrow(transport)};
@@ -75,7 +75,7 @@ void bind_memory(nb::class_<LiveTransport>& type) {
            "The first of `count` new signals.")
       .def("release_signals", &LiveTransport::release_signals, "first"_a)
       .def("signal_fetch", &LiveTransport::signal_fetch, "signal"_a)
-      .def("bytes_at", &bytes_at, "offset"_a, "size_bytes"_a,
+      .def("heap_bytes_at", &heap_bytes_at, "offset"_a, "size_bytes"_a,
            "uint8 array over this rank's copy of the heap.")
       .def(
           "address_of",

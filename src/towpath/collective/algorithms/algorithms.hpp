@@ -8,8 +8,8 @@
 
 #include "towpath/collective/schedule/schedule.hpp"
 
-// The schedules that this project writes itself: one file per algorithm, each with its cost in the
-// first comment. S is the size of the whole array, R the number of ranks, C the number of channels;
+// The schedules that this project writes itself: one file per family. The comment of each gives its
+// cost: S is the size of the whole array, R the number of ranks, C the number of channels;
 // wire bytes are what one rank sends, before the protocol's own expansion.
 //
 // Every schedule runs in place as well as out of place, where it leaves the input as it was; those
@@ -64,7 +64,7 @@ enum class Reach : std::uint8_t {
 
 std::string_view name_of(Reach reach);  // "memory"
 
-// An algorithm, called like a function. Each is defined in a file of its own.
+// An algorithm, called like a function.
 struct Algorithm {
   std::string_view name;
   Collective collective;

@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <set>
 
+#include "towpath/base/index.hpp"
 #include "towpath/collective/schedule/one_sided.hpp"
 #include "towpath/collective/schedule/symmetry.hpp"
 
 namespace towpath::collective {
 namespace {
-
-constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 constexpr std::uint64_t minus_or_zero(std::uint64_t a, std::uint64_t b) {
   return a > b ? a - b : 0;

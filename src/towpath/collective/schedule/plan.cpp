@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "towpath/base/index.hpp"
+
 namespace towpath::collective {
 namespace {
 

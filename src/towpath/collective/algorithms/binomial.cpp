@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "towpath/collective/algorithms/building.hpp"
+
+namespace towpath::collective {
+namespace {
+
+// A rank's place in the binomial tree below a root. Ranks are numbered from the root on, and the
+// children of a number are those 1, 2, 4, ... further, below its reach. A number has the parts of
+// those below it, which follow it.
+struct BinomialTree {
+  int number;
+  int ranks;
+  int root;
+
+  int rank_of(int other) const { return (other + root) % ranks; }
+  int rank() const { return rank_of(number); }
+  int parent() const { return rank_of(number & (number - 1)); }
+  // Children are nearer than this.
+  int reach() const { return number == 0 ? ranks : std::min(number & -number, ranks - number); }
+  // How many parts come from or go to the rank and those below it, and a child of it.
+  int parts() const { return reach(); }
+  int parts_of(int distance) const { return std::min(distance, ranks - number - distance); }
+};
+
+}  // namespace
+
+// Binomial gather: log2(R) steps over the wire one after the other, rounded up, at most S/2 bytes
+// on the wire per rank. S is the gathered array. Each rank adds its part to those that came up the
+// tree and sends them on.
+namespace {
+
+void add_gather_rank(Schedule& schedule, const BinomialTree& tree, int channel) {
+  const auto channels = static_cast<std::uint32_t>(schedule.channels);
+  const auto own = static_cast<std::uint32_t>(channel);
+  RankProgram& program = schedule.ranks[static_cast<std::size_t>(tree.rank())];
+  const bool is_root = tree.number == 0;
+  // Where the part of the rank `offset` further is kept.
+  const auto kept = [&](int offset) {
+    const auto part = static_cast<std::uint32_t>(tree.rank_of(tree.number + offset));
+    return is_root ? output(part * channels + own)
+                   : scratch(static_cast<std::uint32_t>(offset - 1) * channels + own);
+  };
+  std::vector<Step> sends = {step(StepType::send, input(own))};
+  for (int distance = 1; distance < tree.reach(); distance *= 2) {
+    const int parts = tree.parts_of(distance);
+    ThreadBlock& block = add_block(program, tree.rank_of(tree.number + distance), kNone, channel);
+    for (int i = 0; i < parts; ++i) {
+      block.steps.push_back(step(StepType::receive, kept(distance + i)));
+      block.steps.back().publishes = !is_root;
+      sends.push_back(after(last_block(program), static_cast<std::uint32_t>(i),
+                            step(StepType::send, kept(distance + i))));
+    }
+  }
+  if (is_root) {
+    add_block(program, kNone, kNone, channel).steps = {step(StepType::copy, input(own), kept(0))};
+  } else {
+    add_block(program, kNone, tree.parent(), channel).steps = std::move(sends);
+    program.scratch_chunks = static_cast<std::uint32_t>(tree.parts() - 1) * channels;
+  }
+}
+
+Schedule make_binomial_gather(const AlgorithmOptions& options) {
+  check_quadratic(options);
+  Schedule schedule = schedule_without_blocks(
+      "binomial_gather", Collective::gather, options,
+      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int number = 0; number < options.ranks; ++number) {
+    for (int channel = 0; channel < options.channels; ++channel) {
+      add_gather_rank(schedule, {number, options.ranks, options.root}, channel);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm binomial_gather{
+    .name = "binomial_gather",
+    .collective = Collective::gather,
+    .make = make_binomial_gather,
+    .description = "parts up a binomial tree to the root",
+    .cost = "log2(R) steps, at most S/2 bytes",
+};
+
+// Binomial scatter: log2(R) steps over the wire one after the other, rounded up, at most S/2 bytes
+// on the wire per rank but the root, which sends S (R-1)/R. S is the root's array. Each rank keeps
+// its part of what comes down the tree and sends on the others.
+namespace {
+
+void add_scatter_rank(Schedule& schedule, const BinomialTree& tree, int channel) {
+  const auto channels = static_cast<std::uint32_t>(schedule.channels);
+  const auto own = static_cast<std::uint32_t>(channel);
+  RankProgram& program = schedule.ranks[static_cast<std::size_t>(tree.rank())];
+  const bool is_root = tree.number == 0;
+  // Where the part of the rank `offset` further is kept.
+  const auto kept = [&](int offset) {
+    const auto part = static_cast<std::uint32_t>(tree.rank_of(tree.number + offset));
+    if (is_root) return input(part * channels + own);
+    return offset == 0 ? output(own)
+                       : scratch(static_cast<std::uint32_t>(offset - 1) * channels + own);
+  };
+  if (is_root) {
+    add_block(program, kNone, kNone, channel).steps = {step(StepType::copy, kept(0), output(own))};
+  } else {
+    ThreadBlock& block = add_block(program, tree.parent(), kNone, channel);
+    // Those that have the longest way to go come first.
+    for (int offset = tree.parts() - 1; offset >= 0; --offset) {
+      block.steps.push_back(step(StepType::receive, kept(offset)));
+      block.steps.back().publishes = offset != 0;
+    }
+    program.scratch_chunks = static_cast<std::uint32_t>(tree.parts() - 1) * channels;
+  }
+  const std::uint32_t receiving = last_block(program);
+  for (int distance = 1; distance < tree.reach(); distance *= 2) {
+    ThreadBlock& block = add_block(program, kNone, tree.rank_of(tree.number + distance), channel);
+    for (int offset = distance + tree.parts_of(distance) - 1; offset >= distance; --offset) {
+      Step next = step(StepType::send, kept(offset));
+      const auto arrival = static_cast<std::uint32_t>(tree.parts() - 1 - offset);
+      block.steps.push_back(is_root ? next : after(receiving, arrival, next));
+    }
+  }
+}
+
+Schedule make_binomial_scatter(const AlgorithmOptions& options) {
+  check_quadratic(options);
+  Schedule schedule = schedule_without_blocks(
+      "binomial_scatter", Collective::scatter, options,
+      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int number = 0; number < options.ranks; ++number) {
+    for (int channel = 0; channel < options.channels; ++channel) {
+      add_scatter_rank(schedule, {number, options.ranks, options.root}, channel);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm binomial_scatter{
+    .name = "binomial_scatter",
+    .collective = Collective::scatter,
+    .make = make_binomial_scatter,
+    .description = "parts down a binomial tree from the root",
+    .cost = "log2(R) steps, at most S/2 bytes; S(R-1)/R of the root",
+};
+
+}  // namespace towpath::collective

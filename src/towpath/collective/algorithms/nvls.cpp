@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/collective/algorithms/building_one_sided.hpp"
+#include "towpath/collective/algorithms/building_tree.hpp"
+#include "towpath/collective/algorithms/trees.hpp"
+
+namespace towpath::collective {
+
+// NVLS all-reduce in one host: the array goes through scratch that a switch reaches, in K pieces
+// per channel, and three thread blocks per channel work on three pieces at once. One copies a piece
+// into scratch, one loads its part of the sum through the switch and stores it to the scratch of
+// all, one copies the sums out. K + 2 steps, S(1 + 1/R) bytes each way.
+namespace {
+
+// One rank's thread blocks of one channel.
+struct Lane {
+  Schedule& schedule;
+  int rank;
+  int channel;
+  std::uint32_t pieces;
+
+  std::uint32_t parts() const { return static_cast<std::uint32_t>(schedule.rank_count()); }
+  // The first chunk of a piece; it has one for each rank.
+  std::uint32_t first(std::uint32_t piece) const {
+    return (static_cast<std::uint32_t>(channel) * pieces + piece) * parts();
+  }
+  // Sums are announced on a channel of their own.
+  int sum_channel() const { return channel + static_cast<int>(schedule.channels / 2); }
+
+  Step copy(Buffer from, Buffer to, std::uint32_t piece) const {
+    Step step;
+    step.type = StepType::copy;
+    step.source = from;
+    step.destination = to;
+    step.source_chunk = step.destination_chunk = first(piece);
+    step.count = parts();
+    return step;
+  }
+
+  void add() const {
+    const std::vector<int> ranks = all_ranks(schedule);
+    auto& blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
+    const auto copy_in = static_cast<std::uint32_t>(blocks.size());
+    const std::uint32_t reduction = copy_in + 1;
+    ThreadBlock& in = add_block_to(schedule, rank);
+    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+      in.steps.push_back(publishing(copy(Buffer::input, Buffer::scratch, piece)));
+      add_signals(in, rank, ranks, channel);
+    }
+    ThreadBlock& sum = add_block_to(schedule, rank);
+    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+      const Chunk part = scratch(first(piece) + static_cast<std::uint32_t>(rank));
+      add_waits(sum, rank, ranks, channel);
+      Step& step = add_direct(sum, {of_group(0, part)}, {of_group(0, part)});
+      step = publishing(after(copy_in, 2 * piece, step));
+      add_signals(sum, rank, ranks, sum_channel());
+    }
+    ThreadBlock& out = add_block_to(schedule, rank);
+    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+      add_waits(out, rank, ranks, sum_channel());
+      out.steps.push_back(
+          after(reduction, 3 * piece + 1, copy(Buffer::scratch, Buffer::output, piece)));
+    }
+  }
+};
+
+Schedule make_nvls_all_reduce(const AlgorithmOptions& options) {
+  check_one_sided(options, 2);
+  const auto pieces = static_cast<std::uint32_t>(options.chunks_per_channel);
+  const auto channels = static_cast<std::uint32_t>(options.channels);
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  Schedule schedule = schedule_without_blocks("nvls_all_reduce", Collective::all_reduce, options,
+                                              channels * pieces * ranks);
+  if (ranks == 1) return local_copy(std::move(schedule));
+  schedule.channels = 2 * channels;
+  schedule.groups = {all_ranks(schedule)};
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks = schedule.chunks;
+    for (int channel = 0; channel < options.channels; ++channel) {
+      Lane{schedule, rank, channel, pieces}.add();
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm nvls_all_reduce{
+    .name = "nvls_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make_nvls_all_reduce,
+    .description = "pieces copied in, summed and stored to all by the switch, and copied out",
+    .cost = "K+2 steps, S(1+1/R) bytes each way",
+    .reach = Reach::group,
+};
+
+// NVLS tree all-reduce: 2 log2(H) + 2 steps for H hosts, and K - 1 more for K chunks per channel.
+// In each host rank g of G loads the g-th part of the host's sum through the switch, the ranks g of
+// all hosts sum it up and hand it down along a binary tree, and each stores the result to all of
+// its host through the switch. S(1 + 1/G) bytes each way between a GPU and its switch; between
+// hosts S/G to the parent and to each child.
+namespace {
+
+// Steps of the meeting that a thread block begins with.
+constexpr std::uint32_t kMeetingSteps = 2;
+
+// One rank's part of one channel.
+struct TreeLane {
+  Schedule& schedule;
+  const AlgorithmOptions& options;
+  int rank;
+  int channel;
+
+  int gpus() const { return options.gpus_per_host; }
+  int hosts() const { return options.ranks / gpus(); }
+  int host() const { return rank / gpus(); }
+  int gpu() const { return rank % gpus(); }
+  std::uint32_t chunks() const { return static_cast<std::uint32_t>(options.chunks_per_channel); }
+  std::uint32_t first_chunk() const {
+    return static_cast<std::uint32_t>(channel * gpus() + gpu()) * chunks();
+  }
+  // Sums and results are kept in scratch, so that the switch's store to the own output meets no one
+  // who still sends them on.
+  std::uint32_t first_scratch() const { return static_cast<std::uint32_t>(channel) * chunks(); }
+  const std::vector<int>& members() const {
+    return schedule.groups[static_cast<std::size_t>(host())];
+  }
+  RankProgram& program() const { return schedule.ranks[static_cast<std::size_t>(rank)]; }
+  std::uint32_t last_block() const {
+    return static_cast<std::uint32_t>(program().blocks.size() - 1);
+  }
+
+  void add() const {
+    const std::uint32_t load = add_loads();
+    if (hosts() == 1) return add_stores(load, kMeetingSteps);
+    add_stores(add_tree(load), 0);
+  }
+
+  // What the host's ranks have together.
+  std::uint32_t add_loads() const {
+    ThreadBlock& block = add_block_to(schedule, rank);
+    add_meeting(block, rank, members(), channel, true);
+    for (std::uint32_t i = 0; i < chunks(); ++i) {
+      Step& step = add_direct(block, {of_group(host(), input(first_chunk() + i))},
+                              {own(scratch(first_scratch() + i))});
+      step.publishes = true;
+    }
+    return last_block();
+  }
+
+  std::uint32_t add_tree(std::uint32_t load) const {
+    const auto rank_in = [&](int other) { return other * gpus() + gpu(); };
+    TreeNode node{program()};
+    node.channel = channel;
+    node.first_chunk = first_scratch();
+    node.chunks = chunks();
+    node.source = node.result = Buffer::scratch;
+    node.source_block = static_cast<std::int32_t>(load);
+    node.source_step = kMeetingSteps;
+    node.publishes_result = true;
+    const bool is_second = channel % 2 == 1;
+    for (int other = 0; other < hosts(); ++other) {
+      const int parent = parent_of_host(other, hosts(), is_second).host;
+      if (other == host() && parent != kNone) node.parent = rank_in(parent);
+      if (parent == host()) node.children.push_back(rank_in(other));
+    }
+    node.add_way_up();
+    return node.add_way_down();
+  }
+
+  // The results, which step first_step + i of a thread block has, to the host's ranks.
+  void add_stores(std::uint32_t result, std::uint32_t first_step) const {
+    const int stores_channel = channel + options.channels;
+    ThreadBlock& block = add_block_to(schedule, rank);
+    for (std::uint32_t i = 0; i < chunks(); ++i) {
+      Step& step = add_direct(block, {own(scratch(first_scratch() + i))},
+                              {of_group(host(), output(first_chunk() + i))});
+      step = after(result, first_step + i, step);
+    }
+    add_meeting(block, rank, members(), stores_channel);
+  }
+};
+
+Schedule make_nvls_tree_all_reduce(const AlgorithmOptions& options) {
+  check_one_sided(options, 2);
+  const auto chunks = static_cast<std::uint32_t>(options.chunks_per_channel * options.channels);
+  Schedule schedule =
+      schedule_without_blocks("nvls_tree_all_reduce", Collective::all_reduce, options,
+                              chunks * static_cast<std::uint32_t>(options.gpus_per_host));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  schedule.channels *= 2;
+  const std::vector<int> ranks = all_ranks(schedule);
+  for (auto first = ranks.begin(); first != ranks.end(); first += options.gpus_per_host) {
+    schedule.groups.emplace_back(first, first + options.gpus_per_host);
+  }
+  for (const int rank : ranks) {
+    schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks = chunks;
+    for (int channel = 0; channel < options.channels; ++channel) {
+      TreeLane{schedule, options, rank, channel}.add();
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm nvls_tree_all_reduce{
+    .name = "nvls_tree_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make_nvls_tree_all_reduce,
+    .description = "sums by each host's switch, up and down a tree of hosts, and out by the switch",
+    .cost = "2log2(H)+K+1 steps, S(1+1/G) bytes each way",
+    .reach = Reach::group_of_host,
+};
+
+// Collectives through a switch that combines and copies, straight from and to the ranks' buffers,
+// as kernels with multimem instructions do it on symmetric memory. All ranks meet at the beginning,
+// when all inputs are there, and at the end, when none is read and no output stored to any more.
+//   one-shot all-reduce  every rank loads the whole sum; 1 step, S R bytes up, S down. The others
+//                        read its input till the end, so it does not run in place.
+//   two-shot all-reduce  every rank loads the sum of one part and stores it to all; 1 step,
+//                        S(1 + 1/R) bytes each way.
+//   all-gather           every rank stores its part to all; 1 step, S/R bytes up, S down.
+//   reduce-scatter       every rank loads the sum of its part; 1 step, S bytes up, S/R down.
+namespace {
+
+// How many chunks of the array a rank handles per channel, and which step it takes for each.
+struct Plan {
+  std::string_view name;
+  Collective collective;
+  bool is_whole = false;  // the whole array instead of one part
+  bool runs_in_place = true;
+  // The step for chunk `chunk` of the array, which is chunk `own_chunk` of a rank's own part.
+  void (*add)(ThreadBlock& block, std::uint32_t chunk, std::uint32_t own_chunk) = nullptr;
+};
+
+Schedule generate(const AlgorithmOptions& options, const Plan& plan) {
+  check_one_sided(options);
+  const auto channels = static_cast<std::uint32_t>(options.channels);
+  const auto parts = static_cast<std::uint32_t>(plan.is_whole ? 1 : options.ranks);
+  Schedule schedule =
+      schedule_without_blocks(plan.name, plan.collective, options, channels * parts);
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  schedule.in_place = plan.runs_in_place;
+  const std::vector<int> ranks = all_ranks(schedule);
+  schedule.groups = {ranks};
+  for (const int rank : ranks) {
+    for (std::uint32_t channel = 0; channel < channels; ++channel) {
+      const int number = static_cast<int>(channel);
+      const std::uint32_t part = plan.is_whole ? 0 : static_cast<std::uint32_t>(rank);
+      ThreadBlock& block = add_block_to(schedule, rank);
+      add_meeting(block, rank, ranks, number, true);
+      plan.add(block, part * channels + channel, channel);
+      add_meeting(block, rank, ranks, number);
+    }
+  }
+  return schedule;
+}
+
+Schedule make_one_shot_multimem_all_reduce(const AlgorithmOptions& options) {
+  return generate(options, {"one_shot_multimem_all_reduce", Collective::all_reduce, true, false,
+                            [](ThreadBlock& block, std::uint32_t chunk, std::uint32_t) {
+                              add_direct(block, {of_group(0, input(chunk))}, {own(output(chunk))});
+                            }});
+}
+
+Schedule make_two_shot_multimem_all_reduce(const AlgorithmOptions& options) {
+  return generate(options, {"two_shot_multimem_all_reduce", Collective::all_reduce, false, true,
+                            [](ThreadBlock& block, std::uint32_t chunk, std::uint32_t) {
+                              add_direct(block, {of_group(0, input(chunk))},
+                                         {of_group(0, output(chunk))});
+                            }});
+}
+
+Schedule make_nvls_all_gather(const AlgorithmOptions& options) {
+  return generate(options, {"nvls_all_gather", Collective::all_gather, false, true,
+                            [](ThreadBlock& block, std::uint32_t chunk, std::uint32_t own_chunk) {
+                              add_direct(block, {own(input(own_chunk))},
+                                         {of_group(0, output(chunk))});
+                            }});
+}
+
+Schedule make_nvls_reduce_scatter(const AlgorithmOptions& options) {
+  return generate(options, {"nvls_reduce_scatter", Collective::reduce_scatter, false, true,
+                            [](ThreadBlock& block, std::uint32_t chunk, std::uint32_t own_chunk) {
+                              add_direct(block, {of_group(0, input(chunk))},
+                                         {own(output(own_chunk))});
+                            }});
+}
+
+}  // namespace
+
+constinit const Algorithm one_shot_multimem_all_reduce{
+    .name = "one_shot_multimem_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make_one_shot_multimem_all_reduce,
+    .description = "every rank loads the whole sum, which the switch makes",
+    .cost = "1 step, SR bytes up, S down",
+    .reach = Reach::group,
+};
+
+constinit const Algorithm two_shot_multimem_all_reduce{
+    .name = "two_shot_multimem_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make_two_shot_multimem_all_reduce,
+    .description = "every rank loads the sum of one part and stores it to all, both by the switch",
+    .cost = "1 step, S(1+1/R) bytes each way",
+    .reach = Reach::group,
+};
+
+constinit const Algorithm nvls_all_gather{
+    .name = "nvls_all_gather",
+    .collective = Collective::all_gather,
+    .make = make_nvls_all_gather,
+    .description = "every rank stores its part to all by the switch",
+    .cost = "1 step, S/R bytes up, S down",
+    .reach = Reach::group,
+};
+
+constinit const Algorithm nvls_reduce_scatter{
+    .name = "nvls_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .make = make_nvls_reduce_scatter,
+    .description = "every rank loads the sum of its part, which the switch makes",
+    .cost = "1 step, S bytes up, S/R down",
+    .reach = Reach::group,
+};
+
+}  // namespace towpath::collective

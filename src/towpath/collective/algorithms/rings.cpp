@@ -1,0 +1,370 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "towpath/collective/algorithms/building.hpp"
+
+namespace towpath::collective {
+
+// Ring all-reduce: 2(R-1) steps one after the other, 2 S (R-1)/R bytes on the wire per rank.
+// Each of the R chunks of a channel travels round once to be summed and once to be handed out.
+namespace {
+
+// Of the rank at position 0 of a ring. The others take the same steps with chunks further on.
+std::shared_ptr<StepList> all_reduce_steps(std::uint32_t ranks) {
+  auto list = std::make_shared<StepList>();
+  list->rows = ranks;
+  const auto chunk = [ranks](std::uint32_t back) { return (2 * ranks - back) % ranks; };
+  std::vector<Step>& steps = list->steps;
+  steps.reserve(2 * ranks - 1);
+  steps.push_back(step(StepType::send, input(chunk(1))));
+  for (std::uint32_t back = 2; back < ranks; ++back) {
+    steps.push_back(step(StepType::receive_reduce_send, input(chunk(back))));
+  }
+  steps.push_back(
+      step(StepType::receive_reduce_copy_send, input(chunk(ranks)), output(chunk(ranks))));
+  for (std::uint32_t back = ranks + 1; back < 2 * ranks - 1; ++back) {
+    steps.push_back(step(StepType::receive_copy_send, output(chunk(back))));
+  }
+  steps.push_back(step(StepType::receive, output(chunk(2 * ranks - 1))));
+  return list;
+}
+
+Schedule make_ring_all_reduce(const AlgorithmOptions& options) {
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  Schedule schedule = schedule_without_blocks("ring_all_reduce", Collective::all_reduce, options,
+                                              ranks * static_cast<std::uint32_t>(options.channels));
+  if (ranks == 1) return local_copy(std::move(schedule));
+  const std::shared_ptr<StepList> steps = all_reduce_steps(ranks);
+  for (int channel = 0; channel < options.channels; ++channel) {
+    const std::vector<int> ring = ring_of(options, channel);
+    const std::uint32_t first = static_cast<std::uint32_t>(channel) * ranks;
+    for (std::uint32_t position = 0; position < ranks; ++position) {
+      add_ring_block(schedule, ring, position, channel).steps =
+          Steps(steps, {.row_shift = position, .first_chunk = first});
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm ring_all_reduce{
+    .name = "ring_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make_ring_all_reduce,
+    .description = "every chunk once round a ring to be summed, once more to be handed out",
+    .cost = "2(R-1) steps, 2S(R-1)/R bytes",
+};
+
+// Simple ring all-reduce: 2(R-1) steps one after the other, 2 S bytes on the wire per rank but for
+// the ends of the ring. Each channel's share of the array travels as one chunk: from the ring's
+// first rank to its last to be summed, and round once more to be handed out. Only channels work
+// side by side.
+namespace {
+
+Schedule make_simple_ring_all_reduce(const AlgorithmOptions& options) {
+  Schedule schedule =
+      schedule_without_blocks("simple_ring_all_reduce", Collective::all_reduce, options,
+                              static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    const std::vector<int> ring = ring_of(options, channel);
+    const auto chunk = static_cast<std::uint32_t>(channel);
+    for (std::size_t position = 0; position < ring.size(); ++position) {
+      Steps& steps = add_ring_block(schedule, ring, position, channel).steps;
+      const bool is_first = position == 0;
+      const bool is_last = position + 1 == ring.size();
+      const bool is_end = position + 2 == ring.size();  // who is handed the result last
+      if (is_last) {
+        steps.push_back(step(StepType::receive_reduce_copy_send, input(chunk), output(chunk)));
+      } else {
+        steps.push_back(
+            step(is_first ? StepType::send : StepType::receive_reduce_send, input(chunk)));
+        steps.push_back(
+            step(is_end ? StepType::receive : StepType::receive_copy_send, output(chunk)));
+      }
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm simple_ring_all_reduce{
+    .name = "simple_ring_all_reduce",
+    .collective = Collective::all_reduce,
+    .make = make_simple_ring_all_reduce,
+    .description = "a whole array once along a ring to be summed, once more to be handed out",
+    .cost = "2(R-1) steps, 2S bytes",
+};
+
+// Ring all-gather: R-1 steps one after the other, S (R-1)/R bytes on the wire per rank. S is the
+// gathered array. Every part travels round once, one chunk of it on each channel.
+namespace {
+
+// Of the rank at position 0 of a ring, whose parts are rows of a chunk per channel.
+std::shared_ptr<StepList> all_gather_steps(const std::vector<int>& ring, std::uint32_t channels) {
+  const auto ranks = static_cast<std::uint32_t>(ring.size());
+  std::shared_ptr<StepList> list = list_of_parts(ring, channels);
+  const auto gathered = [&](std::uint32_t back) { return output((ranks - back) * channels); };
+  std::vector<Step>& steps = list->steps;
+  steps.reserve(ranks);
+  steps.push_back(step(StepType::send, input(list->places())));
+  for (std::uint32_t back = 1; back < ranks - 1; ++back) {
+    steps.push_back(step(StepType::receive_copy_send, gathered(back)));
+  }
+  steps.push_back(step(StepType::receive, gathered(ranks - 1)));
+  return list;
+}
+
+Schedule make_ring_all_gather(const AlgorithmOptions& options) {
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  const auto channels = static_cast<std::uint32_t>(options.channels);
+  Schedule schedule =
+      schedule_without_blocks("ring_all_gather", Collective::all_gather, options, ranks * channels);
+  if (ranks == 1) return local_copy(std::move(schedule));
+  add_rings_of_parts(schedule, options, all_gather_steps);
+  add_own_copies(schedule);
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm ring_all_gather{
+    .name = "ring_all_gather",
+    .collective = Collective::all_gather,
+    .make = make_ring_all_gather,
+    .description = "every part once round a ring",
+    .cost = "R-1 steps, S(R-1)/R bytes",
+};
+
+// Ring reduce-scatter: R-1 steps one after the other, S (R-1)/R bytes on the wire per rank. S is
+// the array before it is scattered. Each part ends its way round at the rank that keeps it.
+namespace {
+
+// Of the rank at position 0 of a ring, whose parts are rows of a chunk per channel.
+std::shared_ptr<StepList> reduce_scatter_steps(const std::vector<int>& ring,
+                                               std::uint32_t channels) {
+  const auto ranks = static_cast<std::uint32_t>(ring.size());
+  std::shared_ptr<StepList> list = list_of_parts(ring, channels);
+  const auto part = [&](std::uint32_t back) { return input((ranks - back) % ranks * channels); };
+  std::vector<Step>& steps = list->steps;
+  steps.reserve(ranks);
+  steps.push_back(step(StepType::send, part(1)));
+  for (std::uint32_t back = 2; back < ranks; ++back) {
+    steps.push_back(step(StepType::receive_reduce_send, part(back)));
+  }
+  steps.push_back(step(StepType::receive_reduce_copy, part(0), output(list->places())));
+  return list;
+}
+
+Schedule make_ring_reduce_scatter(const AlgorithmOptions& options) {
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  const auto channels = static_cast<std::uint32_t>(options.channels);
+  Schedule schedule = schedule_without_blocks("ring_reduce_scatter", Collective::reduce_scatter,
+                                              options, ranks * channels);
+  if (ranks == 1) return local_copy(std::move(schedule));
+  add_rings_of_parts(schedule, options, reduce_scatter_steps);
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm ring_reduce_scatter{
+    .name = "ring_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .make = make_ring_reduce_scatter,
+    .description = "every part once round a ring, ending where it is kept",
+    .cost = "R-1 steps, S(R-1)/R bytes",
+};
+
+// Half-ring reduce-scatter: R/2 steps one after the other, S (R-1)/R bytes on the wire per rank. S
+// is the array before it is scattered. Sums of each part come to the rank that keeps it from both
+// sides, each from half way round. Of an even number of ranks, what the farthest one has goes the
+// channel's own way, so that with channels both ways round as much goes each way. tt-metal does the
+// same on rings of chips (reduce_scatter_minimal_async, from its PR 41522 on).
+namespace {
+
+// How many ranks send a channel's part its own way, and against it.
+std::uint32_t behind(std::uint32_t ranks) { return ranks / 2; }
+std::uint32_t ahead(std::uint32_t ranks) { return (ranks - 1) / 2; }
+
+// What passes the rank at position 0: parts of those that are `farthest` away, and nearer.
+void add_passing(std::vector<Step>& steps, std::uint32_t farthest, auto part_at) {
+  for (std::uint32_t distance = farthest; distance > 0; --distance) {
+    const bool begins = distance == farthest;
+    steps.push_back(
+        step(begins ? StepType::send : StepType::receive_reduce_send, part_at(distance)));
+  }
+}
+
+// A rank's thread blocks on a channel: one for its own way and, from three ranks on, one for the
+// other way, which leaves its sum in scratch.
+class ChannelBuilder {
+ public:
+  ChannelBuilder(Schedule& schedule, const AlgorithmOptions& options, int channel)
+      : schedule_(schedule),
+        ring_(ring_of(options, channel)),
+        ranks_(static_cast<std::uint32_t>(ring_.size())),
+        channel_(channel) {}
+
+  void add() {
+    const bool has_other_way = ahead(ranks_) > 0;
+    const auto block = static_cast<std::uint32_t>(schedule_.ranks[0].blocks.size());
+    const auto own_way = own_way_of_first(block + 1);
+    const auto other_way = has_other_way ? other_way_of_first() : nullptr;
+    for (std::uint32_t position = 0; position < ranks_; ++position) {
+      const Rotation rotation{.row_shift = position,
+                              .first_chunk = static_cast<std::uint32_t>(channel_)};
+      add_ring_block(schedule_, ring_, position, channel_).steps = Steps(own_way, rotation);
+      if (!has_other_way) continue;
+      RankProgram& program = schedule_.ranks[static_cast<std::size_t>(ring_[position])];
+      program.scratch_chunks = schedule_.channels;
+      add_block(program, neighbour(position, 1), neighbour(position, ranks_ - 1), channel_).steps =
+          Steps(other_way, rotation);
+    }
+  }
+
+ private:
+  int neighbour(std::uint32_t position, std::uint32_t distance) const {
+    return ring_[(position + distance) % ranks_];
+  }
+
+  Chunk part_of(std::uint32_t position) const { return input(position * schedule_.channels); }
+
+  std::shared_ptr<StepList> own_way_of_first(std::uint32_t other_block) const {
+    std::shared_ptr<StepList> list = list_of_parts(ring_, schedule_.channels);
+    add_passing(list->steps, behind(ranks_), [&](std::uint32_t far) { return part_of(far); });
+    const Chunk sum = output(list->places());
+    const Step add_own = step(StepType::receive_reduce_copy, part_of(0), sum);
+    if (ahead(ranks_) == 0) {
+      list->steps.push_back(add_own);
+      return list;
+    }
+    // In one pass, as soon as both ways' sums are there.
+    list->steps.push_back(after(other_block, ahead(ranks_), add_own));
+    list->steps.push_back(step(StepType::reduce, scratch(list->places()), sum));
+    return list;
+  }
+
+  std::shared_ptr<StepList> other_way_of_first() const {
+    std::shared_ptr<StepList> list = list_of_parts(ring_, schedule_.channels);
+    add_passing(list->steps, ahead(ranks_),
+                [&](std::uint32_t far) { return part_of(ranks_ - far); });
+    list->steps.push_back(publishing(step(StepType::receive, scratch(list->places()))));
+    return list;
+  }
+
+  Schedule& schedule_;
+  std::vector<int> ring_;
+  std::uint32_t ranks_;
+  int channel_;
+};
+
+Schedule make_half_ring_reduce_scatter(const AlgorithmOptions& options) {
+  Schedule schedule = schedule_without_blocks(
+      "half_ring_reduce_scatter", Collective::reduce_scatter, options,
+      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    ChannelBuilder(schedule, options, channel).add();
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm half_ring_reduce_scatter{
+    .name = "half_ring_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .make = make_half_ring_reduce_scatter,
+    .description = "sums of every part from both sides, each from half way round a ring",
+    .cost = "R/2 steps, S(R-1)/R bytes",
+};
+
+// Ring broadcast: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
+// rank but the last. A chain along the ring from the root; the chunks go through it as a pipeline.
+namespace {
+
+Schedule make_ring_broadcast(const AlgorithmOptions& options) {
+  const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
+  Schedule schedule =
+      schedule_without_blocks("ring_broadcast", Collective::broadcast, options,
+                              per_channel * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    std::vector<int> chain = ring_of(options, channel);
+    std::rotate(chain.begin(), std::find(chain.begin(), chain.end(), options.root), chain.end());
+    const std::uint32_t first = static_cast<std::uint32_t>(channel) * per_channel;
+    for (std::size_t position = 0; position < chain.size(); ++position) {
+      const bool is_root = position == 0;
+      const bool is_last = position + 1 == chain.size();
+      ThreadBlock& block = add_ring_block(schedule, chain, position, channel);
+      if (is_root) block.receive_peer = kNone;
+      if (is_last) block.send_peer = kNone;
+      const StepType type = is_root   ? StepType::send
+                            : is_last ? StepType::receive
+                                      : StepType::receive_copy_send;
+      for (std::uint32_t chunk = first; chunk < first + per_channel; ++chunk) {
+        block.steps.push_back(step(type, is_root ? input(chunk) : output(chunk)));
+      }
+    }
+    add_root_copies(schedule, channel, first, per_channel);
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm ring_broadcast{
+    .name = "ring_broadcast",
+    .collective = Collective::broadcast,
+    .make = make_ring_broadcast,
+    .description = "a pipelined chain along a ring from the root",
+    .cost = "R-2+K steps, S bytes",
+};
+
+// Ring reduce: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
+// rank but the root. A chain along the ring to the root; the chunks go through it as a pipeline.
+namespace {
+
+Schedule make_ring_reduce(const AlgorithmOptions& options) {
+  const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
+  Schedule schedule =
+      schedule_without_blocks("ring_reduce", Collective::reduce, options,
+                              per_channel * static_cast<std::uint32_t>(options.channels));
+  if (options.ranks == 1) return local_copy(std::move(schedule));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    std::vector<int> chain = ring_of(options, channel);
+    const auto root = std::find(chain.begin(), chain.end(), options.root);
+    std::rotate(chain.begin(), root + 1, chain.end());
+    const std::uint32_t first = static_cast<std::uint32_t>(channel) * per_channel;
+    for (std::size_t position = 0; position < chain.size(); ++position) {
+      const bool is_first = position == 0;
+      const bool is_root = position + 1 == chain.size();
+      ThreadBlock& block = add_ring_block(schedule, chain, position, channel);
+      if (is_first) block.receive_peer = kNone;
+      if (is_root) block.send_peer = kNone;
+      const StepType type = is_first  ? StepType::send
+                            : is_root ? StepType::receive_reduce_copy
+                                      : StepType::receive_reduce_send;
+      for (std::uint32_t chunk = first; chunk < first + per_channel; ++chunk) {
+        block.steps.push_back(step(type, input(chunk), is_root ? output(chunk) : input(chunk)));
+      }
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+constinit const Algorithm ring_reduce{
+    .name = "ring_reduce",
+    .collective = Collective::reduce,
+    .make = make_ring_reduce,
+    .description = "a pipelined chain along a ring to the root",
+    .cost = "R-2+K steps, S bytes",
+};
+
+}  // namespace towpath::collective
