@@ -4,8 +4,8 @@
 
 import numpy as np
 import pytest
-from numpy_data import TYPES, CallData
 
+from numpy_data import TYPES, CallData
 from towpath.collectives.element_types import OPERATIONS
 from towpath.collectives.live_communicator import connect
 from towpath.errors import ConfigError

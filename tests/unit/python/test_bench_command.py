@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from traffic_example import WORMHOLE, install
 
 from conftest import towpath_command
 from towpath.errors import ConfigError, Interruption
 from towpath.studies import noc_study
 from towpath.studies.sweep import how_to_resume
+from traffic_example import WORMHOLE, install
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import communicator_ranks as ranks_do
 import pytest
 
+import communicator_ranks as ranks_do
 from towpath import _core
 from towpath.api.live_run import run_live
 from towpath.collectives.live import LiveOptions

@@ -7,8 +7,8 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from numpy_data import TYPES, CallData, count_wrong, promised
 
+from numpy_data import TYPES, CallData, count_wrong, promised
 from towpath import _core
 from towpath.collectives import simulated
 from towpath.collectives.call import Call

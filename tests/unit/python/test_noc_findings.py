@@ -5,9 +5,9 @@
 from itertools import product
 
 import pytest
-from traffic_example import WORMHOLE
 
 from towpath.studies.noc_findings import findings
+from traffic_example import WORMHOLE
 
 SIZES_BYTES = (64, 1024, 4096, 8192, 16384)
 

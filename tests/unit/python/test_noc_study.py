@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from traffic_example import ISSUE_CYCLES, LATENCY_CYCLES, WORMHOLE, install, transactions
 
 from towpath.studies.noc_study import (
     PATTERNS,
@@ -29,6 +28,7 @@ from towpath.studies.noc_traffic import (
     stalled_vcs_programs,
     throttle_programs,
 )
+from traffic_example import ISSUE_CYCLES, LATENCY_CYCLES, WORMHOLE, install, transactions
 
 SIZES_BYTES = tuple(32 << power for power in range(13))
 REQUEST = StudyRequest(patterns=PATTERNS, sizes_bytes=SIZES_BYTES)

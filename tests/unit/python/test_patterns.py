@@ -3,10 +3,10 @@
 """Who sends what to whom in all_to_all_v and send_recv, and the collectives that came with them."""
 
 import pytest
-from numpy_data import promised
 
 import towpath
 from conftest import refusal
+from numpy_data import promised
 from towpath import _core
 from towpath.collectives import live
 from towpath.collectives.call import Call

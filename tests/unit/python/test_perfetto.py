@@ -7,8 +7,8 @@ import json
 from collections import defaultdict
 
 import pytest
-from report_example import example_timeline
 
+from report_example import example_timeline
 from towpath.collectives.result import Timeline
 from towpath.pages.perfetto import write_perfetto
 

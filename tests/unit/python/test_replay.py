@@ -4,10 +4,10 @@
 
 import json
 
-import fake_traffic
 import pytest
-from fake_traffic import CALL, LATENCY, POLL, Spec, TrafficStep, chip
 
+import fake_traffic
+from fake_traffic import CALL, LATENCY, POLL, Spec, TrafficStep, chip
 from towpath.errors import ConfigError
 from towpath.studies import replay as replay_module
 from towpath.studies.noc_trace import load_noc_trace

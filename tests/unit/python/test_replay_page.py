@@ -6,11 +6,11 @@ import json
 import re
 from dataclasses import replace
 
-import fake_traffic
 import numpy as np
 import pytest
-from fake_traffic import CALL, LATENCY, Spec
 
+import fake_traffic
+from fake_traffic import CALL, LATENCY, Spec
 from towpath.pages.replay_page import (
     LINKS_SHOWN_MAX,
     REQUEST_CORES_MAX,

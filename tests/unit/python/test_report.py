@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report_example import example_report, example_run, example_timeline
 
+from report_example import example_report, example_run, example_timeline
 from towpath.collectives.result import LinkLoad, Report, Timeline
 from towpath.pages.plots import run_names, timeline_figures
 from towpath.pages.provenance import Provenance, provenance

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from report_example import example_report, example_run
 
+from report_example import example_report, example_run
 from towpath.collectives.result import Row, bus_factor, measure
 
 

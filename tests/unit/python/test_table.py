@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from report_example import example_run
-
 from towpath.collectives.result import Measurement, Row
 from towpath.pages import table
 

@@ -4,10 +4,10 @@
 
 import random
 
-import fake_traffic
 import pytest
-from fake_traffic import CALL, LATENCY, Spec, TrafficStep, chip
 
+import fake_traffic
+from fake_traffic import CALL, LATENCY, Spec, TrafficStep, chip
 from towpath.errors import ConfigError
 from towpath.pages.validation_text import validation_text
 from towpath.studies import replay
