@@ -9,14 +9,14 @@
 
 namespace towpath {
 
-// No event is left in a simulation that could end a wait: of ranks, kernels, packets or callers.
+// No pending event can end a wait of a rank, kernel, packet or caller.
 class DeadlockError : public std::runtime_error {
  public:
   explicit DeadlockError(const std::string& sentence, std::vector<std::string> cycle = {})
       : std::runtime_error(sentence), cycle_(std::move(cycle)) {}
 
-  // Names of those that wait: each waits for the next, and the last for the first. Empty when it is
-  // not known who should have acted; the sentence then names all that wait.
+  // Names of the waiters in a cycle: each waits for the next, the last for the first. Empty if no
+  // cycle was identified. The message then names all waiters.
   const std::vector<std::string>& cycle() const { return cycle_; }
 
  private:

@@ -7,12 +7,12 @@
 #include <stdexcept>
 #include <string>
 
-// A broken invariant is a mistake in the program, never in its input. The check stays in release
-// builds, and nothing inside the core catches the error.
+// A broken invariant is a bug in the program, never bad input. The check stays in release builds,
+// and the core never catches the error.
 //
 //   TOWPATH_CHECK(credits >= 0, "port {} has {} credits; at least 0 are possible", port, credits);
 //
-// Wrong: checking what a user typed. That is an error of its own kind, with file and field.
+// Wrong: checking user input. That has its own error type, with file and field.
 
 namespace towpath {
 

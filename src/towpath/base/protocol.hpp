@@ -8,10 +8,10 @@
 
 namespace towpath {
 
-// How a signal is made visible after its payload. The words are NCCL's; machines price them,
-// transports honour them, schedules name them.
+// How a signal becomes visible after its payload. The names are NCCL's. Machines price them,
+// transports honour them, schedules select them.
 //   simple: payload, fence, then a flag
-//   ll:     4 bytes of flag beside each 4 of data, so that no fence is needed
+//   ll:     4 bytes of flag next to each 4 of data, so that no fence is needed
 //   ll128:  8 bytes of flag in each 128
 enum class Protocol : std::uint8_t { simple, ll, ll128 };
 inline constexpr int kProtocols = 3;
@@ -30,7 +30,7 @@ constexpr Expansion wire_expansion(Protocol protocol) {
   return {};
 }
 
-// What `payload`, or a rate of it, is on the wire; rounded up.
+// `payload`, or its rate, on the wire. Rounded up.
 constexpr std::uint64_t on_wire(std::uint64_t payload, Protocol protocol) {
   const Expansion expansion = wire_expansion(protocol);
   return (payload * expansion.numerator + expansion.denominator - 1) / expansion.denominator;

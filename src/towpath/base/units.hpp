@@ -5,9 +5,9 @@
 #include <compare>
 #include <cstdint>
 
-// Quantities with their unit in the type. Inside the core nothing else carries time or speed. Bytes
-// and cycles may also be integers; then the unit is the last word of the name (size_bytes,
-// hop_cycles), as it is for every bare number at the edges (latency_ns).
+// Quantities with their unit in the type. The core uses no other representation of time or speed.
+// Bytes and cycles may also be integers with the unit as the last word of the name (size_bytes,
+// hop_cycles). The same holds for bare numbers at the interfaces (latency_ns).
 //
 //   Time t = 5_ns + transfer_time(64_KiB, 50_GBps);
 //
@@ -95,8 +95,8 @@ class Rate {
 
 [[noreturn]] void throw_rate_error(std::uint64_t bytes, std::int64_t bytes_per_second);
 
-// The time `size` takes at `rate`, rounded up to a whole picosecond: never free, never early.
-// Throws InvariantError unless the rate is positive.
+// Time for `size` at `rate`, rounded up to a whole picosecond, so a transfer is never free or
+// early. Throws InvariantError unless the rate is positive.
 constexpr Time transfer_time(Bytes size, Rate rate) {
   if (rate <= Rate()) [[unlikely]]
     throw_rate_error(size.count(), rate.bytes_per_second());
@@ -134,13 +134,13 @@ class Frequency {
 
   constexpr auto operator<=>(const Frequency&) const = default;
 
-  // When `cycles` have passed since the origin: ceil(cycles * 1e12 / hz), rounded once.
+  // Time of `cycles` since the origin: ceil(cycles * 1e12 / hz), rounded once.
   constexpr Time time_of(Cycles cycles) const {
     const Int128 scaled = static_cast<Int128>(cycles.count()) * 1'000'000'000'000;
     return Time::from_ps(static_cast<std::int64_t>((scaled + hz_ - 1) / hz_));
   }
 
-  // The first cycle whose edge is at or after `time`: time_of(cycle_at(t)) >= t, tightly.
+  // First cycle with its edge at or after `time`: time_of(cycle_at(t)) >= t, tightly.
   constexpr Cycles cycle_at(Time time) const {
     const Int128 scaled = static_cast<Int128>(time.ps()) * hz_;
     std::int64_t cycle = static_cast<std::int64_t>(scaled / 1'000'000'000'000);

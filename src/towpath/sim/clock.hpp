@@ -10,7 +10,7 @@ namespace towpath::sim {
 //
 //   simulation.at(clock.edge_after(simulation.now(), Cycles(3)), ...);
 //
-// Wrong: now + period * 3. The rounded period drifts away from the clock.
+// Wrong: now + period * 3. The rounded period drifts from the clock.
 class Clock {
  public:
   explicit Clock(Frequency frequency, Time origin = Time());
@@ -20,16 +20,16 @@ class Clock {
 
   Time edge(Cycles cycle) const { return origin_ + frequency_.time_of(cycle); }
 
-  // The first cycle whose edge is not before `time`; cycle 0 for all times before the origin.
+  // First cycle with its edge at or after `time`. Times before the origin give cycle 0.
   Cycles cycle_at(Time time) const;
 
-  // The first edge not before `time`.
+  // First edge at or after `time`.
   Time next_edge(Time time) const { return edge(cycle_at(time)); }
 
   // The edge `delay` cycles after next_edge(time).
   Time edge_after(Time time, Cycles delay) const { return edge(cycle_at(time) + delay); }
 
-  // How many edges lie in [from, to).
+  // Number of edges in [from, to).
   Cycles cycles_until(Time from, Time to) const { return cycle_at(to) - cycle_at(from); }
 
  private:

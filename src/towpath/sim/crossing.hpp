@@ -9,27 +9,27 @@
 
 namespace towpath::sim {
 
-// What one model makes happen in others: a frame that arrives, a notice. Whether both are in one
-// simulation or in two partitions of a SimulationGroup, it happens at the same place of the order:
-// before all else at its time, of several by the number of the crossing, in the order of sending.
+// An effect of one model on another, such as the arrival of a frame. Its place in the order is the
+// same within one simulation and across two partitions of a SimulationGroup: before all other
+// events at its time, then by crossing number, then in sending order.
 //
-//   Crossing crossing(own_simulation);   // numbers follow the order of construction
+//   Crossing crossing(own_simulation);   // numbered in construction order
 //   crossing.at(far_simulation, own_simulation.now() + latency, &arrived, &frame);
 //
-// To another partition the delay is at least the lookahead of the group. What the context points to
-// is then the other one's, until it says otherwise by a crossing of its own.
+// Between partitions the delay is at least the group's lookahead. Ownership of the context passes
+// to the receiver until a crossing returns it.
 class Crossing {
  public:
   explicit Crossing(Simulation& from) : from_(from), number_((*from.crossings_counter_)++) {}
 
   void at(Simulation& to, Time when, Action action, void* context) {
-    constexpr int kSequenceBits = 28;  // those at one time are all that have to differ
+    constexpr int kSequenceBits = 28;  // only crossings at the same time need to differ
     const std::uint64_t order = std::uint64_t{number_} << kSequenceBits |
                                 (sequence_++ & ((std::uint64_t{1} << kSequenceBits) - 1));
     at_ordered(to, {when, kCrossingPriority, order}, action, context);
   }
-  // Gives something back that no event looks at, such as storage: at once to the own simulation, to
-  // another one when no event is at work.
+  // Returns an object that no event observes, such as storage: immediately within this simulation,
+  // between windows otherwise.
   void give_back(const Simulation& to, Action action, void* context) {
     if (&to == &from_) {
       action(context);
@@ -37,7 +37,7 @@ class Crossing {
       from_.given_back_.push_back({action, context});
     }
   }
-  // At a place in the order that the model knows; see Simulation::at_ordered.
+  // A position in the order that the model chooses. See Simulation::at_ordered.
   struct Turn {
     Time when;
     int priority;

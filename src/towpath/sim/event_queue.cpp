@@ -8,7 +8,7 @@ namespace towpath::sim {
 
 namespace {
 
-// The order of a heap whose first element is the earliest event.
+// Heap order: the earliest event is first.
 bool is_later(const Event& left, const Event& right) { return right < left; }
 
 }  // namespace
@@ -47,8 +47,8 @@ EventQueue::Bucket EventQueue::take(int level, std::uint64_t digit) {
   return taken;
 }
 
-// Brings the first occupied bucket to the front. A bucket that starts after the limit stays where
-// it is, so that base_ never passes a time at which something may still be pushed.
+// Moves the first occupied bucket to the front. A bucket that starts after the limit stays, so
+// base_ never passes a time at which events may still be pushed.
 bool EventQueue::refill(std::uint64_t limit_key) {
   for (;;) {
     if (occupied_levels_ == 0) {
@@ -114,7 +114,7 @@ void EventQueue::rewind() {
   for (const Event& event : events) append(event);
 }
 
-// Takes small buckets that follow along: a run of some length spares refills.
+// Also takes small buckets that follow. A longer run saves refills.
 void EventQueue::load_front(Bucket bucket, int level) {
   const auto row = static_cast<std::size_t>(level);
   run_.clear();
@@ -130,7 +130,7 @@ void EventQueue::load_front(Bucket bucket, int level) {
   front_end_ = run_.back().time_key;
 }
 
-// Events of one time were filed in order; most often there is nothing to sort.
+// Events with equal times were filed in order, so there is usually no need to sort.
 void EventQueue::append_to_run(Bucket bucket) {
   const auto begin = static_cast<std::ptrdiff_t>(run_.size());
   drain(bucket, [this](const Event& event) {
@@ -142,7 +142,8 @@ void EventQueue::append_to_run(Bucket bucket) {
   }
 }
 
-// An event within the front's span. It usually comes last; a short run takes it at any place.
+// Inserts an event within the front's span. It is usually last. A short run accepts it at any
+// position.
 void EventQueue::push_front(const Event& event) {
   const std::size_t length = run_.size() - run_head_;
   if (length >= kChunkEvents && event < run_.back()) {
@@ -158,14 +159,14 @@ void EventQueue::push_front(const Event& event) {
   run_[place] = event;
 }
 
-// Reuses the room of popped events before the run grows.
+// Reuses the space of popped events before the run grows.
 void EventQueue::reserve_run() {
   if (run_.size() < run_.capacity() || run_head_ < run_.size() / 2) return;
   run_.erase(run_.begin(), run_.begin() + static_cast<std::ptrdiff_t>(run_head_));
   run_head_ = 0;
 }
 
-// The front's span turned out to be crowded: only the events of its first time stay.
+// Keeps only the events of the first time in a crowded front.
 void EventQueue::spill_front() {
   std::uint64_t first_time = heap_.front().time_key;
   if (run_head_ < run_.size()) first_time = std::min(first_time, run_[run_head_].time_key);

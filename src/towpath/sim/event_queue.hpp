@@ -13,12 +13,12 @@
 
 namespace towpath::sim {
 
-// What an event does. A plain function and its context: nothing is allocated per event.
+// An event's action: a plain function and its context, so that events allocate no memory.
 using Action = void (*)(void* context);
 
 // A scheduled action and its place in the total order (time, priority, sequence).
 struct Event {
-  std::uint64_t time_key;   // the time, mapped so that unsigned order is the order of time
+  std::uint64_t time_key;   // the time, mapped to preserve order as an unsigned integer
   std::uint64_t order_key;  // priority above sequence
   Action action;
   void* context;
@@ -40,19 +40,18 @@ static_assert(sizeof(Event) == 32 && std::is_trivially_copyable_v<Event>);
 
 // The pending events: a radix heap with a sorted front.
 //
-// Time only goes forward, so an event is filed by the highest 6-bit digit in which its time differs
-// from base_, a time not after any pending one: 11 levels of 64 buckets. When the front runs out,
-// base_ moves to the start of the first occupied bucket. A bucket of at most one chunk is sorted
-// and becomes the front, with small ones that follow it; a larger one is spread over the levels
-// below. An event therefore moves at most 11 times, two or three times usually, whatever the
-// distribution of times, and always by appending to, and reading through, chunks of consecutive
-// memory.
+// Time only moves forward. An event is filed by the highest 6-bit digit in which its time differs
+// from base_, a lower bound of all pending times: 11 levels of 64 buckets. If the front is empty,
+// base_ advances to the start of the first occupied bucket. A bucket of at most one chunk is sorted
+// and becomes the front, together with the small buckets that follow. A larger bucket is spread
+// over the lower levels. An event therefore moves at most 11 times, usually two or three times, for
+// any distribution of times. All moves read and append chunks of consecutive memory.
 //
-// The front is a sorted run, and a heap for what arrives within its span when the run is long.
-// A front that becomes crowded goes back into the buckets, but for the events of its first time.
+// The front is a sorted run, plus a heap for events that arrive within its span while the run is
+// long. A crowded front returns to the buckets, except for the events of its first time.
 //
-// Wrong: pushing an event earlier than the last one popped, or than a limit at which pop() has
-// already found nothing. Its place in the order is gone. Simulation::at() checks this.
+// Wrong: pushing an event earlier than the last popped event, or earlier than a limit for which
+// pop() has returned false. Its place in the order is lost. Simulation::at() checks this.
 class EventQueue {
  public:
   static constexpr int kPriorityMin = -32768;
@@ -65,12 +64,12 @@ class EventQueue {
 
   std::size_t size() const { return size_; }
 
-  // Lower priorities come first; events of equal time and priority come in the order of push().
+  // Lower priorities run first. Events with equal time and priority run in push() order.
   void push(Time time, int priority, Action action, void* context) {
     push_ordered(time, priority, sequence_++, action, context);
   }
-  // Events of equal time and priority come by `order`, which is below 2^48, whenever they are
-  // pushed. Of equal ones either may be first, so each has its own; push() has other priorities.
+  // Events with equal time and priority run by `order` (below 2^48), independent of push time.
+  // Equal orders have no defined sequence, so each must be unique. push() uses other priorities.
   void push_ordered(Time time, int priority, std::uint64_t order, Action action, void* context) {
     const std::uint64_t above = static_cast<std::uint64_t>(priority - kPriorityMin) << 48;
     const Event event{Event::key_of(time), above | order, action, context};
@@ -82,7 +81,7 @@ class EventQueue {
     }
   }
 
-  // Takes the first event into `event` unless it is later than `limit`; false when there is none.
+  // Moves the first event into `event`. Returns false if there is no event up to `limit`.
   bool pop(Time limit, Event& event) {
     const std::uint64_t limit_key = Event::key_of(limit);
     if (run_head_ == run_.size() && heap_.empty() && !refill(limit_key)) return false;
@@ -94,19 +93,18 @@ class EventQueue {
     return true;
   }
 
-  // The time of the first event; Time::max() when there is none.
+  // Time::max() if the queue is empty.
   Time first_time() const;
-  // After this, events may be pushed at any time, whatever limits pop() has found nothing at.
+  // Allows events at any time again, including times before the limits of earlier pop() calls.
   void rewind();
 
-  // An event that comes soon, `distance` after the next one; null when it is not sorted yet. Only
-  // good for a guess, such as what to prefetch.
+  // The event `distance` places after the next one; null if it is not sorted yet. A hint only, e.g.
+  // for prefetching.
   const Event* upcoming(std::size_t distance) const {
     const std::size_t index = run_head_ + distance;
     return index < run_.size() ? &run_[index] : nullptr;
   }
 
-  // Removes all events for which `is_dead(event)` holds.
   template <typename Predicate>
   void erase_if(Predicate is_dead);
 
@@ -114,7 +112,7 @@ class EventQueue {
   static constexpr int kDigitBits = 6;
   static constexpr int kLevels = 11;
   static constexpr int kDigits = 1 << kDigitBits;
-  static constexpr std::size_t kChunkEvents = 31;  // a chunk is then 1 KiB
+  static constexpr std::size_t kChunkEvents = 31;  // makes a chunk 1 KiB
   static constexpr std::size_t kSlabChunks = 64;
   static constexpr std::size_t kHeapLimit = 64;
 
@@ -122,14 +120,14 @@ class EventQueue {
     Chunk* next;
     Event events[kChunkEvents];
   };
-  // A list of chunks, all full but the last; empty when first is null.
+  // A list of chunks. All but the last are full. Empty if first is null.
   struct Bucket {
     Chunk* first = nullptr;
     Chunk* last = nullptr;
-    std::size_t used = 0;  // events in the last chunk
+    std::size_t used = 0;  // in the last chunk
   };
 
-  // Files an event that is later than the front.
+  // Files an event later than the front.
   void append(const Event& event) {
     const std::uint64_t difference = event.time_key ^ base_;
     const int level = (63 - __builtin_clzll(difference | 1)) / kDigitBits;
@@ -157,8 +155,8 @@ class EventQueue {
   void drain(Bucket bucket, Visitor visit);
   void allocate_slab();
 
-  std::uint64_t base_ = 0;       // not after any event in the buckets
-  std::uint64_t front_end_ = 0;  // not before any event of the front, before any of the buckets
+  std::uint64_t base_ = 0;       // lower bound of all events in the buckets
+  std::uint64_t front_end_ = 0;  // at or after all events in the front, before all in the buckets
   std::uint64_t sequence_ = 0;   // 48 bits: 200 days of 15 million events per second
   std::size_t size_ = 0;
   std::vector<Event> run_;

@@ -4,11 +4,11 @@
 
 namespace towpath::sim {
 
-// Priority of hardware events: they run before processes at the same time, so software that polls
-// at t sees all effects of the hardware up to t.
+// Hardware events run before processes at the same time, so software that polls at t observes all
+// hardware effects up to t.
 inline constexpr int kHardwarePriority = -1;
 
-// Priority of what comes from another partition (crossing.hpp), before all else at its time.
+// Events from other partitions (crossing.hpp) run before all others at the same time.
 inline constexpr int kCrossingPriority = -2;
 
 }  // namespace towpath::sim

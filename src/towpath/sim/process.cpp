@@ -11,10 +11,10 @@ namespace towpath::sim {
 
 namespace {
 
-// Ends a body whose simulation is being destroyed.
+// Unwinds the stack of a process when its simulation is destroyed.
 struct Unwinding {};
 
-// Boost's stack allocator, which a fiber keeps on its own stack.
+// Adapts StackPool to Boost's stack allocator, which each fiber stores on its stack.
 class PooledStack {
  public:
   PooledStack(StackPool& stacks, std::size_t stack_bytes, StackSwitch& stack_switch)
@@ -81,8 +81,8 @@ void Process::wait() {
     throw Unwinding();
 }
 
-// A switch uses the lines around the frame of wait(): below it the saved registers, above it the
-// frames of those who called.
+// A switch touches the lines around the frame of wait(): saved registers below, callers' frames
+// above.
 void Process::prefetch_stack() const {
   constexpr std::uintptr_t kLineBytes = 64;
   const std::uintptr_t first = frame_ - 3 * kLineBytes;

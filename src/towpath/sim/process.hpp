@@ -19,16 +19,16 @@ namespace towpath::sim {
 
 class Simulation;
 
-// A body of code with a stack of its own, which may wait in the middle (a fiber). Made by
-// Simulation::spawn(); the reference is valid until the body has returned.
+// A fiber: code with its own stack that can wait at any point. Created by Simulation::spawn(). The
+// reference is valid until the body returns.
 //
-// The body is unwound by an exception when its simulation is destroyed first. A `catch (...)` in it
-// must therefore rethrow.
+// An exception unwinds the body if its simulation is destroyed first. A `catch (...)` in it must
+// therefore rethrow.
 //
-// Aligned so that a switch touches one line of it.
+// Aligned so that a switch touches only one of its cache lines.
 class alignas(64) Process {
  public:
-  // Simulation::spawn() makes them.
+  // Called by Simulation::spawn().
   Process(Simulation& simulation, std::string name, std::function<void()> body, StackPool& stacks,
           std::size_t stack_bytes);
   Process(const Process&) = delete;
@@ -36,7 +36,7 @@ class alignas(64) Process {
   ~Process();
 
   const std::string& name() const { return name_; }
-  // What it told suspend(), while it is suspended.
+  // The argument of suspend(), while suspended.
   std::string_view waiting_for() const { return waiting_for_; }
   bool is_suspended() const { return state_ == State::suspended; }
 
@@ -45,8 +45,8 @@ class alignas(64) Process {
 
   enum class State : std::uint8_t { scheduled, running, suspended, finished };
 
-  // Whether the stack is in the middle of an exception is kept by the C++ runtime per thread; the
-  // two words that say so are exchanged at every switch, so that a body may wait in a handler.
+  // The C++ runtime keeps exception state per thread. These two words are swapped at every switch,
+  // so that a body can wait in a handler.
   using ExceptionState = std::array<std::uint64_t, 2>;
 
   void run_body();
@@ -55,9 +55,9 @@ class alignas(64) Process {
   void prefetch_stack() const;
   void exchange_exception_state();
 
-  boost::context::fiber here_;   // where it goes on; empty while it runs, and in the end
-  boost::context::fiber there_;  // who switched to it, while it runs
-  std::uintptr_t frame_ = 0;     // where on its stack it waits
+  boost::context::fiber here_;   // resume point; empty while running and after the end
+  boost::context::fiber there_;  // the context that resumed it, while running
+  std::uintptr_t frame_ = 0;     // stack address at which it waits
   Simulation* simulation_;
   ExceptionState exception_state_{};
   State state_ = State::scheduled;

@@ -11,11 +11,11 @@
 
 namespace towpath::sim {
 
-// A call from outside of the simulation: runs it until `body`, as a process of it, has ended. What
-// the body throws leaves here, and the simulation may go on.
+// Calls a process from outside the simulation: runs until `body` returns as a process. An exception
+// from the body propagates to the caller, and the simulation stays usable.
 //
-// False when nothing is under way that could bring the process on. It waits on then, and may go on
-// in a later call: the body owns what it refers to, its result too.
+// Returns false if no pending event can resume the process. It keeps waiting and may finish in a
+// later call, so the body must own its captures and its result.
 [[nodiscard]] inline bool run_process(sim::Simulation& simulation, std::string name,
                                       std::function<void()> body) {
   auto is_over = std::make_shared<bool>(false);

@@ -28,7 +28,7 @@ Random::Random(std::uint64_t seed, std::string_view stream) {
   for (std::uint64_t& word : state_) word = splitmix64(state);
 }
 
-// Lemire's method: the high half of a product, drawn again where the low half would bias it.
+// Lemire's method: the high half of a product, redrawn if the low half would bias it.
 std::uint64_t Random::below(std::uint64_t bound) {
   TOWPATH_CHECK(bound > 0, "a random number below 0 was asked for; the bound is at least 1");
   auto product = static_cast<unsigned __int128>(bits()) * bound;
@@ -49,8 +49,8 @@ std::int64_t Random::between(std::int64_t first, std::int64_t last) {
   return static_cast<std::int64_t>(from + (count == 0 ? bits() : below(count)));
 }
 
-// Von Neumann's method needs comparisons only, no logarithm, whose last bit differs between
-// libraries: the length of a falling run of uniforms decides, each failure adds one to the result.
+// Von Neumann's method needs only comparisons. A logarithm's last bit differs between libraries.
+// The length of a falling run of uniforms decides; each failure adds one to the result.
 double Random::exponential() {
   for (double whole = 0;; whole += 1) {
     const double first = uniform();

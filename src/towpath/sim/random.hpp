@@ -10,16 +10,16 @@
 
 namespace towpath::sim {
 
-// A seeded generator (xoshiro256**), the same numbers on every platform and compiler: all that it
-// offers is made of integer arithmetic and single roundings, not of the library's distributions.
+// A seeded generator (xoshiro256**) with the same numbers on every platform and compiler. It uses
+// integer arithmetic and single roundings, not the standard library's distributions.
 //
 //   Random random(seed, "link 3 bit errors");
 //
-// Wrong: one Random shared by two models. Then a draw more in one changes the results of the
-// other; give each its own stream.
+// Wrong: two models sharing one Random. An extra draw in one model changes the results of the
+// other. Use one stream per model.
 class Random {
  public:
-  // Streams of one seed are independent of each other, and of the order in which they are made.
+  // Streams of one seed are independent of each other and of their construction order.
   Random(std::uint64_t seed, std::string_view stream);
 
   std::uint64_t bits() {
@@ -37,16 +37,16 @@ class Random {
   // Uniform in [0, bound), without bias. `bound` is at least 1.
   std::uint64_t below(std::uint64_t bound);
 
-  // Uniform in [first, last], both included.
+  // Uniform in [first, last].
   std::int64_t between(std::int64_t first, std::int64_t last);
 
   // Uniform in [0, 1), a multiple of 2^-53.
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
-  // Exponentially distributed with mean 1.
+  // Mean 1.
   double exponential();
 
-  // Exponentially distributed durations, to the nearest picosecond.
+  // Rounded to the nearest picosecond.
   Time exponential(Time mean);
 
  private:

@@ -9,9 +9,9 @@ namespace towpath::sim {
 
 namespace {
 
-constexpr std::size_t kCancelledTimersMin = 64;  // fewer are not worth a sweep
+constexpr std::size_t kCancelledTimersMin = 64;  // below this a sweep costs more than it saves
 
-// Marks the simulation as running, also while an exception leaves it.
+// Marks the simulation as running. Exception-safe.
 class RunningScope {
  public:
   explicit RunningScope(bool& is_running) : is_running_(is_running) {
@@ -35,8 +35,8 @@ Simulation::~Simulation() {
   }
 }
 
-// A cancelled timer's event neither runs nor moves the time, so time may not be read from the
-// queue's first event: it may be dead.
+// A cancelled timer's event neither runs nor advances the time. The queue's first event may be
+// dead, so it does not determine now().
 inline bool Simulation::step_until(Time limit) {
   Event event;
   while (queue_.pop(limit, event)) {
@@ -78,7 +78,7 @@ void Simulation::run_until(Time limit) {
   now_ = limit;
 }
 
-// As a partition of a group, whose time is that of its last event.
+// For a partition of a group: now() stays at the last event.
 void Simulation::run_window(Time limit) {
   const RunningScope scope(is_running_);
   window_limit_ = limit;
@@ -104,7 +104,8 @@ void Simulation::resume(void* context) {
   if (process.state_ == Process::State::finished) simulation.finish(process);
 }
 
-// With many processes their stacks are in no cache; with 100,000 this halves the time of a switch.
+// With many processes, stacks fall out of all caches. At 100,000 processes this halves the cost of
+// a switch.
 void Simulation::prefetch_process() const {
   constexpr std::size_t kDistance = 2;
   const Event* const event = queue_.upcoming(kDistance);
@@ -112,7 +113,7 @@ void Simulation::prefetch_process() const {
   static_cast<const Process*>(event->context)->prefetch_stack();
 }
 
-// What models keep about a message or a core is in no cache either when there are thousands.
+// With thousands of messages or cores, model state falls out of the caches too.
 void Simulation::prefetch_context() const {
   constexpr std::size_t kDistance = 4;
   constexpr std::size_t kLine = 64;

@@ -23,26 +23,25 @@ namespace towpath::sim {
 
 class Trace;
 
-// A process that nothing but a wake() can bring on.
+// A process that only wake() can resume.
 struct BlockedProcess {
   std::string name;
   std::string waiting_for;
 };
 
-// Simulated time, and what happens in it: events, which are plain functions, and processes, which
-// may wait. Events run in the order (time, priority, sequence); a process goes on in an event of
-// priority 0. The same program with the same seed does the same, always.
+// Simulated time with events (plain functions) and processes (functions that can wait). Events run
+// in the order (time, priority, sequence). A process resumes in an event of priority 0. Runs are
+// deterministic: the same program and seed give the same results.
 //
 //   Simulation simulation(seed);
 //   simulation.spawn("ping", [&] { simulation.sleep(5_ns); ... });
 //   simulation.run();
 //
-// A Simulation belongs to one thread at a time; several may live in one program. What is thrown by
-// an action or a process leaves run() as it is; the simulation may then be run further. One that is
-// a partition of others is run with them, by SimulationGroup.
+// A Simulation belongs to one thread at a time. A program may have several. An exception from an
+// action or a process leaves run() unchanged, and the simulation can be run further.
+// SimulationGroup runs the partitions of a group.
 //
-// Wrong: a process that waits for something by sleeping and looking again. It should suspend(),
-// and what brings the thing about should wake() it.
+// Wrong: a process that polls with sleep(). Call suspend() and let the cause call wake().
 class Simulation {
  public:
   static constexpr std::size_t kStackBytes = 64 << 10;
@@ -50,21 +49,21 @@ class Simulation {
   explicit Simulation(std::uint64_t seed = 1) : seed_(seed) {}
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
-  // Unwinds the processes that have not finished, in the order in which they were made.
+  // Unwinds unfinished processes in creation order.
   ~Simulation();
 
   Time now() const { return now_; }
-  // now + delay, but not beyond the end of time: a timeout of Time::max() never ends.
+  // now + delay, saturated at Time::max(), so an infinite timeout never expires.
   Time from_now(Time delay) const {
     return delay > Time::max() - now_ ? Time::max() : now_ + delay;
   }
 
-  // Events so far, wake-ups of processes included, cancelled timers not.
+  // Events run, including process wake-ups, without cancelled timers.
   std::uint64_t events() const { return events_; }
-  // Events to come, dead entries of cancelled timers included.
+  // Includes dead entries of cancelled timers.
   std::size_t pending_events() const { return queue_.size(); }
 
-  // `when` is not before now; lower priorities, from EventQueue::kPriorityMin on, come first.
+  // `when` must not be before now. Lower priorities (from EventQueue::kPriorityMin) run first.
   void at(Time when, Action action, void* context, int priority = 0) {
     TOWPATH_CHECK(when >= now_, "an event was scheduled for {} ps, but it is already {} ps",
                   when.ps(), now_.ps());
@@ -73,7 +72,7 @@ class Simulation {
                   EventQueue::kPriorityMin, EventQueue::kPriorityMax);
     queue_.push(when, priority, action, context);
   }
-  // What comes first of equal time and priority is `order`, not what was scheduled first; see
+  // Events of equal time and priority run by `order` instead of scheduling order. See
   // EventQueue::push_ordered.
   void at_ordered(Time when, int priority, std::uint64_t order, Action action, void* context) {
     TOWPATH_CHECK(when >= now_, "an event was scheduled for {} ps, but it is already {} ps",
@@ -84,36 +83,37 @@ class Simulation {
     at(from_now(delay), action, context, priority);
   }
 
-  // Runs the next event; false when there is none.
+  // Runs the next event. Returns false if there is none.
   bool step();
-  // Runs until no event up to `limit` is left but those of timers in the background. Look at
-  // blocked() then: it names the processes that never go on.
+  // Runs until only background timers are left up to `limit`. Afterwards blocked() names the
+  // processes that can never resume.
   void run(Time limit = Time::max());
-  // Runs all events up to and including `limit`, at which now() is then.
+  // Runs all events up to and including `limit`, then sets now() to `limit`.
   void run_until(Time limit);
 
-  // The body starts in an event at now.
+  // The body starts in an event at now().
   Process& spawn(std::string name, std::function<void()> body,
                  std::size_t stack_bytes = kStackBytes);
-  // Null outside of a process.
+  // Null outside a process.
   Process* current() const { return current_; }
 
-  // The current process waits for a time.
+  // Called from a process.
   void sleep(Time delay) { sleep_until(from_now(delay)); }
   void sleep_until(Time when);
-  // The current process waits for wake(). `waiting_for` says for what; the text must stay where it
-  // is until then. A suspended process may be woken for any reason: look again, in a loop.
+  // The current process waits for wake(). The text of `waiting_for` must outlive the wait. Wake-ups
+  // can be spurious: recheck the condition in a loop.
   void suspend(std::string_view waiting_for = {});
-  // Lets a suspended process go on in an event at now, at once and once however often it is woken
-  // before. Nothing happens to a process that is not suspended: it will look before it suspends.
+  // Resumes a suspended process in an event at now(). Repeated calls before that event have no
+  // further effect. A process that is not suspended is unaffected: it checks its condition before
+  // it suspends.
   void wake(Process& process);
-  // In the order in which they were made.
+  // In creation order.
   std::vector<BlockedProcess> blocked() const;
 
-  // The same seed and stream name give the same numbers.
+  // Same seed and stream name, same numbers.
   Random random(std::string_view stream) const { return Random(seed_, stream); }
 
-  // Where models tell what they do; null when none is kept. The caller owns it.
+  // The trace for model records; null if disabled. Owned by the caller.
   Trace* trace() const { return trace_; }
   void set_trace(Trace* trace) { trace_ = trace; }
 
@@ -122,7 +122,7 @@ class Simulation {
   friend class Crossing;
   friend class SimulationGroup;
 
-  // What an event makes happen in another partition.
+  // An event for another partition.
   struct Sent {
     Simulation* to;
     Time when;
@@ -165,7 +165,7 @@ class Simulation {
   StackPool stacks_;
   std::list<Process> processes_;
 
-  // Of its group, if it is in one. What was sent is taken over when all have run a window.
+  // Shared by the group, if any. Sent events are exchanged after all partitions have run a window.
   std::uint32_t crossings_ = 0;
   std::uint32_t* crossings_counter_ = &crossings_;
   std::vector<Sent> sent_;

@@ -15,11 +15,11 @@ namespace towpath::sim {
 
 namespace {
 
-// Fewer events than this take less time than waking a thread.
+// Below this many events, waking a thread costs more than it saves.
 constexpr std::uint64_t kWorthSharing = 256;
-// Fewer in all take less time than starting threads.
+// Total events below which starting threads costs more than it saves.
 constexpr std::uint64_t kWorthStarting = 20'000;
-// Looks at a word before a thread sleeps: some 20 us, longer than the pause between two windows.
+// Polls before a thread sleeps: about 20 us, longer than the gap between two windows.
 constexpr int kLooks = 512;
 
 void pause() {
@@ -30,7 +30,7 @@ void pause() {
 #endif
 }
 
-// Waits until the word is another one, in time for what comes at once and asleep for the rest.
+// Waits until the word changes: spins first, then sleeps.
 template <typename Word>
 void wait_while(const std::atomic<Word>& word, Word value) {
   for (int i = 0; i < kLooks; ++i) {
@@ -42,11 +42,11 @@ void wait_while(const std::atomic<Word>& word, Word value) {
 
 }  // namespace
 
-// The threads of one call of run(), the caller's included. They take the tasks of a window one by
-// one, from the last to the first.
+// The threads of one run(), including the caller. They take the tasks of a window one at a time,
+// from last to first.
 class SimulationGroup::Crew {
  public:
-  // They start with the first window that is shared.
+  // Threads start with the first shared window.
   Crew(SimulationGroup& group, int size) : group_(group), size_(size) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -81,7 +81,7 @@ class SimulationGroup::Crew {
     windows_.notify_all();
   }
 
-  // Who is late for one window may find tasks of the next one, which are as good.
+  // A thread that is late for one window may find tasks of the next, which are just as valid.
   void take_tasks() {
     for (;;) {
       const std::int32_t task = tasks_.fetch_sub(1, std::memory_order_acq_rel);
@@ -120,7 +120,7 @@ SimulationGroup::SimulationGroup(const Options& options) : options_(options) {
   progress_.resize(options.partitions);
 }
 
-// Processes may tell of their end.
+// Unwinding processes may call back into the group.
 SimulationGroup::~SimulationGroup() { simulations_.clear(); }
 
 std::uint64_t SimulationGroup::events() const {
@@ -166,7 +166,7 @@ bool SimulationGroup::has_live_events() const {
                              [](const Simulation& each) { return each.has_live_events(); });
 }
 
-// What partitions have sent each other, and told the trace.
+// Delivers the events that partitions sent to each other, and their trace records.
 void SimulationGroup::exchange() {
   for (Simulation& from : simulations_) {
     for (const Simulation::Sent& sent : from.sent_) {
@@ -199,7 +199,7 @@ void SimulationGroup::run_window(Crew& crew, Time limit) {
     active_.push_back(i);
     expected += progress_[i].events;
   }
-  // The longest first: those that are left for the end keep threads waiting.
+  // Longest first: a long task at the end leaves threads idle.
   std::ranges::stable_sort(active_, {}, [&](std::size_t i) { return progress_[i].events; });
   const bool is_worth_it = expected >= kWorthSharing && windows_.events >= kWorthStarting;
   const bool is_shared = is_worth_it || shares_every_window_;
@@ -234,7 +234,7 @@ void SimulationGroup::throw_first_error() {
   if (error) std::rethrow_exception(error);
 }
 
-// Partitions have looked for events beyond `now`; others may follow there.
+// Partitions have searched for events beyond `now`. Later runs may add events there.
 void SimulationGroup::align(Time now) {
   for (Simulation& each : simulations_) {
     each.queue_.rewind();

@@ -14,27 +14,28 @@
 
 namespace towpath::sim {
 
-// Simulations that run as one, on several threads: partitions of a machine, which meet only through
+// Partitions of a machine that run as one simulation on several threads. They interact only through
 // Crossings.
 //
 //   SimulationGroup group({.partitions = 8, .lookahead = link_latency, .threads = 2});
 //   Model a(group[0]), b(group[1]);
 //   group.run();
 //
-// They run in windows: with T the time of the first event of all, each runs its own events before
-// T + lookahead; what it sends to others comes later than that, and they are told of it in between.
-// Windows depend on times alone, so nothing that happens depends on the number of threads.
+// Execution proceeds in windows. With T the earliest event time in the group, each partition runs
+// its events before T + lookahead. Events for other partitions are later than that and are
+// exchanged between windows. Windows depend only on times, so results do not depend on the number
+// of threads.
 //
-// A group of one partition is that simulation: no windows, no threads, no lookahead.
+// A group of one partition is a plain simulation: no windows, no threads, no lookahead.
 //
-// Wrong: an event of one partition that reads or changes what belongs to another one.
+// Wrong: an event that accesses data of another partition.
 class SimulationGroup {
  public:
   struct Options {
     std::uint64_t seed = 1;
     std::size_t partitions = 1;
-    Time lookahead{};  // more than 0 with several partitions
-    int threads = 1;   // at most; a window of few events is run by one
+    Time lookahead{};  // positive if there are several partitions
+    int threads = 1;   // upper bound; a window of few events runs on one thread
   };
   explicit SimulationGroup(const Options& options);
   SimulationGroup(const SimulationGroup&) = delete;
@@ -46,28 +47,29 @@ class SimulationGroup {
   const Simulation& operator[](std::size_t partition) const { return simulations_[partition]; }
   Time lookahead() const { return options_.lookahead; }
 
-  // Between runs all partitions have the same time.
+  // Equal in all partitions between runs.
   Time now() const { return simulations_.front().now(); }
   std::uint64_t events() const;
   std::size_t pending_events() const;
   std::vector<BlockedProcess> blocked() const;
-  // Whether anything is to come but timers in the background; between runs.
+  // Whether any event other than background timers is pending. Call between runs.
   bool has_live_events() const;
 
-  // As those of Simulation; timers in the background may fire until the last window ends. Of
-  // several exceptions in one window the one of the first time leaves, of those the one of the
-  // first partition; other partitions may be ahead by less than the lookahead.
+  // As in Simulation. Background timers may fire until the end of the last window. If several
+  // partitions throw in one window, the earliest exception propagates, with ties broken by
+  // partition number. Other partitions may be ahead by less than the lookahead.
   void run(Time limit = Time::max());
   void run_until(Time limit);
 
-  // From now on threads share every window, however few its events: for tests of what they do.
+  // Shares every window among threads, even small ones. For tests.
   void share_every_window() { shares_every_window_ = true; }
 
-  // Each partition has its part of the trace, which is in the caller's between windows. Null: none.
+  // Each partition records a part, merged into the caller's trace between windows. Null disables
+  // it.
   void set_trace(Trace* trace);
 
-  // What so many threads can win: the events of all windows, and those of the thread with the most
-  // in each, if partitions are shared as well as can be.
+  // Upper bound on parallel speedup: total events, and the sum over windows of the busiest thread's
+  // events under an ideal assignment.
   struct Windows {
     std::uint64_t windows = 0;
     std::uint64_t events = 0;
@@ -87,7 +89,8 @@ class SimulationGroup {
   template <typename Condition>
   void run_windows(Time limit, Condition goes_on);
 
-  // How far one partition got in the window, on a line of its own: threads write them side by side.
+  // Progress of one partition in the window. Threads write concurrently, so each has its own cache
+  // line.
   struct alignas(64) Progress {
     std::uint64_t events = 0;
     std::exception_ptr error;
@@ -97,7 +100,7 @@ class SimulationGroup {
   std::uint32_t crossings_ = 0;
   std::deque<Simulation> simulations_;
   std::vector<Progress> progress_;
-  std::vector<std::size_t> active_;  // partitions with events in this window, most events last
+  std::vector<std::size_t> active_;  // with events in this window, most events first
   std::vector<std::unique_ptr<Trace>> traces_;
   Trace* trace_ = nullptr;
   Windows windows_;

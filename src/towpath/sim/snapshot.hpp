@@ -9,8 +9,7 @@
 
 namespace towpath::sim {
 
-// All that decides what follows, seen from a moment on: what follows two moments with equal words
-// is the same, but for the time between them.
+// Time-relative state: equal snapshots evolve identically.
 //
 //   Snapshot snapshot(now);
 //   snapshot.add(link.free_at);
@@ -21,13 +20,13 @@ class Snapshot {
 
   Time since() const { return since_; }
   void add(std::uint64_t word) { words_.push_back(word); }
-  // Two numbers of 32 bits in a word.
+  // Two 32-bit numbers in one word.
   void add(std::uint32_t high, std::uint32_t low) { add(std::uint64_t{high} << 32 | low); }
-  // How much later than `since` it is; Time::max() stands for a time that is not known.
+  // The distance from `since`. Time::max() stands for an unknown time.
   void add(Time time) {
     add(static_cast<std::uint64_t>(time == Time::max() ? time.ps() : (time - since_).ps()));
   }
-  // The same of a time that only matters when it comes later than `since`.
+  // For times that matter only if they are later than `since`.
   void add_if_later(Time time) { add(time > since_ ? time : since_); }
   bool has_equal_words(const Snapshot& other) const { return words_ == other.words_; }
 

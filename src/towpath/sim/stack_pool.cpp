@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t kSlabStacks = 16;
 
-// Stacks start at different lines of their first page. Otherwise the few lines that each process
-// uses at every switch would all compete for the same sets of the cache. The fiber aligns its
-// record to 256 bytes, hence the step; 15 is coprime to the 8 or 16 places of a page in the cache.
+// Stacks start at different lines of their first page. Otherwise the lines that a switch uses would
+// compete for the same cache sets. The fiber aligns its record to 256 bytes, hence the step. 15 is
+// coprime to the 8 or 16 positions of a page in the cache.
 constexpr std::size_t kColours = 15;
 constexpr std::size_t kColourBytes = 256;
 
@@ -33,7 +33,7 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Linux 6.13 guards a page without splitting its mapping, of which a process may have but 65,530.
+// Linux 6.13 guards a page without splitting its mapping. A process is limited to 65,530 mappings.
 constexpr int kGuardInstall = 102;  // MADV_GUARD_INSTALL
 
 bool guard(void* page) {
@@ -55,13 +55,12 @@ boost::context::stack_context StackPool::acquire(std::size_t size_bytes) {
   return stack;
 }
 
-// The frames that a finished fiber never returned from are still marked for the sanitizer.
+// Frames that a finished fiber never returned from are still poisoned for the sanitizer.
 void StackPool::release(const boost::context::stack_context& stack) {
   ASAN_UNPOISON_MEMORY_REGION(static_cast<char*>(stack.sp) - stack.size, stack.size);
   shelf_for(round_up(stack.size, page_bytes())).free.push_back(stack);
 }
 
-// A simulation has one or two sizes of stack.
 StackPool::Shelf& StackPool::shelf_for(std::size_t stack_bytes) {
   for (Shelf& shelf : shelves_) {
     if (shelf.stack_bytes == stack_bytes) return shelf;

@@ -8,9 +8,8 @@
 
 namespace towpath::sim {
 
-// Stacks for processes, mapped many at a time and used again. Below each is a guard page: a
-// process that needs more than its stack ends the program with SIGSEGV instead of writing into its
-// neighbour.
+// Stacks for processes, mapped in batches and reused. A guard page below each stack turns an
+// overflow into SIGSEGV instead of corruption of the neighbour.
 class StackPool {
  public:
   StackPool() = default;
@@ -18,14 +17,13 @@ class StackPool {
   StackPool& operator=(const StackPool&) = delete;
   ~StackPool();
 
-  // At least `size_bytes`. Throws std::runtime_error when the system maps no more memory.
+  // At least `size_bytes`. Throws std::runtime_error if the system maps no more memory.
   boost::context::stack_context acquire(std::size_t size_bytes);
   void release(const boost::context::stack_context& stack);
 
  private:
-  // The stacks of one size.
   struct Shelf {
-    std::size_t stack_bytes;  // in whole pages
+    std::size_t stack_bytes;  // whole pages
     std::size_t stacks = 0;   // mapped so far
     std::vector<boost::context::stack_context> free;
   };

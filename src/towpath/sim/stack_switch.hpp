@@ -13,8 +13,8 @@
 
 namespace towpath::sim {
 
-// Tells the sanitizers of addresses and threads which stack a process is on: they cannot see a
-// switch by themselves. Each call is next to a switch; without a sanitizer they do nothing.
+// Notifies the address and thread sanitizers of stack switches, which they cannot detect. Each call
+// is next to a switch. Without a sanitizer the calls are empty.
 class StackSwitch {
  public:
 #if defined(__SANITIZE_ADDRESS__)
@@ -52,8 +52,8 @@ class StackSwitch {
     if (own_ != nullptr) __tsan_destroy_fiber(own_);
   }
   void set_stack(const boost::context::stack_context&) { own_ = __tsan_create_fiber(0); }
-  // Both by who enters, which may be another thread each time: the calls around a switch are then
-  // entered and left on the same stack, in the end of a process, too.
+  // Uses the fiber that enters, which may belong to another thread each time. The calls around a
+  // switch then enter and leave on the same stack, including at the end of a process.
   void before_entering() {
     caller_ = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(own_, 0);

@@ -9,13 +9,13 @@ namespace towpath::sim {
 
 class Simulation;
 
-// An event that can be taken back: a timeout, a retransmission. It lives in its owner, fires at
-// most once per arm(), and may be armed again at any time, also by its own action.
+// A cancellable event, such as a timeout or a retransmission. It is a member of its owner, fires at
+// most once per arm(), and can be rearmed at any time, even from its action.
 //
 //   timer_.arm(simulation, simulation.now() + timeout, &on_timeout, this);
 //
-// Cancelling is O(1): the event stays behind as a dead entry, which neither runs nor lets time
-// pass, and dead entries are swept out before they outnumber the live ones.
+// Cancelling is O(1): the event stays behind as a dead entry that neither runs nor advances time.
+// Dead entries are swept before they outnumber live ones.
 class Timer {
  public:
   Timer() = default;
@@ -23,22 +23,21 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { cancel(); }
 
-  // Instead of any earlier arm(). As for Simulation::at(), `when` is not before now.
+  // Replaces an earlier arm(). As in Simulation::at(), `when` is not before now.
   void arm(Simulation& simulation, Time when, Action action, void* context, int priority = 0);
-  // The same, of something that goes on beside what is simulated: Simulation::run() does not wait
-  // for it when nothing else is left.
+  // For background work: Simulation::run() stops if only background timers are left.
   void arm_in_background(Simulation& simulation, Time when, Action action, void* context,
                          int priority = 0);
-  // Nothing happens when it is not armed.
+  // No effect if the timer is not armed.
   void cancel();
   bool is_armed() const { return slot_ != nullptr; }
 
  private:
   friend class Simulation;
 
-  // What the event points to, because the timer may be gone when the event's time comes.
+  // The event's context. It outlives the timer.
   struct Slot {
-    Timer* timer = nullptr;  // null when cancelled
+    Timer* timer = nullptr;  // null if cancelled
     bool is_in_background = false;
     Slot* next_free = nullptr;
   };

@@ -15,12 +15,12 @@ namespace towpath::sim {
 enum class TrackId : std::uint32_t {};
 enum class NameId : std::uint32_t {};
 
-// What happened, in the order in which the models told it.
+// Model records in the order of their arrival.
 //
-// A track is a line of the timeline (a link, a core, a channel), a name what is written on it.
-// Both are interned once, before the hot path. The hash covers the records of every track, in
-// order, whether records are kept or not: equal hashes mean equal runs. It does not depend on which
-// of two tracks was told of first, which is chance where several threads run one simulation.
+// A track is a row of the timeline (a link, a core, a channel). A name is the label of a record.
+// Both are interned once, outside the hot path. The hash covers the records of each track in order,
+// even in mode hash_only: equal hashes mean equal runs. The interleaving of different tracks does
+// not matter, because it varies with several threads.
 class Trace {
  public:
   enum class Mode : std::uint8_t { keep_records, hash_only };
@@ -31,13 +31,13 @@ class Trace {
     TrackId track;
     NameId name;
     Time begin;
-    Time end;  // equals begin unless it is a span
+    Time end;  // equals begin except for a span
     std::int64_t value;
   };
 
   explicit Trace(Mode mode = Mode::keep_records) : mode_(mode) {}
 
-  // The same text gives the same identifier.
+  // Equal texts have equal identifiers.
   TrackId track(std::string_view text);
   NameId name(std::string_view text);
 
@@ -52,8 +52,8 @@ class Trace {
   }
 
   std::uint64_t hash() const;
-  // Moves the records of another trace, which keeps them, to the end of this one; always to the
-  // same one.
+  // Appends the other trace's records to this one. The source keeps them and must always use the
+  // same destination.
   void take(Trace& other);
 
   // Empty in mode hash_only.
@@ -66,7 +66,7 @@ class Trace {
   struct Strings {
     std::map<std::string, std::uint32_t, std::less<>> identifiers;
     std::vector<std::string> texts;
-    std::vector<std::uint64_t> hashes;  // of names: of the text; of tracks: of all records, too
+    std::vector<std::uint64_t> hashes;  // of a name: its text; of a track: also its records
   };
 
   static std::uint32_t intern(Strings& strings, std::string_view text);
@@ -79,7 +79,7 @@ class Trace {
     mix(hash, static_cast<std::uint64_t>(record.value));
     if (mode_ == Mode::keep_records) records_.push_back(record);
   }
-  // A bijection of the word for each hash, so no single difference is ever lost.
+  // A bijection of the word for each hash, so no single difference is lost.
   static void mix(std::uint64_t& hash, std::uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 29;
@@ -89,7 +89,7 @@ class Trace {
   std::vector<Record> records_;
   Strings tracks_;
   Strings names_;
-  // In the trace that takes the records of this one, by identifier here.
+  // Identifiers in the destination of take(), indexed by the identifiers here.
   std::vector<TrackId> tracks_there_;
   std::vector<NameId> names_there_;
 };
