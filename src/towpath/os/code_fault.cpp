@@ -43,11 +43,11 @@ const char* what_it_did(int signal) {
   }
 }
 
-// The signal is one of the instruction itself, so no lock of this thread's is held in between, and
-// the frames of the library have tables for each instruction.
+// A synchronous signal of the instruction itself: this thread holds no library lock, and the unwind
+// tables cover every instruction.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const void* const instruction = instruction_of(context);
-  const bool is_of_instruction = info->si_code > 0;  // else somebody has sent it
+  const bool is_of_instruction = info->si_code > 0;  // otherwise another process sent it
   if (is_of_instruction && LibraryCopy::has(instruction)) {
     throw CodeFault(what_it_did(signal), instruction);
   }
@@ -60,7 +60,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 void install() {
   struct sigaction action = {};
   action.sa_sigaction = on_fault;
-  // The handler does not return, so that it must not be left with its signal blocked.
+  // The handler does not return, so its signal must not stay blocked.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   ::sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
@@ -68,7 +68,7 @@ void install() {
   }
 }
 
-// Of one thread, where it has none already.
+// The signal stack of one thread that has none yet.
 class HandlerStack {
  public:
   HandlerStack() {

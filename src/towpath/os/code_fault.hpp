@@ -6,8 +6,8 @@
 
 namespace towpath::os {
 
-// What the processor refuses to do in the code of a LibraryCopy: a division by zero, a pointer that
-// leads nowhere, more stack than there is. Its text is what the code did, without a subject.
+// A processor exception in the code of a LibraryCopy: division by zero, invalid pointer, stack
+// overflow. The text is a predicate without a subject.
 class CodeFault : public std::runtime_error {
  public:
   CodeFault(const char* what_it_did, const void* address)
@@ -18,9 +18,9 @@ class CodeFault : public std::runtime_error {
   const void* address_;
 };
 
-// From now on such a fault is thrown as a CodeFault from where it happens, instead of ending the
-// process. Faults of all other code end it as before. Who runs such code calls this on each of its
-// threads: a stack that is used up is noticed on a stack of the thread's own.
+// Converts such faults into a CodeFault thrown at the faulting instruction. Faults in other code
+// still end the process. Call it on each thread that runs such code: a stack overflow needs a
+// signal stack per thread.
 void throw_code_faults();
 
 }  // namespace towpath::os

@@ -18,7 +18,7 @@ namespace towpath::os {
 
 namespace {
 
-// Files in memory instead of pipes: no end waits for the other.
+// Files in memory instead of pipes, so that neither end can block the other.
 FileDescriptor memory_file(const char* name) {
   FileDescriptor file(::memfd_create(name, MFD_CLOEXEC));
   if (!file.is_open()) throw std::system_error(errno, std::generic_category(), "memfd_create");
@@ -26,7 +26,7 @@ FileDescriptor memory_file(const char* name) {
 }
 
 std::string content_of(const FileDescriptor& file) {
-  // Not on the stack, which is small where a fiber compiles a kernel.
+  // Heap-allocated: fibers that compile kernels have small stacks.
   const off_t end = ::lseek(file.number(), 0, SEEK_END);
   std::string content(end > 0 ? static_cast<std::size_t>(end) : 0, '\0');
   for (std::size_t done = 0; done < content.size();) {

@@ -8,12 +8,12 @@
 namespace towpath::os {
 
 struct CommandResult {
-  int status = 0;  // 127: there is no such program
+  int status = 0;  // 127: program not found
   std::string output;
   std::string errors;
 };
 
-// Runs a program of the path, without a shell, and waits for it. `input` is its standard input.
+// Runs a program from PATH, without a shell, and waits for it. `input` is its standard input.
 CommandResult run_command(const std::vector<std::string>& words, const std::string& input = {});
 
 }  // namespace towpath::os

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-// What is compiled at run time, and where it is kept: by a digest of all that it was made from.
+// A cache of compiler output, keyed by a digest of all inputs.
 
 namespace towpath::os {
 
-// FNV-1a of 64 bits, twice with different beginnings; texts do not run into each other.
+// FNV-1a with 64 bits, twice with different seeds. Includes lengths, so concatenated texts differ.
 class Digest {
  public:
   void add(std::string_view text);
@@ -22,22 +22,22 @@ class Digest {
   std::uint64_t second_ = 0x9e3779b97f4a7c15;
 };
 
-// The system's compiler: $CXX, or g++.
+// $CXX, or g++.
 std::string compiler();
 
-// The user's folder of what is compiled of one kind: $XDG_CACHE_HOME/towpath/KIND, or
-// ~/.cache/towpath/KIND; without both, one of the user's in the system's temporary folder. Makes
-// it. Throws std::runtime_error where it cannot be made.
+// The user's cache folder for one kind of output: $XDG_CACHE_HOME/towpath/KIND, or
+// ~/.cache/towpath/KIND, or a folder of this user in the system's temporary folder. Creates it.
+// Throws std::runtime_error on failure.
 std::filesystem::path compile_cache(std::string_view kind);
 
-// A name beside `path` that no other process or thread uses, for a file that is renamed when it is
-// complete.
+// A unique name next to `path`, across processes and threads, for a file that is renamed on
+// completion.
 std::filesystem::path unfinished(const std::filesystem::path& path);
 
-// Throws std::runtime_error where the file cannot be written to its end.
+// Throws std::runtime_error on a failed or partial write.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-// Empty if there is none.
+// Empty if the file does not exist.
 std::string read_file(const std::filesystem::path& path);
 
 }  // namespace towpath::os

@@ -24,7 +24,7 @@ class FileDescriptor {
 
   bool is_open() const { return number_ >= 0; }
   int number() const { return number_; }
-  // Its number, which somebody else owns from now on.
+  // Transfers ownership of the descriptor to the caller.
   int release() { return std::exchange(number_, -1); }
 
  private:

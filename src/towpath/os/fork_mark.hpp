@@ -4,11 +4,11 @@
 
 namespace towpath::os {
 
-// Tells a forked child from the process that made this: a page that the kernel wipes in the child.
-// Asking costs a load, where getpid() is a system call.
+// Distinguishes a forked child from its parent: a page that the kernel wipes in the child. A check
+// costs one load; getpid() is a system call.
 class ForkMark {
  public:
-  // Throws std::system_error where the kernel has no such page (Linux before 4.14).
+  // Throws std::system_error if the kernel lacks MADV_WIPEONFORK (Linux before 4.14).
   ForkMark();
   ~ForkMark();
   ForkMark(const ForkMark&) = delete;

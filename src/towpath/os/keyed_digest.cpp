@@ -14,7 +14,7 @@
 namespace towpath::os {
 namespace {
 
-// The two functions of libcrypto as its documentation declares them; both versions have them.
+// Two functions of libcrypto, declared as in its documentation. Both major versions have them.
 struct Crypto {
   const void* (*sha256)() = nullptr;
   unsigned char* (*hmac)(const void* digest, const void* key, int key_bytes,

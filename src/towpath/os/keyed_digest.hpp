@@ -7,19 +7,19 @@
 #include <span>
 #include <string_view>
 
-// Proof that somebody knows a secret, without saying it. From the system's libcrypto.
+// Message authentication with a shared secret. Uses the system's libcrypto.
 
 namespace towpath::os {
 
 using KeyedDigest = std::array<std::byte, 32>;
 
-// HMAC-SHA-256. Throws std::runtime_error, one sentence, where the system has no libcrypto.
+// HMAC-SHA-256. Throws std::runtime_error if the system has no libcrypto.
 KeyedDigest keyed_digest(std::string_view key, std::span<const std::byte> message);
 
-// Takes the same time for all digests of a length.
+// Constant time for digests of equal length.
 bool is_same(std::span<const std::byte> one, std::span<const std::byte> other);
 
-// From the system's source of randomness.
+// Uses the system's random source.
 void fill_random(std::span<std::byte> bytes);
 
 }  // namespace towpath::os

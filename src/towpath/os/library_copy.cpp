@@ -26,8 +26,7 @@ namespace towpath::os {
 
 namespace {
 
-// The loader takes a file that it has loaded for the same library, so each copy is a file of its
-// own, without a name on disk.
+// The loader identifies libraries by file, so each copy is a separate file without a name on disk.
 FileDescriptor copy_of(const std::filesystem::path& file) {
   const std::string bytes = read_file(file);
   if (bytes.empty()) throw std::runtime_error(fmt::format("cannot read {}", file.string()));
@@ -44,8 +43,8 @@ FileDescriptor copy_of(const std::filesystem::path& file) {
 
 constexpr std::string_view kFolder = "/proc/self/fd/";
 
-// A path of the descriptor that no other library was loaded by: the loader knows libraries by their
-// paths too, and descriptors are used again. A number is spelled as steps that lead nowhere.
+// An unused path of the descriptor. The loader also identifies libraries by path, and descriptors
+// are reused. Redundant path steps encode a number.
 std::string unused_path(int descriptor) {
   static std::atomic<std::uint32_t> next_number = 0;
   std::string path(kFolder);

@@ -8,24 +8,24 @@
 
 namespace towpath::os {
 
-// A copy of a shared object, loaded from memory: it has global variables of its own, however often
-// the same file is loaded, and is gone with this object.
+// A copy of a shared object, loaded from memory. Each copy has separate global variables and is
+// unloaded with this object.
 class LibraryCopy {
  public:
-  // Throws std::runtime_error when the file cannot be read or loaded.
+  // Throws std::runtime_error if the file cannot be read or loaded.
   explicit LibraryCopy(const std::filesystem::path& file);
   ~LibraryCopy();
   LibraryCopy(const LibraryCopy&) = delete;
   LibraryCopy& operator=(const LibraryCopy&) = delete;
 
-  // What it exports under a name; null if nothing.
+  // An exported symbol; null if absent.
   void* symbol(const char* name) const;
 
-  // FILE:LINE of the instruction before an address, innermost call first, as its debug information
-  // says; empty without any.
+  // FILE:LINE of the instruction before an address from debug information, innermost inlined call
+  // first. Empty without debug information.
   std::vector<std::string> places_before(const void* address) const;
 
-  // Whether an address lies in some copy.
+  // Whether any copy contains the address.
   static bool has(const void* address);
 
  private:

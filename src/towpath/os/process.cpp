@@ -28,7 +28,7 @@ std::optional<std::uint64_t> last_level_cache_bytes() {
   for (int level = 0;; ++level) {
     std::ifstream file(
         fmt::format("/sys/devices/system/cpu/cpu{}/cache/index{}/size", core, level));
-    std::uint64_t kibibytes = 0;  // the text is "32768K"
+    std::uint64_t kibibytes = 0;  // format "32768K"
     if (!(file >> kibibytes)) return largest;
     largest = std::max(largest.value_or(0), kibibytes << 10);
   }
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> last_level_cache_bytes() {
 bool is_stopped(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  // "PID (NAME) STATE ...", and the name may contain anything.
+  // Format "PID (NAME) STATE ...". The name may contain any character.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= text.size()) return false;
   const char state = text[name_end + 2];

@@ -8,19 +8,19 @@
 #include <optional>
 #include <span>
 
-// What the system knows of processes.
+// Process information from the system.
 
 namespace towpath::os {
 
-// Number of different cores that any of these processes may run on; at least 1. A process that has
-// ended counts for nothing.
+// Number of distinct cores on which any of these processes may run; at least 1. Ignores processes
+// that have ended.
 int count_cores(std::span<const pid_t> processes);
 
-// Bytes of the largest cache that the core shares which this thread runs on; nothing where the
-// system does not tell.
+// Size of the largest cache that is shared by this thread's core. Empty if the system does not
+// report it.
 std::optional<std::uint64_t> last_level_cache_bytes();
 
-// Whether the process is stopped, as by SIGSTOP or a debugger. False where /proc is absent.
+// Whether the process is stopped, e.g. by SIGSTOP or a debugger. False if /proc is absent.
 bool is_stopped(pid_t process);
 
 }  // namespace towpath::os

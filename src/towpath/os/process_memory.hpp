@@ -9,8 +9,8 @@
 
 namespace towpath::os {
 
-// Copies from the private memory of another process of this user, in one copy of the kernel. False
-// where the system refuses, the process has ended, or the memory is not there.
+// Copies from the private memory of another process of this user under the same kernel. Returns
+// false if the system denies access, the process has ended, or the memory is not mapped.
 bool read_process_memory(pid_t process, const std::byte* there, std::byte* here,
                          std::uint64_t size_bytes);
 

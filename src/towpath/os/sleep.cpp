@@ -29,7 +29,8 @@ bool Bell::sleep(Time most) {
   constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
   const std::int64_t ns = most.ps() / kPicosecondsPerNanosecond;
   const timespec timeout{ns / kNanosecondsPerSecond, ns % kNanosecondsPerSecond};
-  // Also returns at once where the bell was rung already, and on a signal: the caller looks again.
+  // Spurious wake-ups, a bell that was already rung, and signals also return true. The caller
+  // rechecks.
   return futex(word_, FUTEX_WAIT, kAsleep, &timeout) == 0 || errno != ETIMEDOUT;
 }
 

@@ -7,31 +7,30 @@
 
 #include "towpath/base/units.hpp"
 
-// How a process sleeps until another one that maps the same memory wakes it, without a price for
-// those who find nobody asleep.
+// Lets a process sleep until another process with the same mapping wakes it. Costs the waker almost
+// nothing if no process sleeps.
 //
-//   the sleeper                              who has news for it
-//   bell.store(kAsleep)                      stores the news
+//   sleeper                                  waker
+//   bell.store(kAsleep)                      stores the data
 //   wait_for_stores_of_all()                 order_before_bell()
-//   looks for news; none: sleep_on(bell)     rings the bell, if it reads kAsleep
+//   rechecks; no data: sleep_on(bell)        rings the bell if it reads kAsleep
 //
-// One of the two must see the other's store. A processor may carry out a load before an earlier
-// store, so that this takes a fence on both sides. The sleeper makes the kernel run it on all
-// processors (membarrier), because it has time; the other side then only keeps its compiler from
-// moving the load.
+// One of the two must observe the other's store. A processor may execute a load before an earlier
+// store, so both sides need a fence. The sleeper has time, so it makes the kernel fence all
+// processors (membarrier). The waker then only needs a compiler barrier.
 
 namespace towpath::os {
 
 class Bell {
  public:
-  // Whether somebody sleeps, or is about to.
+  // Whether a process sleeps or is about to.
   bool is_awaited() const { return word_.load(std::memory_order_relaxed) == kAsleep; }
-  // By the sleeper: says that it is about to sleep.
+  // Called by the sleeper before it sleeps.
   void announce() { word_.store(kAsleep, std::memory_order_seq_cst); }
   void withdraw() { word_.store(kAwake, std::memory_order_relaxed); }
-  // After announce(): returns when somebody rings, or sooner. False when the time was up.
+  // After announce(): returns on a ring, or earlier. Returns false on timeout.
   bool sleep(Time most);
-  // Wakes the sleeper, if there is one.
+  // Wakes the sleeper, if any.
   void ring();
 
  private:
@@ -40,14 +39,14 @@ class Bell {
   std::atomic<std::uint32_t> word_{kAwake};
 };
 
-// This process's side of the order above; made once, and kept.
+// The memory order described above, for this process. Created once and kept.
 class StoreOrder {
  public:
   StoreOrder();
-  // By the sleeper, after announce(). False where the kernel does not offer it: then the sleeper
-  // may miss what is rung, and sleeps in short naps only.
+  // Called by the sleeper after announce(). Returns false without kernel support. A ring may then
+  // be missed, so the sleeper uses short naps.
   bool wait_for_stores_of_all() const;
-  // By who has news: between its store and its look at a bell.
+  // Called by the waker between its store and its load of a bell.
   void order_before_bell() const {
     if (is_registered_) {
       std::atomic_signal_fence(std::memory_order_seq_cst);

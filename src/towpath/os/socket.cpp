@@ -25,7 +25,7 @@ struct Address {
   sockaddr_un value{};
   socklen_t size;
 
-  // The leading zero byte makes it abstract: no file, and gone with the socket.
+  // The leading zero byte makes the name abstract: no file, removed with the socket.
   explicit Address(const std::string& name)
       : size(static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) {
     value.sun_family = AF_UNIX;
@@ -48,13 +48,13 @@ int milliseconds_until(Deadline deadline) {
 }  // namespace
 
 Deadline deadline_after(Time timeout) {
-  // A quarter of a year is long enough, and cannot overflow.
+  // A bound of three months cannot overflow.
   const auto bound = std::min(timeout, Time::from_seconds(365.0 * 24 * 3600 / 4));
   return Clock::now() +
          std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(bound.ps() / 1000));
 }
 
-// Abstract addresses have no permissions; the other side must belong to the same user.
+// Abstract addresses have no permissions, so the peer's user is checked.
 bool is_same_user(const FileDescriptor& socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -159,7 +159,7 @@ Outcome receive_message(const FileDescriptor& socket, void* message, std::size_t
       }
       return static_cast<std::size_t>(received) == size_bytes ? Outcome::done : Outcome::closed;
     }
-    // The other side closed with something of ours unread: said once, before what it sent itself.
+    // The peer closed with unread data from this side. Reported once, before the peer's data.
     if (errno == ECONNRESET) continue;
     if (errno != EAGAIN && errno != EINTR) throw_system_error("cannot receive from a rank");
     if (wait_for(socket, POLLIN, deadline) == Outcome::late) return Outcome::late;

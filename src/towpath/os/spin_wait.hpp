@@ -16,7 +16,6 @@ namespace towpath::os {
 using literals::operator""_ms;
 using literals::operator""_us;
 
-// Tells the processor that this thread only looks at a word again and again.
 inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -25,31 +24,30 @@ inline void pause() {
 #endif
 }
 
-// Gives the processor to another thread that is ready.
 inline void yield() { ::sched_yield(); }
 
-// How a rank waits: first it spins, because a peer on another core answers within a microsecond;
-// then it yields, because the peer may need this core; after a long time it sleeps, because the
-// peer is busy with something else. Repeated failure to spin long enough means that the peer shares
-// this core, or takes long: spinning gets shorter, and longer again when it succeeds.
+// Wait policy of a rank. It spins first, because a peer on another core answers within a
+// microsecond. Then it yields, because the peer may need this core. After a long time it sleeps,
+// because the peer is busy. Repeated failure to spin long enough means that the peer shares this
+// core or is slow, so spins get shorter. They get longer again on success.
 //
-// A yield that takes long went to somebody who computes here: a thread of this process, or another
-// program. Who yields to such a one gets the processor back when its time slice ends, but who
-// sleeps gets it when woken. So the next waits go from spinning to sleep, the more of them the
-// oftener that happens; then yielding is tried again. Among ranks that share cores a long yield
-// says nothing, because the others are ranks.
+// A long yield means that the core went to a computing thread of this process or to another
+// program. A yielding thread gets the core back at the end of a time slice, a sleeping thread on
+// its wake-up. The next waits therefore sleep directly after spinning, for longer after each long
+// yield, then yielding is tried again. Among ranks that share cores a long yield has no meaning,
+// because the other threads are ranks.
 class SpinWait {
  public:
   static constexpr Time kNapLeast = 50_us;
 
-  // `is_crowded`: there are more ranks than cores, so that spinning keeps a peer from working.
+  // `is_crowded`: more ranks than cores, so spinning takes time from a peer.
   explicit SpinWait(bool is_crowded)
       : is_crowded_(is_crowded), spins_most_(is_crowded ? 0 : kSpinsMost) {}
 
-  // Between two looks at the beginning of a wait.
+  // Between two polls at the start of a wait.
   void relax() const { is_crowded_ ? yield() : pause(); }
 
-  // False once spinning is no longer worth it.
+  // False if spinning is no longer worthwhile.
   bool spin() {
     if (spins_ > spins_max_) return false;
     if (++spins_ > spins_max_) {
@@ -61,7 +59,7 @@ class SpinWait {
     return true;
   }
 
-  // After spin(): gives the processor away for a moment. False where it is time to sleep.
+  // After spin(): yields the core briefly. Returns false if it is time to sleep.
   bool rest(Time now) {
     if (resting_since_ == Time::max()) resting_since_ = now;
     if (now - resting_since_ >= kYieldFor) return false;
@@ -69,14 +67,14 @@ class SpinWait {
     yield();
     return true;
   }
-  // How long to sleep then: what has no way to wake a sleeper is noticed late by a part of the time
-  // that it took.
+  // Duration of the next nap. An event without a wake-up is detected late by a fraction of its
+  // duration.
   Time nap() { return std::exchange(nap_, std::min(nap_ + nap_, kNapMost)); }
   void rest_or_nap(Time now) {
     if (!rest(now)) std::this_thread::sleep_for(std::chrono::nanoseconds(kNapLeast.ps() / 1000));
   }
 
-  // Called when something happened, and when a new wait begins.
+  // Called on success and at the start of a new wait.
   void renew() {
     if (spins_ > 0 && spins_ <= spins_max_) spins_max_ = std::min(spins_max_ * 2, spins_most_);
     spins_ = 0;
@@ -92,10 +90,10 @@ class SpinWait {
 
  private:
   static constexpr Time kYieldFor = 20_ms;
-  // Less than a time slice of Linux, and more than peers take to give the core back.
+  // Less than a time slice of Linux, and more than a peer takes to return the core.
   static constexpr std::chrono::milliseconds kLongYield{1};
   static constexpr int kWithoutYieldLeast = 4;
-  // The slice of 3 ms that it takes to try again is then a small part of the time.
+  // Limits the 3 ms cost of a retry to a small part of the time.
   static constexpr int kWithoutYieldMost = 256;
   static constexpr Time kNapMost = 1_ms;
 
@@ -120,8 +118,8 @@ class SpinWait {
   Time resting_since_ = Time::max();
   Time nap_ = kNapLeast;
   bool has_yielded_ = false;     // in this wait
-  int without_yield_ = 0;        // how many waits go without, the next time
-  int waits_without_yield_ = 0;  // how many are left
+  int without_yield_ = 0;        // length of the next period without yields
+  int waits_without_yield_ = 0;  // remaining waits of the current period
 };
 
 }  // namespace towpath::os

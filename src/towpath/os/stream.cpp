@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kAttempt{1};
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Where a stream begins or ends, as the system says it.
+// A socket address in the system's format.
 struct Place {
   sockaddr_storage value{};
   socklen_t size = 0;
@@ -45,7 +45,7 @@ Place abstract_place(const std::string& name) {
   }
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // The leading zero byte makes it abstract: no file, and gone with the socket.
+  // The leading zero byte makes the name abstract: no file, removed with the socket.
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   Place place;
   place.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
@@ -77,7 +77,7 @@ std::vector<Place> network_places(const std::string& address) {
   return places;
 }
 
-// At least one.
+// At least one address.
 std::vector<Place> places_of(const std::string& address) {
   if (is_network_address(address)) return network_places(address);
   return {abstract_place(address)};
@@ -149,15 +149,15 @@ FileDescriptor listen_anywhere(const std::string& host, std::string& address) {
       ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     throw_system_error(fmt::format("cannot listen on \"{}\"", host));
   }
-  // The port is at the same place in both families.
+  // The port has the same offset in both families.
   address = fmt::format("{}:{}", named, ntohs(reinterpret_cast<sockaddr_in*>(&bound)->sin_port));
   return socket;
 }
 
 FileDescriptor connect_stream(const std::string& address, Deadline deadline) {
   for (const Place& place : places_of(address)) {
-    // One that does not answer shall keep neither the next one from being tried nor the caller,
-    // who comes again, from looking around.
+    // Bounds each attempt, so that an unresponsive address blocks neither the next one nor the
+    // caller, which retries.
     const Deadline soon = std::min(deadline, Clock::now() + kAttempt);
     FileDescriptor socket = connect_to(place, soon);
     if (socket.is_open()) return socket;

@@ -20,11 +20,11 @@ using transport::ReductionOperation;
 
 constexpr std::byte kNeverWritten{0x5A};
 
-// The numbers of `noise` repeat after so many places, those of a reduction after so many for each
-// rank, so no more are computed. It is a prime, no multiple of any chunk.
+// Period of `noise` in elements, times the number of ranks for reductions. It bounds the computed
+// values. A prime, so no chunk size is a multiple of it.
 constexpr std::uint64_t kNoisePeriod = 8191;
 
-// Scattered numbers from 0, so that a chunk in the wrong place does not look right.
+// Scattered numbers from 0, so that a misplaced chunk is detected.
 template <std::uint64_t kBelow>
 std::uint8_t noise(std::uint64_t place, std::uint64_t salt) {
   static_assert(kBelow <= 128);
@@ -32,10 +32,10 @@ std::uint8_t noise(std::uint64_t place, std::uint64_t salt) {
   return static_cast<std::uint8_t>(((mixed ^ (mixed >> 15)) >> 7) % kBelow);
 }
 
-// For collectives that only move data: a number that names rank and place.
+// For collectives that only move data: a number that encodes rank and position.
 std::uint8_t tagged(std::uint64_t rank, std::uint64_t place) { return noise<101>(place, rank); }
 
-// Ranks whose value is not neutral, per element.
+// Ranks with a non-neutral value, per element.
 std::uint64_t contributors(ReductionOperation operation) {
   return operation == ReductionOperation::prod ? 6 : 8;
 }
@@ -43,7 +43,7 @@ std::uint64_t contributors(ReductionOperation operation) {
 std::uint8_t contribution(ReductionOperation operation, std::uint64_t rank, std::uint64_t place) {
   switch (operation) {
     case ReductionOperation::prod: return static_cast<std::uint8_t>(1 + noise<2>(place, rank));
-    // From place to place another of the few is the smallest, or the largest.
+    // A different contributor has the smallest or largest value at each position.
     case ReductionOperation::min:
     case ReductionOperation::max: return noise<101>(place, rank);
     case ReductionOperation::sum:
@@ -127,7 +127,7 @@ bool CallData::averages() const {
          schedule_->collective != Collective::barrier;
 }
 
-// Of the first elements; at each place it is the turn of a few ranks, one after the other.
+// Values of the first elements. A few ranks contribute at each position, in turn.
 std::vector<std::uint8_t> CallData::contributed(std::uint64_t rank) const {
   const ReductionOperation operation = reduction_.operation;
   const std::uint64_t ranks = rank_count();
@@ -149,7 +149,7 @@ void CallData::fill_input(int rank, std::span<std::byte> input) const {
   with_format(reduction_.type, [&]<class Format>(Format) { fill<Format>(input, values); });
 }
 
-// Of all ranks; the values of those whose turn it is not are neutral.
+// Combines all ranks. Ranks whose turn it is not have neutral values.
 ExpectedStretch CallData::reduced(std::uint64_t start, std::uint64_t count) const {
   const ReductionOperation operation = reduction_.operation;
   const std::uint64_t ranks = rank_count();
@@ -179,7 +179,8 @@ ExpectedStretch CallData::brought(std::uint64_t rank, std::uint64_t start,
   return stretch;
 }
 
-// Of a sender's part of the receiver's output; all_to_all_v sends whole chunks from its beginning.
+// Elements of a sender's part in the receiver's output. all_to_all_v sends whole chunks from the
+// start of the part.
 std::uint64_t CallData::promised_elements(std::uint64_t sender, std::uint64_t receiver) const {
   if (schedule_->collective != Collective::all_to_all_v) return part_elements();
   const std::uint64_t chunks = schedule_->chunks / rank_count();
@@ -188,7 +189,7 @@ std::uint64_t CallData::promised_elements(std::uint64_t sender, std::uint64_t re
   return std::min(sent * chunk_elements, part_elements());
 }
 
-// Every sender's part, from the same place of each sender's array.
+// The part of every sender, at the same offset of each sender's array.
 std::vector<ExpectedStretch> CallData::parts_for(std::uint64_t receiver,
                                                  std::uint64_t start) const {
   std::vector<ExpectedStretch> parts;
@@ -268,7 +269,7 @@ RankBuffers::RankBuffers(const CallData& data, int rank, bool is_in_place) : ran
     input_ = allocate(memory_, input_bytes);
     output_ = allocate(output_memory_, output_bytes);
   }
-  // The input comes last: in place it lies in what is filled here.
+  // The input is filled last: in place it overlaps the output.
   std::ranges::fill(output_, kNeverWritten);
   data.fill_input(rank, input_);
 }

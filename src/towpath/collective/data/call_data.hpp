@@ -11,22 +11,21 @@
 #include "towpath/collective/schedule/schedule.hpp"
 #include "towpath/transport/reduction.hpp"
 
-// What every rank brings to a call, and what must come out of it: numbers that are computed for
-// each element alone, from the collective's name, without steps, chunks or the reductions of
-// transports.
+// Inputs and expected outputs of a call, computed per element from the collective's name alone,
+// without steps, chunks or the transports' reductions.
 //
 //   const CallData data(schedule, elements, reduction);
 //   const RankBuffers buffers(data, rank, is_in_place);
 //   ...
 //   data.count_wrong({&buffers});
 //
-// Values are whole numbers from 0 to 127, so that every order of reduction gives the same bits in
-// every type. Each element is the work of a few ranks only, a different few from element to
-// element; a missing or doubled contribution shows in some element for any number of ranks.
+// Values are whole numbers from 0 to 127, so every order of reduction gives the same bits in every
+// type. Only a few ranks contribute to each element, and they vary from element to element. A
+// missing or doubled contribution is therefore visible in some element for any number of ranks.
 
 namespace towpath::collective {
 
-// Consecutive elements of an output, and what they must be: `values` over and over.
+// Consecutive elements of an output and their expected values: `values`, repeated.
 struct ExpectedStretch {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
@@ -37,25 +36,24 @@ class RankBuffers;
 
 class CallData {
  public:
-  // `elements` is the size of the whole array, as of a plan.
+  // `elements` is the size of the whole array, as in a plan.
   CallData(std::shared_ptr<const Schedule> schedule, std::uint64_t elements,
            transport::Reduction reduction);
 
   std::uint64_t input_bytes() const { return input_elements() * size_of(reduction_.type); }
   std::uint64_t output_bytes() const { return output_elements() * size_of(reduction_.type); }
-  // In place, the byte at which a rank's input or output begins in the larger one of the two.
+  // In place, the byte offset of a rank's input or output in the larger of the two.
   std::uint64_t shared_offset(int rank) const;
 
-  // What a rank brings: the whole array, or its part of all_gather and gather. Throws
-  // std::invalid_argument unless `input` has as many bytes as it needs.
+  // Fills a rank's input: the whole array, or its part for all_gather and gather. Throws
+  // std::invalid_argument unless `input` has the required size.
   void fill_input(int rank, std::span<std::byte> input) const;
 
-  // What a rank must find; nothing of what it is promised nothing of.
+  // The expected output of a rank. Unspecified elements are omitted.
   std::vector<ExpectedStretch> expected_of(int rank) const;
 
-  // How many elements of the ranks' outputs are not what they must be. Averages of floats may
-  // differ by the rounding of their division. Throws std::invalid_argument for an output of another
-  // size.
+  // Number of wrong elements in the ranks' outputs. Averages of floats may differ by the rounding
+  // of their division. Throws std::invalid_argument if an output has the wrong size.
   std::uint64_t count_wrong(const std::vector<const RankBuffers*>& ranks) const;
 
  private:
@@ -76,8 +74,9 @@ class CallData {
   transport::Reduction reduction_;
 };
 
-// A rank's input with its test data, and its output, filled with what is neutral to no operation,
-// so that a result on top of it is wrong. In place, one is the other or a part of it.
+// A rank's input with test data, and its output, filled with a value that is not neutral for any
+// operation, so that accumulating into it gives a wrong result. In place, one is the other or a
+// part of it.
 class RankBuffers {
  public:
   RankBuffers(const CallData& data, int rank, bool is_in_place);
@@ -88,8 +87,8 @@ class RankBuffers {
 
  private:
   int rank_;
-  std::unique_ptr<std::byte[]> memory_;         // of the input; in place, of both
-  std::unique_ptr<std::byte[]> output_memory_;  // none in place
+  std::unique_ptr<std::byte[]> memory_;         // input; in place, both
+  std::unique_ptr<std::byte[]> output_memory_;  // null in place
   std::span<std::byte> input_;
   std::span<std::byte> output_;
 };

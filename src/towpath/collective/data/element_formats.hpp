@@ -16,18 +16,17 @@
 
 #include "towpath/transport/reduction.hpp"
 
-// How small whole numbers are stored in each element type, and when what is found equals them. Of
-// each type nothing but that is needed, and none of it is shared with the reductions that are
-// tested with it.
+// Encoding of small whole numbers in each element type, and comparison with them. Independent of
+// the reductions under test.
 
 namespace towpath::collective {
 
-// A type of the language.
+// A built-in type.
 template <class T>
 struct PlainFormat {
   using Stored = T;
   static constexpr bool kIsFloat = std::is_floating_point_v<T>;
-  // The rounding of an average's division; a division in doubles is the expected one itself.
+  // Rounding error of an average's division. Doubles are compared exactly.
   static constexpr double kAverageStep = sizeof(T) == 4 ? 0x1p-22 : 0.0;
   static T stored(std::uint8_t value) { return static_cast<T>(value); }
   static double number(T found) { return static_cast<double>(found); }
@@ -72,7 +71,7 @@ struct BFloat16Format {
   static constexpr bool kIsFloat = true;
   static constexpr double kAverageStep = 0x1p-7;
 
-  // Exact: whole numbers below 256 have no bits beyond the upper half of a float32.
+  // Exact: whole numbers below 256 fit into the upper half of a float32.
   static std::uint16_t stored(std::uint8_t value) {
     return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >>
                                       16);
@@ -101,7 +100,7 @@ void with_format(transport::DataType type, Function function) {
   }
 }
 
-// Fills `elements` with `values`, over and over.
+// Fills `elements` with `values`, repeated.
 template <class Format>
 void fill(std::span<std::byte> elements, std::span<const std::uint8_t> values) {
   using Stored = typename Format::Stored;
@@ -114,8 +113,8 @@ void fill(std::span<std::byte> elements, std::span<const std::uint8_t> values) {
   }
 }
 
-// How many elements are wrong. `is_wrong` is asked with each and the number of its value, of which
-// there are `period`; there is one at least where there is an element.
+// Number of elements for which `is_wrong(element, value index)` holds. The index cycles below
+// `period`, which is at least 1 if there are elements.
 template <class Format, class IsWrong>
 std::uint64_t count_where(std::span<const std::byte> found, std::size_t period, IsWrong is_wrong) {
   using Stored = typename Format::Stored;
@@ -133,8 +132,8 @@ std::uint64_t count_where(std::span<const std::byte> found, std::size_t period, 
   return wrong;
 }
 
-// How many elements are not `values`, over and over, divided by `divisor` where there is one.
-// Quotients of integers are truncated, those of floats may be off by their rounding.
+// Number of elements that differ from the repeated `values`, divided by `divisor` if it is set.
+// Integer quotients are truncated. Float quotients may have a rounding error.
 template <class Format>
 std::uint64_t count_different(std::span<const std::byte> found,
                               std::span<const std::uint8_t> values,
@@ -147,7 +146,7 @@ std::uint64_t count_different(std::span<const std::byte> found,
     });
     return count_where<Format>(found, values.size(), [&](Stored each, std::size_t i) {
       const double error = std::abs(Format::number(each) - expected[i]);
-      return !(error <= expected[i] * Format::kAverageStep);  // a NaN is wrong, too
+      return !(error <= expected[i] * Format::kAverageStep);  // also counts a NaN
     });
   }
   std::vector<Stored> expected(values.size());

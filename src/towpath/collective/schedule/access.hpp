@@ -5,29 +5,29 @@
 #include <cstdint>
 #include <vector>
 
-// What a one-sided step needs and a step of a FIFO does not. It is kept beside the steps of a
-// thread block, because most schedules have none.
+// Operands and signals of a one-sided step. Stored next to the steps of a thread block, because
+// most schedules have none.
 
 namespace towpath::collective {
 
 enum class Buffer : std::uint8_t { input, output, scratch };
 inline constexpr int kBuffers = 3;
 
-// Whose memory an operand is in: that of the step's own rank, of one peer, or of a group of ranks
-// behind one switch, which combines what is loaded and copies what is stored.
+// The owner of an operand's memory: the step's rank, one peer, or a group of ranks behind one
+// switch. The switch combines loads and multicasts stores.
 enum class Holder : std::uint8_t { own, peer, group };
 
 struct Operand {
   Holder holder = Holder::own;
   Buffer buffer = Buffer::input;
-  bool is_packet = false;    // each word carries a flag, so that its reader waits for it (LL)
-  std::int32_t number = -1;  // the peer's rank, or the place in Schedule::groups
+  bool is_packet = false;    // each word carries a flag for its reader (LL)
+  std::int32_t number = -1;  // peer rank, or index in Schedule::groups
   std::uint32_t chunk = 0;
 
   bool operator==(const Operand&) const = default;
 };
 
-// One end of the way that signals take between two ranks.
+// One end of a signal path between two ranks.
 struct SignalEnd {
   std::int32_t peer = -1;
   std::int32_t channel = 0;
@@ -36,24 +36,24 @@ struct SignalEnd {
 };
 
 struct Access {
-  // direct: the sources are combined in this order, the result is stored to each destination.
+  // direct: combines the sources in this order and stores the result to each destination.
   std::vector<Operand> sources;
   std::vector<Operand> destinations;
-  std::uint32_t part = 0;   // of `parts` equal ones of the ranges, which a group of thread blocks
-  std::uint32_t parts = 1;  // shares
-  bool is_port = false;     // an adapter or copy engine moves the bytes; the block goes on
+  std::uint32_t part = 0;   // of `parts` equal parts of the ranges,
+  std::uint32_t parts = 1;  // one per thread block of a group
+  bool is_port = false;     // an adapter or copy engine moves the bytes asynchronously
 
-  // signal, wait, flush; of a direct step through a port: the way of each destination, or source.
+  // signal, wait, flush; direct through a port: the path of each destination or source.
   std::vector<SignalEnd> ends;
   bool is_relaxed = false;  // signal, wait: orders no memory
-  bool signals = false;     // direct: raises the signal of each end behind its bytes
-  bool flushes = false;     // direct: the block waits until its bytes are at the peer
+  bool signals = false;     // direct: raises the signal of each end after its bytes
+  bool flushes = false;     // direct: blocks until its bytes are at the peer
 
   std::vector<std::uint32_t> semaphores;  // acquire, release
   std::uint32_t barrier = 0;
-  std::uint32_t barrier_blocks = 0;  // that take part
+  std::uint32_t barrier_blocks = 0;  // number of participants
 
-  // pipeline: the steps go through `chunks` chunks in pieces of so many bytes.
+  // pipeline: the steps process `chunks` chunks in pieces of unit_bytes.
   std::uint64_t unit_bytes = 0;
   std::uint32_t chunks = 0;
 

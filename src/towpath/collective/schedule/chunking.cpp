@@ -42,8 +42,8 @@ bool uses_scratch(const ThreadBlock& block, const Step& step) {
          (writes_destination(step.type) && step.destination == Buffer::scratch);
 }
 
-// Adds the units of the pipelines whose steps use scratch, in elements; 0 for a step that uses it
-// outside of a pipeline, or not chunk by chunk.
+// Adds the units of pipelines whose steps use scratch, in elements. Adds 0 for scratch use outside
+// a pipeline, or not chunk by chunk.
 void add_scratch_units(const ThreadBlock& block, std::uint64_t element_bytes,
                        std::set<std::uint64_t>& units) {
   const Access* pipeline = nullptr;
@@ -62,7 +62,7 @@ void add_scratch_units(const ThreadBlock& block, std::uint64_t element_bytes,
   }
 }
 
-// The unit of the pipelines that all steps with scratch are in, in elements; 0 unless there is one.
+// The common unit, in elements, of the pipelines around all steps with scratch; 0 if there is none.
 std::uint64_t unit_of_all_scratch_steps(const Schedule& schedule, std::uint64_t element_bytes) {
   std::set<std::uint64_t> units;
   for (const RankProgram& program : schedule.ranks) {
@@ -150,8 +150,7 @@ Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64
       std::clamp<std::uint64_t>(transfer_elements / chunk_elements_, 1, kChunksPerTransferMax));
 }
 
-// Pieces of a pipeline come back to the same scratch, so they have to fit into it, and nothing else
-// may use it.
+// Pieces of a pipeline reuse the same scratch, so they must fit into it without other users.
 void Chunking::limit_scratch(const Schedule& schedule) {
   if (schedule.scratch_bytes_max == 0) return;
   std::uint64_t chunks = 1;
@@ -179,8 +178,8 @@ Range Chunking::range(Buffer buffer, std::uint32_t chunk, std::uint32_t count,
   const std::uint64_t from = iteration * piece_elements_;
   const std::uint64_t asked = nominal(count, iteration);
   if (buffer == Buffer::scratch) return {chunk * chunk_elements_ + from, asked};
-  // Several chunks travel together only where nothing is ragged or the array is one part, so what
-  // exists of them is contiguous and ends with the array.
+  // Several chunks share a transfer only if no chunk is ragged or the array is one part. Their
+  // elements are then contiguous and end with the array.
   const std::uint64_t part = chunk / chunks_per_part_;
   const std::uint64_t in_part = (chunk % chunks_per_part_) * chunk_elements_ + from;
   const std::uint64_t start = part * part_elements_ + std::min(in_part, part_elements_);

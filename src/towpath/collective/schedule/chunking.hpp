@@ -6,52 +6,52 @@
 
 #include "towpath/collective/schedule/schedule.hpp"
 
-// How a message of a given size is cut: array -> chunks -> transfers -> slices -> FIFO slots.
+// Splits a message of a given size: array -> chunks -> transfers -> slices -> FIFO slots.
 //
-// The array is cut into schedule.chunks chunks (each part of it separately where the collective
-// works on parts, so that a chunk never crosses from one rank's part into the next). A chunk that
-// is larger than a transfer may be is walked in pieces, all steps once per piece (an *iteration*);
-// otherwise up to chunks_per_transfer chunks of a step travel together. A transfer is sent in one
-// or more slices, each signalled by itself, and takes slots_per_transfer slots of its connection.
-// Verifier, simulator and live executor all use this one description.
+// The array has schedule.chunks chunks. If the collective works on parts, each part is split
+// separately, so no chunk crosses from one rank's part into the next. A chunk above the maximum
+// transfer size is processed in pieces, all steps once per piece (an *iteration*). Otherwise up to
+// chunks_per_transfer chunks of a step share a transfer. A transfer has one or more slices, each
+// with its signal, and takes slots_per_transfer slots of its connection. Verifier, simulator and
+// live executor share this description.
 //
-// One-sided steps take their chunks whole, in one iteration, unless the schedule has FIFOs, too. A
-// pipeline goes through them in pieces of its own.
+// One-sided steps process whole chunks in one iteration, unless the schedule also has FIFOs. A
+// pipeline divides them into pieces.
 
 namespace towpath::collective {
 
-// The FIFO of one connection. Slot sizes and counts are NCCL's defaults: 8 slots; buffers of 4 MiB
-// (Simple), 512 KiB (LL, half of it payload) and 4,915,200 bytes (LL128, 15/16 payload). Simple
+// The FIFO of one connection. Slot sizes and counts are NCCL's defaults: 8 slots, with buffers of 4
+// MiB (Simple), 512 KiB (LL, half of it payload) and 4,915,200 bytes (LL128, 15/16 payload). Simple
 // moves half of the FIFO per transfer, in two slices.
 struct FifoLimits {
   std::uint32_t slots = 8;
   std::uint32_t slots_per_transfer = 1;
   std::uint32_t slices_per_transfer = 1;
   std::uint64_t transfer_bytes_max = 0;  // payload
-  std::uint64_t slice_bytes_min = 0;     // a smaller transfer is one slice
+  std::uint64_t slice_bytes_min = 0;     // smaller transfers have one slice
 };
 FifoLimits fifo_limits(Protocol protocol);
 
 inline constexpr std::uint32_t kChunksPerTransferMax = 71;
 
-// A contiguous piece of one buffer, in elements.
+// A contiguous range of one buffer, in elements.
 struct Range {
   std::uint64_t offset = 0;
-  std::uint64_t count = 0;  // what exists of it: less than asked for at the ragged end
+  std::uint64_t count = 0;  // existing elements; fewer than requested at the ragged end
 };
 
-// Which elements of its ranges a one-sided step works on.
+// The elements of its ranges that a one-sided step processes.
 struct Piece {
   std::uint64_t iteration = 0;
-  std::uint32_t part = 0;  // of `parts` equal ones
+  std::uint32_t part = 0;  // of `parts` equal parts
   std::uint32_t parts = 1;
   std::uint64_t unit_elements = 0;  // of a pipeline; 0: all
-  std::uint64_t loop = 0;           // how many units went before
+  std::uint64_t loop = 0;           // number of earlier units
 };
 
 struct Slice {
-  std::uint64_t offset = 0;  // elements from the start of the transfer
-  std::uint64_t count = 0;   // nominal; the ragged end may hold fewer
+  std::uint64_t offset = 0;  // in elements from the start of the transfer
+  std::uint64_t count = 0;   // nominal; the ragged end may have fewer
   std::uint32_t slots = 0;
 };
 
@@ -65,23 +65,23 @@ class Chunking {
   std::uint64_t part_elements() const { return part_elements_; }
   std::uint64_t element_bytes() const { return element_bytes_; }
   std::uint64_t chunk_elements() const { return chunk_elements_; }
-  // None is shorter than another at the ragged end of the array or of a part.
+  // True if no chunk is shorter at the ragged end of the array or of a part.
   bool has_equal_chunks() const { return chunk_elements_ * chunks_per_part_ == part_elements_; }
   std::uint64_t iterations() const { return iterations_; }
   std::uint32_t chunks_per_transfer() const { return chunks_per_transfer_; }
   const FifoLimits& fifo() const { return fifo_; }
 
-  // Transfers that a step of `count` chunks makes in each iteration.
+  // Transfers per iteration of a step of `count` chunks.
   std::uint32_t transfers(std::uint32_t count) const {
     return (count + chunks_per_transfer_ - 1) / chunks_per_transfer_;
   }
-  // Elements that a transfer of `count` chunks carries in `iteration`, ragged ends not considered.
+  // Elements of a transfer of `count` chunks in `iteration`, ignoring ragged ends.
   std::uint64_t nominal(std::uint32_t count, std::uint64_t iteration) const;
-  // Where `count` chunks from `chunk` on lie in a buffer, in `iteration`.
+  // The range of `count` chunks starting at `chunk` in a buffer, in `iteration`.
   Range range(Buffer buffer, std::uint32_t chunk, std::uint32_t count,
               std::uint64_t iteration) const;
 
-  // A piece of that range. A unit that the range does not reach is empty.
+  // A piece of that range. Empty if the range ends before the unit.
   Range range(Buffer buffer, std::uint32_t chunk, std::uint32_t count, const Piece& piece) const;
 
   std::uint32_t slices(std::uint64_t transfer_elements) const;
@@ -90,7 +90,7 @@ class Chunking {
   std::uint64_t scratch_elements(std::uint32_t scratch_chunks) const {
     return scratch_chunks * scratch_chunk_elements_;
   }
-  // Elements that a scratch chunk has room for; fewer than a chunk's where it is used again.
+  // Capacity of a scratch chunk in elements; less than a full chunk if scratch is reused.
   std::uint64_t scratch_chunk_elements() const { return scratch_chunk_elements_; }
 
  private:
@@ -109,17 +109,17 @@ class Chunking {
   FifoLimits fifo_;
 };
 
-// The array is cut at rank boundaries for these.
+// Whether the array is divided at rank boundaries.
 bool works_on_parts(Collective collective);
 
-// What the number of elements must be a multiple of: the number of ranks where the collective works
-// on parts, of chunks if moreover several chunks travel in one step, otherwise one.
+// Required divisor of the element count: the number of ranks if the collective works on parts, the
+// number of chunks if also several chunks travel in one step, otherwise 1.
 std::uint64_t element_granularity(const Schedule& schedule);
 
 // The smallest array, in elements, whose chunks have `chunk_elements` (at least 1).
 std::uint64_t smallest_elements_with_chunk(const Schedule& schedule, std::uint64_t chunk_elements);
 
-// The smallest array, in elements, for which chunks_per_transfer() is at most what is asked for.
+// The smallest array, in elements, with at most the given chunks_per_transfer().
 std::uint64_t smallest_elements_for(const Schedule& schedule, std::uint64_t element_bytes,
                                     std::uint32_t chunks_per_transfer);
 

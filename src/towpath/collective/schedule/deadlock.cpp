@@ -122,8 +122,8 @@ WaitChain find_wait_chain(std::span<const Blocked> blocked) {
     const auto found = places.find({blocked[place].waits_for_rank, blocked[place].waits_for_block});
     return found == places.end() ? kNowhere : found->second;
   };
-  // Each one waits for one other, so a walk along the waits ends outside the list, on an earlier
-  // walk, or on itself: a cycle.
+  // Each waits for one other, so a walk along the waits ends outside the list, on an earlier walk,
+  // or on itself: a cycle.
   std::vector<std::size_t> seen_by(blocked.size(), kNowhere);
   std::vector<std::size_t> first_path;
   for (std::size_t first = 0; first < blocked.size(); ++first) {

@@ -12,9 +12,9 @@
 namespace towpath::collective {
 namespace {
 
-// What a counter stands for, at its rank.
+// The purpose of a counter at its rank.
 enum class CounterKind : std::uint8_t { signal, semaphore, barrier, packet };
-// Kind, then (peer, channel), (semaphore, 0), (barrier, 0) or (number of the store, 0).
+// Kind, then (peer, channel), (semaphore, 0), (barrier, 0) or (store number, 0).
 using CounterKey = std::tuple<CounterKind, std::int32_t, std::int32_t>;
 
 // A step and its thread block.
@@ -24,17 +24,17 @@ struct User {
   int step = kNone;
 };
 
-// Packets that one step puts into a rank's scratch, in units that every part is whole in.
+// Packets that one step stores in a rank's scratch, in units that divide every part.
 struct PacketStore {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::int32_t counter = kNone;  // its key's number
+  std::int32_t counter = kNone;  // number in its key
   User user;
 };
 
 struct CounterUse {
   std::uint32_t number = 0;
-  std::vector<User> raisers;  // of each thread block its first step
+  std::vector<User> raisers;  // first step per thread block
   std::vector<User> takers;
 };
 
@@ -45,7 +45,7 @@ void add_user(std::vector<User>& users, const User& user) {
   if (!is_known) users.push_back(user);
 }
 
-// All counters of all ranks, and who uses them.
+// All counters of all ranks, with their users.
 class Counters {
  public:
   explicit Counters(const Schedule& schedule)
@@ -89,7 +89,7 @@ class Counters {
     return {first + access.part * share, first + (access.part + 1) * share};
   }
 
-  // Stores of packets in the order in which for_each_access meets them; the number names one.
+  // Stores of packets, numbered in the order of for_each_access.
   void note_packets(const StepLocation& at, const Step& step, const Access& access) {
     for (const Operand& operand : access.destinations) {
       if (!operand.is_packet) continue;
@@ -128,8 +128,8 @@ class Counters {
     return {CounterKind::signal, peer, channel};
   }
 
-  // Calls raise(rank, key) for the counters that the step raises, in the order of its wiring, and
-  // take(key) for those of its own rank that it takes from.
+  // Calls raise(rank, key) for each counter that the step raises, in wiring order, and take(key)
+  // for each counter of its rank that it takes from.
   template <typename OnRaise, typename OnTake>
   void for_each_counter(const StepLocation& at, const Step& step, const Access& access,
                         const OnRaise& raise, const OnTake& take) const;
@@ -145,7 +145,7 @@ class Counters {
         [&](const CounterKey& key) { add_user(use(at.rank, key).takers, user_at(at)); });
   }
 
-  // The stores that a range of packets consists of.
+  // The stores that cover a range of packets.
   std::vector<const PacketStore*> stores_of(const StepLocation& at, const Operand& operand,
                                             const Step& step, const Access& access) const {
     const auto [begin, end] = units(operand, step, access);
@@ -166,7 +166,7 @@ class Counters {
 
   const Schedule& schedule_;
   std::vector<std::map<CounterKey, CounterUse>> uses_;  // per rank
-  std::vector<std::vector<PacketStore>> stores_;        // per rank, by place
+  std::vector<std::vector<PacketStore>> stores_;        // per rank, by offset
   std::uint64_t units_per_chunk_;
 };
 
@@ -259,7 +259,7 @@ void Counters::check() const {
         }
         continue;
       }
-      // What several thread blocks take from one counter depends on who comes first.
+      // With several takers of one counter, the result depends on their order.
       if (use.takers.size() > 1 || use.raisers.size() > 1) {
         const bool takes = use.takers.size() > 1;
         const std::vector<User>& users = takes ? use.takers : use.raisers;
@@ -268,7 +268,7 @@ void Counters::check() const {
                             takes ? "takes from" : "raises", words_of(kind), users[0].block));
       }
       if (use.raisers.empty()) {
-        if (kind == CounterKind::semaphore) continue;  // what it holds at first may be enough
+        if (kind == CounterKind::semaphore) continue;  // the initial value may be enough
         fail_at(use.takers[0], fmt::format("it waits for a signal of rank {} on channel {}, which "
                                            "no step there raises",
                                            std::get<1>(key), std::get<2>(key)));
@@ -321,7 +321,7 @@ AccessWiring Counters::wire(int rank, const StepLocation& at, const Step& step,
   return wiring;
 }
 
-// Gives every counter that the thread block uses a slot of its own.
+// Assigns a slot to every counter that the thread block uses.
 std::uint32_t number_slots(std::vector<AccessWiring>& accesses) {
   std::map<std::pair<int, std::uint32_t>, std::uint32_t> raised;
   std::map<std::uint32_t, std::uint32_t> taken;

@@ -38,8 +38,8 @@ void check_peer(const StepLocation& at, int peer) {
   }
 }
 
-// Out of place a group's ranks have a range at the same place; in place, a buffer that is a part
-// of another one is somewhere else on each of them.
+// Out of place, a range has the same offset on all ranks of a group. In place, a buffer that is a
+// part of another has a different offset on each.
 bool is_at_one_place(const Schedule& schedule, Buffer buffer) {
   return !schedule.in_place || buffer == Buffer::scratch ||
          chunks_in(schedule, 0, buffer) == schedule.chunks;
@@ -104,7 +104,7 @@ void check_operands(const StepLocation& at, const Step& step, const Access& acce
   }
 }
 
-// Whether there is a signal for each place that its bytes go to.
+// Whether there is a signal for each destination of its bytes.
 bool has_end_for_each(const StepLocation& at, const Access& access) {
   const Operand& to = access.destinations.front();
   if (to.holder != Holder::group) {
@@ -200,7 +200,8 @@ bool has_accesses(const Schedule& schedule) {
   });
 }
 
-// The k-th one-sided step of a thread block has its k-th access, so that equal ones are equal.
+// The k-th one-sided step of a thread block must use its k-th access, so that equal schedules
+// compare equal.
 void check_access_order(const Schedule& schedule) {
   if (!has_one_sided_steps(schedule) && !has_accesses(schedule)) return;
   for (int rank = 0; rank < schedule.rank_count(); ++rank) {

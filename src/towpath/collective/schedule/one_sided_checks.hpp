@@ -7,7 +7,7 @@
 #include "towpath/collective/schedule/schedule.hpp"
 #include "towpath/collective/schedule/step_location.hpp"
 
-// What one_sided.cpp and its checks share.
+// Shared by one_sided.cpp and its checks.
 
 namespace towpath::collective {
 
@@ -27,7 +27,7 @@ void for_each_access(const Schedule& schedule, const Visit& visit) {
   }
 }
 
-// Throws ScheduleError for what is not possible in a step by itself.
+// Throws ScheduleError for an access that is invalid on its face.
 void check_each_access(const Schedule& schedule);
 
 }  // namespace towpath::collective

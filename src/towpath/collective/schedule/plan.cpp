@@ -32,7 +32,7 @@ std::uint64_t buffer_bytes(const Plan& plan, Buffer buffer) {
   return elements * plan.chunking.element_bytes();
 }
 
-// The memory that a plan takes, by its chunking and its wiring.
+// Computes the plan's memory from its chunking and wiring.
 void set_memory(Plan& plan) {
   const Schedule& schedule = *plan.schedule;
   plan.slot_bytes = slot_bytes_for(plan.chunking, plan.wiring->count_max);

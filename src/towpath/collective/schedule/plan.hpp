@@ -11,7 +11,7 @@
 #include "towpath/collective/schedule/wiring.hpp"
 #include "towpath/transport/reduction.hpp"
 
-// One schedule at one size: all that the ranks share and that does not change while it runs.
+// One schedule at one size: the constant state that all ranks share.
 
 namespace towpath::collective {
 
@@ -19,11 +19,11 @@ struct Plan {
   std::shared_ptr<const Schedule> schedule;
   transport::Reduction reduction;
   Chunking chunking;
-  std::shared_ptr<const Wiring> wiring;  // plans of other sizes may have the same
-  std::uint64_t slot_bytes = 0;          // distance between the slots of a FIFO
-  std::uint64_t scratch_bytes = 0;       // the largest rank's
-  std::uint32_t slots_factor = 1;        // more shows what waiting for free slots costs
-  // Input and output within reach of other ranks; 0 where no step is one-sided.
+  std::shared_ptr<const Wiring> wiring;  // may be shared by plans of other sizes
+  std::uint64_t slot_bytes = 0;          // stride of a FIFO's slots
+  std::uint64_t scratch_bytes = 0;       // maximum over ranks
+  std::uint32_t slots_factor = 1;        // above 1: measures the cost of waiting for slots
+  // Input and output visible to other ranks; 0 if no step is one-sided.
   std::uint64_t window_bytes = 0;
 
   // Symmetric memory and signals that an executor allocates.
@@ -31,22 +31,23 @@ struct Plan {
   std::uint64_t heap_bytes() const {
     return wiring->fifos * fifo_bytes() + scratch_count() * scratch_bytes + window_bytes;
   }
-  // One per slot, so that slices may arrive in any order, a credit count per outgoing one, and the
-  // counters of one-sided steps.
+  // One signal per slot, because slices may arrive in any order, one credit count per outgoing
+  // connection, and the counters of one-sided steps.
   std::uint32_t signals() const {
     return wiring->fifos * slots_max() + wiring->credits + wiring->one_sided.counters;
   }
   std::uint32_t scratch_count() const { return schedule->has_double_scratch ? 2 : 1; }
 
-  // Slots of one connection. Where stores do not reach the peer, the sender's adapter reads from a
-  // FIFO of its own and the receiver's fills a second one, so twice as many are under way. The
-  // verifier counts the fewer unless it is told where the ranks are.
+  // Slots of one connection. If the peer's memory is not addressable by stores, the sender's
+  // adapter reads from a local FIFO and the receiver's adapter fills a second one, so twice the
+  // slots are in flight. The verifier uses the smaller number unless it has the placement of the
+  // ranks.
   std::uint32_t slots(bool is_addressable) const {
     return is_addressable ? slots_factor * chunking.fifo().slots : slots_max();
   }
   std::uint32_t slots_max() const { return 2 * slots_factor * chunking.fifo().slots; }
 
-  // Bytes of the buffers that a rank brings.
+  // Bytes of a rank's buffers.
   std::uint64_t input_bytes() const;
   std::uint64_t output_bytes() const;
 };
@@ -56,12 +57,12 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
                                       std::uint64_t elements, transport::Reduction reduction,
                                       std::uint32_t slots_factor = 1);
 
-// The same schedule at another size. What does not depend on the size is not computed again. Throws
-// as make_plan.
+// The same schedule at another size. Reuses everything that does not depend on the size. Throws as
+// make_plan.
 std::shared_ptr<const Plan> with_elements(const Plan& plan, std::uint64_t elements,
                                           std::uint32_t slots_factor = 1);
 
-// What all ranks must have in common, in words: collective, size, type, operation, schedule.
+// A text that must be equal on all ranks: collective, size, type, operation, schedule.
 std::string statement(const Plan& plan);
 
 }  // namespace towpath::collective

@@ -83,7 +83,7 @@ void check_step(const StepLocation& at, const ThreadBlock& block, const Step& st
   check_dependency(at, step);
 }
 
-// Empty when the pattern is what the collective asks for, otherwise what is wrong with it.
+// A description of an invalid pattern; empty if the pattern is valid for the collective.
 std::string mistake_in_pattern(const Schedule& schedule) {
   const std::size_t ranks = schedule.ranks.size();
   const bool is_per_pair = schedule.collective == Collective::all_to_all_v;
@@ -146,8 +146,8 @@ bool has_step(const ThreadBlock& block, bool (*matches)(StepType)) {
   return false;
 }
 
-// A connection belongs to one thread block at either end. In ascending order, since a rank may have
-// a thousand of them.
+// A connection belongs to one thread block at either end. Sorted, because a rank may have a
+// thousand connections.
 bool has_single_ends(const RankProgram& program) {
   std::vector<std::pair<std::int32_t, std::int32_t>> ends;
   for (const auto peer : {&ThreadBlock::send_peer, &ThreadBlock::receive_peer}) {
@@ -199,7 +199,7 @@ void check_other_ends(const Schedule& schedule, int rank, const ConnectionEnds& 
   }
 }
 
-// Which chunks the steps of a list take: whether of the grid, and up to where besides.
+// The chunks of a list's steps: whether they use the grid, and the end of the chunks outside it.
 struct Reached {
   bool has_grid = false;
   std::uint64_t end = 0;
@@ -222,7 +222,7 @@ std::array<Reached, kBuffers> reached_by(const StepList& list) {
   return reached;
 }
 
-// The chunks of ranks that do what others do, but with other chunks.
+// Chunk ranges of ranks that run the same steps with other chunks.
 class RangeChecks {
  public:
   explicit RangeChecks(const Schedule& schedule) : schedule_(schedule) {}
@@ -329,7 +329,7 @@ bool has_step_in_any_rank(const Schedule& schedule, bool (*matches)(StepType)) {
       schedule, [matches](const ThreadBlock& block) { return has_step(block, matches); });
 }
 
-// Calls mix(word) for all that an Access says.
+// Calls mix(word) for every field of an Access.
 template <typename Mix>
 void mix_access(const Access& access, const Mix& mix) {
   for (const auto* operands : {&access.sources, &access.destinations}) {
@@ -373,7 +373,7 @@ bool has_fifo_steps(const Schedule& schedule) {
 
 namespace {
 
-// One round of a multiply-xorshift mixer per word; order matters.
+// One round of a multiply-xorshift mixer per word. The order matters.
 class Mixer {
  public:
   void mix(std::uint64_t word) {
@@ -395,7 +395,7 @@ class Mixer {
   std::uint64_t hash_ = 0x243F6A8885A308D3u;
 };
 
-// Mixes steps into a hash: one by one, or by their list, which is gone through once.
+// Hashes steps one by one, or by their shared list, which is hashed once.
 class StepHash {
  public:
   explicit StepHash(bool is_by_list) : is_by_list_(is_by_list) {}
@@ -462,7 +462,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
 
 void check_structure(const Schedule& schedule) {
   check_header(schedule);
-  // All ranks from the period on do as these, but for their chunks.
+  // Later ranks repeat these except for their chunks.
   const int period = rotation_period(schedule);
   for (int rank = 0; rank < period; ++rank) {
     const RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];

@@ -13,22 +13,21 @@
 #include "towpath/collective/schedule/access.hpp"
 #include "towpath/collective/schedule/steps.hpp"
 
-// A collective written down: for every rank the thread blocks it runs, for every thread block the
-// steps it takes, over numbered chunks of three buffers. The semantics are MSCCL's, so that its XML
-// files are Schedules; docs/schedule.md tells them in full.
+// A collective as data: thread blocks per rank, and steps per thread block, over numbered chunks of
+// three buffers. The semantics are MSCCL's, so its XML files are Schedules. docs/schedule.md has
+// the full description.
 //
 //   - A thread block sends to at most one peer and receives from at most one, on one channel.
-//     (sender, receiver, channel) is a *connection*; it belongs to one thread block at either end.
-//   - A connection is a FIFO of slots in the receiver's memory: the n-th send meets the n-th
-//     receive, and a sender waits while all slots are taken (chunking.hpp has the numbers).
-//   - Steps of one thread block run in order; those of different ones are ordered only by data and
-//     by dependencies. A step may wait for one step of another thread block of its rank, which must
-//     publish its completion; `nop` steps wait for further ones.
+//     (sender, receiver, channel) is a *connection*, owned by one thread block at either end.
+//   - A connection is a FIFO of slots in the receiver's memory: the n-th send matches the n-th
+//     receive, and a sender waits while all slots are full (chunking.hpp has the numbers).
+//   - Steps of one thread block run in order. Steps of different thread blocks are ordered only by
+//     data and by dependencies. A step may wait for one step of another thread block of its rank,
+//     which must publish its completion. `nop` steps wait for further ones.
 //   - One-sided steps have no FIFO: they load from and store to the memory of any rank, and are
-//     ordered by signals. Their semantics are those of MSCCL++, so that its plans are Schedules.
+//     ordered by signals. Their semantics are MSCCL++'s, so its plans are Schedules.
 //
-// A Schedule is plain data. check_structure() says whether it makes sense as a text; verify.hpp
-// says whether it computes what it claims.
+// A Schedule is plain data. check_structure() checks its form, verify.hpp its result.
 
 namespace towpath::collective {
 
@@ -40,28 +39,28 @@ enum class Collective : std::uint8_t {
   reduce,
   all_to_all,
   gather,        // every rank's part to the root
-  scatter,       // the root's parts, one to each rank
-  all_to_all_v,  // as all_to_all, of each part only as many chunks as Schedule::pattern says
-  send_recv,     // every rank's array to one rank, as Schedule::pattern says
-  barrier        // all_reduce of a token: who has the sum knows that all ranks have come
+  scatter,       // one part of the root to each rank
+  all_to_all_v,  // all_to_all with the chunk counts of Schedule::pattern
+  send_recv,     // every rank's array to the rank in Schedule::pattern
+  barrier        // all_reduce of a token: the sum is complete when all ranks have arrived
 };
 
-// Whether one rank's part in it differs from that of the others.
+// Whether one rank has a special role.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce ||
          collective == Collective::gather || collective == Collective::scatter;
 }
 
-// Why a thread block does not go on.
+// Reasons for a blocked thread block.
 enum class WaitReason : std::uint8_t {
   data,        // the next slice of its receive peer has not arrived
-  slot,        // its send peer has not freed the slots that the next slice takes
+  slot,        // its send peer has not freed the slots for the next slice
   dependency,  // a step of another thread block of its rank is not complete
-  launch,      // the rank it waits for has not begun
+  launch,      // the awaited rank has not started
   signal,      // a peer has not signalled
-  barrier,     // another thread block of its rank has not come to the barrier
+  barrier,     // another thread block of its rank has not reached the barrier
   semaphore,   // a semaphore of its rank is empty
-  packet,      // packets that it reads are not written
+  packet,      // its input packets are not written
 };
 
 std::string_view name_of(Collective collective);  // "all_reduce"
@@ -76,18 +75,18 @@ struct ThreadBlock {
   std::int32_t receive_peer = kNone;
   std::int32_t channel = 0;
   Steps steps;
-  std::vector<Access> accesses{};  // of the one-sided steps, in their order
+  std::vector<Access> accesses{};  // one-sided steps only, in order
 
   const Access& access(const Step& step) const { return accesses[step.source_chunk]; }
   bool operator==(const ThreadBlock&) const = default;
 };
 
 struct RankProgram {
-  std::uint32_t input_chunks = 0;  // as declared; 0 when the buffer is not named
+  std::uint32_t input_chunks = 0;  // as declared; 0 if the buffer is absent
   std::uint32_t output_chunks = 0;
   std::uint32_t scratch_chunks = 0;
   std::vector<ThreadBlock> blocks;
-  std::vector<std::uint32_t> semaphores{};  // what each holds at first
+  std::vector<std::uint32_t> semaphores{};  // initial values
 
   bool operator==(const RankProgram&) const = default;
 };
@@ -97,50 +96,48 @@ struct Schedule {
   Collective collective = Collective::all_reduce;
   Protocol protocol = Protocol::simple;
   std::uint32_t channels = 1;
-  std::uint32_t chunks = 1;  // the whole array is this many chunks (nchunksperloop)
+  std::uint32_t chunks = 1;  // chunks of the whole array (nchunksperloop)
   std::int32_t root = 0;     // broadcast, reduce, gather and scatter only
   bool in_place = false;     // may run with input and output in the same memory
   bool out_of_place = true;
-  std::uint64_t size_bytes_min = 0;  // the sizes it is meant for; a hint
+  std::uint64_t size_bytes_min = 0;  // intended sizes; a hint
   std::uint64_t size_bytes_max = 0;  // 0: no limit
-  // What goes from which rank to which. all_to_all_v: at s * ranks + d, the number of chunks that
-  // rank s sends of its part for rank d. send_recv: at s, the rank that rank s sends to, each rank
-  // once. Empty otherwise.
+  // all_to_all_v: at s * ranks + d, the number of chunks from rank s to rank d. send_recv: at s,
+  // the destination of rank s, each rank once. Empty otherwise.
   std::vector<std::uint32_t> pattern;
   std::vector<RankProgram> ranks;
 
   // One-sided steps only.
-  std::vector<std::vector<std::int32_t>> groups{};  // ranks in ascending order, behind one switch
-  bool has_double_scratch = false;      // every other invocation has a scratch of its own
-  std::uint64_t scratch_bytes_max = 0;  // chunks of a larger scratch are used piece after piece; 0:
-                                        // no limit
+  std::vector<std::vector<std::int32_t>> groups{};  // ascending ranks behind one switch
+  bool has_double_scratch = false;                  // alternate invocations use separate scratch
+  std::uint64_t scratch_bytes_max = 0;  // a larger scratch is reused piece by piece; 0: no limit
 
   int rank_count() const { return static_cast<int>(ranks.size()); }
   bool operator==(const Schedule&) const = default;
 };
 
-// How many chunks of a buffer really exist for this collective, whatever is declared: a part is
-// 1/ranks of the array for the input of all-gather and gather and for the output of reduce-scatter
-// and scatter, the array otherwise.
+// The number of chunks of a buffer that the collective defines, independent of the declared number.
+// The input of all_gather and gather and the output of reduce_scatter and scatter are one part,
+// 1/ranks of the array. All other buffers are the array.
 std::uint32_t chunks_in(const Schedule& schedule, int rank, Buffer buffer);
 
-// In place, input and output share memory. A chunk of either as a chunk of the larger buffer, so
-// that equal numbers mean equal memory.
+// In place, input and output share memory. Maps a chunk of either to a chunk of the larger buffer,
+// so that equal numbers mean equal memory.
 std::uint32_t shared_chunk(const Schedule& schedule, int rank, Buffer buffer, std::uint32_t chunk);
 
 std::size_t step_count(const Schedule& schedule);
 
-// Whether any step is one-sided, or any sends or receives.
+// Whether any step is one-sided, or sends or receives.
 bool has_one_sided_steps(const Schedule& schedule);
 bool has_fifo_steps(const Schedule& schedule);
-// Whether a step waits for one of a thread block that sends or receives.
+// Whether a step depends on a thread block that sends or receives.
 bool follows_fifo(const RankProgram& program, const Step& step);
 
-// Of schedules with more steps than this no step by step account is worth its time.
+// Above this number of steps, step-by-step output is not worth its time.
 inline constexpr std::size_t kStepsWrittenMax = std::size_t{1} << 26;
 
-// 64 bits that differ, almost surely, when any field but the name does. With more steps than
-// kStepsWrittenMax, they differ too where thread blocks share other lists of steps.
+// 64 bits that almost surely differ if any field other than the name differs. Above
+// kStepsWrittenMax steps, they also depend on the sharing of step lists.
 std::uint64_t fingerprint(const Schedule& schedule);
 
 class ScheduleError : public std::invalid_argument {
@@ -148,9 +145,9 @@ class ScheduleError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// Throws ScheduleError with one sentence naming rank, thread block and step when a peer, channel,
-// dependency, chunk range or count is not possible, a step sends or receives without a peer, two
-// thread blocks share a connection end, or a connection has only one end; for one-sided steps, see
+// Throws ScheduleError with one sentence that names rank, thread block and step if a peer, channel,
+// dependency, chunk range or count is invalid, a step sends or receives without a peer, two thread
+// blocks share a connection end, or a connection has only one end. For one-sided steps, see
 // check_accesses.
 void check_structure(const Schedule& schedule);
 

@@ -11,7 +11,7 @@
 
 namespace towpath::collective {
 
-// Says where in the schedule a check failed.
+// The position of a failed check.
 struct StepLocation {
   const Schedule& schedule;
   int rank = 0;
@@ -26,7 +26,7 @@ struct StepLocation {
   }
 };
 
-// Throws unless the buffer has these chunks; `role` names the range: "source".
+// Throws if the buffer lacks these chunks. `role` names the range, e.g. "source".
 void check_range(const StepLocation& at, const char* role, Buffer buffer, std::uint32_t chunk,
                  std::uint32_t count);
 

@@ -12,38 +12,38 @@
 
 #include "towpath/collective/schedule/access.hpp"
 
-// The steps of a thread block. Where thread blocks of many ranks take the same steps but for the
-// chunks, which are rotated, all of them share one list: a ring over R ranks is then 2R - 1 steps,
-// not R times as many. Who reads steps does not see the difference.
+// The steps of a thread block. Thread blocks of many ranks that run the same steps on rotated
+// chunks share one list: a ring over R ranks has 2R - 1 stored steps, not R times that. Readers see
+// the rotated steps.
 //
 //   auto list = std::make_shared<StepList>();      // chunk 0 ... R - 1, written for rank 0
 //   list->rows = ranks;
 //   list->steps = {...};
 //   block.steps = Steps(list, {.row_shift = rank});
-//   block.steps[0]                                 // its chunk is `rank` further on
+//   block.steps[0]                                 // its chunk is shifted by `rank`
 
 namespace towpath::collective {
 
 enum class StepType : std::uint8_t {
   send,                      // source -> peer
   receive,                   // peer -> destination
-  receive_copy_send,         // peer -> destination and on to the next peer
-  receive_reduce_send,       // (peer op source) -> next peer; nothing is stored here
+  receive_copy_send,         // peer -> destination and next peer
+  receive_reduce_send,       // (peer op source) -> next peer; no local store
   receive_reduce_copy,       // (peer op source) -> destination
   receive_reduce_copy_send,  // (peer op source) -> destination and next peer
   copy,                      // source -> destination
   reduce,                    // (destination op source) -> destination
-  nop,                       // waits for its dependency, no more
+  nop,                       // waits for its dependency only
 
   // One-sided: each has an Access.
   direct,    // combines its sources and stores the result to its destinations
-  signal,    // raises a signal at peers, behind what its thread block has stored
-  wait,      // takes a signal of each of its peers
-  flush,     // waits until all that its ports took is at the peers
-  barrier,   // waits for the other thread blocks of the rank that take part
-  acquire,   // takes one from each semaphore; waits while one is empty
+  signal,    // raises a signal at peers, after the stores of its thread block
+  wait,      // takes a signal from each of its peers
+  flush,     // waits until all bytes of its ports are at the peers
+  barrier,   // waits for the other participating thread blocks of the rank
+  acquire,   // takes one from each semaphore, blocking while one is empty
   release,   // adds one to each semaphore
-  pipeline,  // takes the `count` steps that follow piece by piece
+  pipeline,  // runs the next `count` steps piece by piece
 };
 inline constexpr int kStepTypes = 17;
 
@@ -54,7 +54,7 @@ constexpr bool sends(StepType type) {
   return type == StepType::send || type == StepType::receive_copy_send ||
          type == StepType::receive_reduce_send || type == StepType::receive_reduce_copy_send;
 }
-// Whether the step reads its source range, or stores to its destination range.
+// Whether the step reads its source range or stores to its destination range.
 constexpr bool reads_source(StepType type) {
   return type == StepType::send || type == StepType::receive_reduce_send ||
          type == StepType::receive_reduce_copy || type == StepType::receive_reduce_copy_send ||
@@ -67,44 +67,44 @@ constexpr bool is_one_sided(StepType type) { return type >= StepType::direct; }
 
 inline constexpr std::int32_t kNone = -1;
 
-// 24 bytes, because a ring over 1,024 ranks has millions.
+// 24 bytes, because a ring over 1,024 ranks has millions of steps.
 struct Step {
   StepType type = StepType::nop;
   Buffer source = Buffer::input;
   Buffer destination = Buffer::input;
-  bool publishes = false;          // others may depend on its completion
-  std::uint32_t source_chunk = 0;  // of a one-sided step: its place in ThreadBlock::accesses
+  bool publishes = false;          // other steps may depend on its completion
+  std::uint32_t source_chunk = 0;  // one-sided: index in ThreadBlock::accesses
   std::uint32_t destination_chunk = 0;
-  std::uint32_t count = 0;                // chunks; steps of a pipeline
+  std::uint32_t count = 0;                // chunks, or steps of a pipeline
   std::int32_t depends_on_block = kNone;  // thread block of this rank, or kNone
   std::int32_t depends_on_step = kNone;
 
   bool operator==(const Step&) const = default;
 };
 
-// Steps of many thread blocks. Chunks of a step below rows * columns are places in a grid, row by
-// row, that each thread block rotates; a chunk from there on is counted from rows * columns, and is
-// not rotated. A step with a rotated chunk moves a single one.
+// Steps shared by many thread blocks. Chunks below rows * columns form a row-major grid that each
+// thread block rotates. Higher chunks are counted from rows * columns and are not rotated. A step
+// with a rotated chunk moves exactly one.
 struct StepList {
   std::vector<Step> steps;
   std::uint32_t rows = 0;
   std::uint32_t columns = 1;
-  std::vector<std::uint32_t> order{};  // of the rows, after the rotation; empty: as they are
+  std::vector<std::uint32_t> order{};  // permutation of the rows after rotation; empty: identity
 
   std::uint32_t places() const { return rows * columns; }
 };
 
-// How one thread block takes the steps of a list. Shifts are below the rows and columns.
+// The mapping of one thread block onto a shared list. Shifts are below the rows and columns.
 struct Rotation {
   std::uint32_t row_shift = 0;
   std::uint32_t column_shift = 0;
-  std::uint32_t first_chunk = 0;  // that the grid and all other chunks begin at
+  std::uint32_t first_chunk = 0;  // offset of the grid and all other chunks
 
   bool operator==(const Rotation&) const = default;
 };
 
-// A value: a copy shares what it was copied from until either is changed. Reading gives steps by
-// value, with their chunks rotated; changing writes them out.
+// A value type with copy-on-write. Reading returns steps by value with rotated chunks. Modification
+// expands the shared list.
 class Steps {
  public:
   class Iterator;
@@ -128,7 +128,7 @@ class Steps {
   inline Iterator begin() const;
   inline Iterator end() const;
 
-  // The step as all thread blocks of its list have it: its chunks are not rotated.
+  // The step as stored in the shared list, without rotation.
   const Step& unrotated(std::size_t index) const { return list_->steps[index]; }
   // Null without steps.
   const StepList* list() const { return list_.get(); }
@@ -144,7 +144,7 @@ class Steps {
   Step& emplace_back() { return written_out().emplace_back(); }
   void pop_back() { written_out().pop_back(); }
   void clear() { list_.reset(); }
-  // The iterators are those of begin() and end().
+  // The iterators come from begin() or end(), which expand a shared list.
   void insert(std::vector<Step>::iterator at, const Step& step) { list_->steps.insert(at, step); }
   void erase(std::vector<Step>::iterator at) { list_->steps.erase(at); }
   void erase(std::vector<Step>::iterator first, std::vector<Step>::iterator last) {
@@ -166,7 +166,7 @@ class Steps {
     if (!list.order.empty()) row = list.order[row];
     return rotation_.first_chunk + row * list.columns + column;
   }
-  // A list of its own, with nothing to rotate.
+  // Replaces the shared list by a private one without rotation.
   std::vector<Step>& written_out();
 
   std::shared_ptr<StepList> list_;

@@ -52,7 +52,7 @@ class Rotator {
            is_rotated(from.receive_peer, to.receive_peer) && from.accesses.empty() &&
            to.accesses.empty() && are_alike(from.steps, to.steps);
   }
-  // Peers that do not exist are nobody's image, so that a wrong schedule has no symmetry.
+  // A peer that does not exist matches nothing, so an invalid schedule has no symmetry.
   bool is_rotated(std::int32_t from, std::int32_t to) const {
     if (from == kNone || to == kNone) return from == to;
     const int ranks = schedule_.rank_count();

@@ -6,20 +6,19 @@
 
 #include "towpath/collective/schedule/schedule.hpp"
 
-// What in a schedule is there several times: ranks that do the same but for their peers' numbers,
-// and thread blocks that share their list of steps. On many ranks nothing may look at all steps of
-// all ranks, so these say which ones are enough.
+// Repetition within a schedule: ranks that differ only in their peers' numbers, and thread blocks
+// that share a list of steps. With many ranks, no algorithm may visit all steps of all ranks. These
+// functions select a sufficient subset.
 
 namespace towpath::collective {
 
-// The least number of ranks, a divisor of all, by which the ranks can be rotated so that each does
-// what the one in its place did: the same thread blocks with their peers rotated, on the same
-// channels, with the same steps but for the chunks. All ranks if there is none, and with one-sided
-// steps.
+// The smallest number of ranks, a divisor of all, by which the schedule can be rotated onto itself:
+// the same thread blocks with rotated peers, on the same channels, with the same steps except for
+// the chunks. Returns the number of all ranks if there is no symmetry or any step is one-sided.
 int rotation_period(const Schedule& schedule);
 
-// Calls visit(block) for thread blocks until it returns true, of those that share their steps for
-// one only. Returns whether it did.
+// Calls visit(block) for thread blocks until it returns true, once per shared list of steps.
+// Returns whether it did.
 template <typename Visit>
 bool any_distinct_steps(const Schedule& schedule, const Visit& visit) {
   std::unordered_set<const StepList*> seen;

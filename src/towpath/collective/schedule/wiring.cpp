@@ -70,7 +70,7 @@ int ConnectionEnds::find(const Ends& ends, int rank, int peer, int channel) cons
   const int like = rank % period;
   const int peer_of_like = (peer + rank_count_ - (rank - like)) % rank_count_;
   const auto& of_rank = ends[static_cast<std::size_t>(like)];
-  // The last one that is not behind.
+  // The last connection that is not after it.
   const auto behind =
       std::upper_bound(of_rank.begin(), of_rank.end(), std::pair(peer_of_like, channel),
                        [](const std::pair<int, int>& wanted, const End& end) {

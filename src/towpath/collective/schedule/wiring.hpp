@@ -8,22 +8,22 @@
 #include "towpath/collective/schedule/one_sided.hpp"
 #include "towpath/collective/schedule/schedule.hpp"
 
-// Which end of which connection every thread block holds, so that both ends find each other's FIFO
-// and signals without asking. Computed once per schedule, shared by all ranks.
+// Connection ends of each thread block, so that both ends can address each other's FIFO and signals
+// without a handshake. Computed once per schedule and shared by all ranks.
 
 namespace towpath::collective {
 
 struct BlockWiring {
-  std::int32_t fifo = kNone;           // number of its incoming FIFO on its own rank
-  std::int32_t credit = kNone;         // number of its credit signal on its own rank
-  std::int32_t peer_fifo = kNone;      // its outgoing connection's FIFO, at the send peer
-  std::int32_t peer_credit = kNone;    // the credit signal to raise, at the receive peer
-  std::int32_t send_block = kNone;     // thread block at the send peer that receives from it
-  std::int32_t receive_block = kNone;  // thread block at the receive peer that sends to it
+  std::int32_t fifo = kNone;           // its incoming FIFO on its rank
+  std::int32_t credit = kNone;         // its credit signal on its rank
+  std::int32_t peer_fifo = kNone;      // FIFO of its outgoing connection, at the send peer
+  std::int32_t peer_credit = kNone;    // credit signal to raise, at the receive peer
+  std::int32_t send_block = kNone;     // receiving thread block at the send peer
+  std::int32_t receive_block = kNone;  // sending thread block at the receive peer
 };
 
 struct Wiring {
-  // [rank][thread block], of the first ranks only where the others are wired alike; of() knows.
+  // [rank][thread block]. Only the first ranks if the others have the same wiring; use of().
   std::vector<std::vector<BlockWiring>> ranks;
   std::uint32_t fifos = 0;      // most incoming connections on any rank
   std::uint32_t credits = 0;    // most outgoing connections on any rank
@@ -35,11 +35,11 @@ struct Wiring {
   }
 };
 
-// Which thread block of a rank sends to a peer on a channel, and which receives from it.
+// The sending and receiving thread blocks of a rank for each peer and channel.
 class ConnectionEnds {
  public:
-  // `period` is a multiple of the schedule's rotation_period(). Of several thread blocks at one end
-  // of a connection it knows the last.
+  // `period` is a multiple of the schedule's rotation_period(). If several thread blocks claim one
+  // end of a connection, the last wins.
   ConnectionEnds(const Schedule& schedule, int period);
 
   // kNone if there is none.
@@ -54,7 +54,7 @@ class ConnectionEnds {
     std::int32_t channel = 0;
     std::int32_t block = kNone;
   };
-  using Ends = std::vector<std::vector<End>>;  // [rank], in ascending order
+  using Ends = std::vector<std::vector<End>>;  // [rank], ascending
   int find(const Ends& ends, int rank, int peer, int channel) const;
 
   int rank_count_;
