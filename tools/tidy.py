@@ -54,12 +54,14 @@ LAYERS: dict[str, set[str]] = {
     "shmem/include": set(),
     "collective/schedule": {"transport"},
     "collective/data": {"collective/schedule"},
-    "collective/verify": {"collective/schedule"},
-    "collective/execute": {"collective/schedule"},
+    "collective/verify": {"collective/engine"},
+    "collective/engine": {"collective/schedule"},
+    "collective/execute": {"collective/engine"},
+    "collective/time_only": {"collective/engine", "transport/simulated/gpu"},
     "collective/algorithms": {"collective/schedule"},
     "collective/direct": {"transport/live"},
     "simulate": {
-        "collective/execute", "transport/simulated/gpu", "transport/simulated/mailbox",
+        "collective/execute", "collective/time_only", "transport/simulated/mailbox",
         "tenstorrent/ccl",
     },
     "bindings": {

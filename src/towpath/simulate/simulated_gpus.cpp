@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "towpath/base/invariant.hpp"
+#include "towpath/transport/simulated/gpu/step_cost.hpp"
 
 namespace towpath::simulate {
 
@@ -42,20 +43,21 @@ SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, in
   for (int rank = 0; rank < simulated_ranks(ranks); ++rank) launches_.push_back({this, rank});
 }
 
-std::unique_ptr<TimeOnlyRun> SimulatedGpus::time_only(
-    std::shared_ptr<const collective::Plan> plan) {
+collective::TimeOnlyRun* SimulatedGpus::time_only(std::shared_ptr<const collective::Plan> plan) {
+  using collective::TimeOnlyRun;
   bool is_possible = is_time_only_ && plan->schedule->rank_count() == ranks_.ranks() &&
                      TimeOnlyRun::can_run(*plan);
   if (plan->window_bytes > 0) {
     is_possible = is_possible && !fold_ && TimeOnlyRun::can_run(ranks_, *plan);
   }
-  return is_possible ? std::make_unique<TimeOnlyRun>(ranks_, std::move(plan), fold_) : nullptr;
+  if (!is_possible) return nullptr;
+  time_only_ = std::make_unique<TimeOnlyRun>(ranks_, std::move(plan));
+  return time_only_.get();
 }
 
 void SimulatedGpus::start(int rank, Protocol protocol) {
-  const machine::GpuCost& cost = ranks_.cost_of(rank);
   simulation(rank).after(
-      cost.launch + cost.protocol[static_cast<std::size_t>(protocol)].start_overhead,
+      transport::simulated::StepCost(ranks_.cost_of(rank), protocol).start(),
       [](void* context) {
         const Launch& launch = *static_cast<Launch*>(context);
         launch.gpus->on_begin(launch.rank);

@@ -36,13 +36,15 @@ class SimulatedGpus final : public SimulatedRanks {
   sim::SimulationGroup& simulations() override { return simulations_; }
   sim::Simulation& simulation(int rank = 0) override { return ranks_.simulation(rank); }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
-  std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) override;
+  collective::TimeOnlyRun* time_only(std::shared_ptr<const collective::Plan> plan) override;
   void start(int rank, Protocol protocol) override;
   void run(Time limit = Time::max()) override { simulations_.run(limit); }
   int simulated_ranks(int ranks) const override { return fold_ ? fold_.period : ranks; }
-  bool may_differ() const override { return ranks_.network().has_ties(); }
+  bool may_differ() const override {
+    return time_only_ != nullptr ? time_only_->has_ties() : ranks_.network().has_ties();
+  }
   std::vector<gpu_links::LinkLoad> loads() override {
-    return fold_.unfolded(ranks_.network().loads());
+    return fold_.unfolded(time_only_ != nullptr ? time_only_->loads() : ranks_.network().loads());
   }
 
  private:
@@ -56,7 +58,8 @@ class SimulatedGpus final : public SimulatedRanks {
   gpu_links::HostParts cut_;
   sim::SimulationGroup simulations_;
   transport::simulated::GpuRanks ranks_;
-  std::vector<Launch> launches_;  // one per rank
+  std::vector<Launch> launches_;                        // one per rank
+  std::unique_ptr<collective::TimeOnlyRun> time_only_;  // if there is no other run
 };
 
 }  // namespace towpath::simulate

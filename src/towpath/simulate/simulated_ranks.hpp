@@ -13,9 +13,9 @@
 #include "towpath/base/protocol.hpp"
 #include "towpath/base/units.hpp"
 #include "towpath/collective/schedule/plan.hpp"
+#include "towpath/collective/time_only/time_only_run.hpp"
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/sim/simulation_group.hpp"
-#include "towpath/simulate/time_only_run.hpp"
 #include "towpath/transport/transport.hpp"
 
 // The ranks of one described machine in one simulation, which may have partitions: what a
@@ -48,9 +48,9 @@ class SimulatedRanks {
   }
   virtual transport::Transport& transport(int rank) = 0;
 
-  // Runs the plan in place of executors over transport(), with the same times and loads; null
-  // where there is no such way. Nothing of what follows is called then.
-  virtual std::unique_ptr<TimeOnlyRun> time_only(std::shared_ptr<const collective::Plan> plan) {
+  // Runs the plan in place of executors over transport(), with the same times and loads; null if
+  // the ranks cannot. It lives as long as they do.
+  virtual collective::TimeOnlyRun* time_only(std::shared_ptr<const collective::Plan> plan) {
     (void)plan;
     return nullptr;
   }

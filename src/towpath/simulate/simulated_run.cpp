@@ -100,7 +100,7 @@ std::optional<Time> SimulatedRun::invoke(const std::vector<Buffers>& buffers, Ti
     if (outcome.end == TimeOnlyRun::End::finished) return outcome.finished - called;
     if (outcome.end == TimeOnlyRun::End::beyond_limit) return std::nullopt;
     // It stands still: executors say who waits for whom.
-    time_only_.reset();
+    time_only_ = nullptr;
     make_executors(nullptr);
   }
   const Time called = now();

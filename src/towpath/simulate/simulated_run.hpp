@@ -36,9 +36,7 @@ class SimulatedRun {
   // The same without data, unless it takes longer than `limit`: then nothing, and the run is over.
   std::optional<Time> invoke_within(Time limit);
 
-  std::vector<gpu_links::LinkLoad> loads() const {
-    return time_only_ != nullptr ? time_only_->loads() : ranks_->loads();
-  }
+  std::vector<gpu_links::LinkLoad> loads() const { return ranks_->loads(); }
   // The first of the busiest links, with its number; nothing without links. Of a large machine less
   // work than the loads of all.
   std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> busiest() const;
@@ -55,9 +53,7 @@ class SimulatedRun {
   int simulated_ranks() const { return ranks_->simulated_ranks(plan_->schedule->rank_count()); }
   // Whether the others may have done something else: messages met at a link at the same time, and
   // which goes first depends on the order of ranks.
-  bool may_differ() const {
-    return time_only_ != nullptr ? time_only_->has_ties() : ranks_->may_differ();
-  }
+  bool may_differ() const { return ranks_->may_differ(); }
 
  private:
   void make_executors(sim::Trace* trace);
@@ -68,7 +64,7 @@ class SimulatedRun {
 
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;
-  std::unique_ptr<TimeOnlyRun> time_only_;  // in place of executors
+  collective::TimeOnlyRun* time_only_ = nullptr;  // in place of executors
   // Both have one entry per rank that is simulated.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/simulate/rhythm.hpp"
+#include "towpath/collective/time_only/rhythm.hpp"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 
-namespace towpath::simulate {
+namespace towpath::collective::time_only {
 namespace {
 
 using namespace literals;
@@ -47,4 +47,4 @@ TEST(Rhythm, IsThatOfTheLastEndsOfMany) {
 }
 
 }  // namespace
-}  // namespace towpath::simulate
+}  // namespace towpath::collective::time_only

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/simulate/time_only_run.hpp"
+#include "towpath/collective/time_only/time_only_run.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -274,7 +274,7 @@ TEST(TimeOnlyRun, CountsIterationsThatAreAsThoseBefore) {
     SimulatedGpusOptions options;
     options.carries_data = false;
     SimulatedGpus gpus(sample->machine, sample->plan->schedule->rank_count(), options);
-    const std::unique_ptr<TimeOnlyRun> run = gpus.time_only(sample->plan);
+    TimeOnlyRun* const run = gpus.time_only(sample->plan);
     ASSERT_EQ(run->invoke().end, TimeOnlyRun::End::finished);
     EXPECT_LT(run->repeated_iterations(), sample->plan->chunking.iterations());
     repeating += run->repeated_iterations() > 0 ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "towpath/collective/execute/executor_block.hpp"
@@ -14,95 +15,85 @@ namespace towpath::collective {
 using transport::Move;
 using transport::SignalWait;
 
-Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> plan)
-    : transport_(transport), plan_(std::move(plan)) {
-  const Schedule& schedule = *plan_->schedule;
-  if (schedule.rank_count() != transport.ranks()) {
-    throw std::invalid_argument(fmt::format("schedule '{}' is for {} ranks, not {}", schedule.name,
-                                            schedule.rank_count(), transport.ranks()));
-  }
-  const auto rank = static_cast<std::size_t>(transport.rank());
-  program_ = &schedule.ranks[rank];
-  if (plan_->wiring->fifos > 0) {
-    fifos_ = transport_.allocate(plan_->wiring->fifos * plan_->fifo_bytes());
-  }
-  if (plan_->scratch_bytes > 0) {
-    scratch_ = transport_.allocate(plan_->scratch_count() * plan_->scratch_bytes);
-  }
-  if (plan_->window_bytes > 0) {
-    const std::string refusal = transport_.direct_refusal(direct_needs());
-    if (!refusal.empty()) {
-      throw std::invalid_argument(fmt::format("schedule '{}': {}", schedule.name, refusal));
-    }
-    window_ = transport_.allocate(plan_->window_bytes);
-  }
-  if (plan_->signals() > 0) signals_ = transport_.allocate_signals(plan_->signals());
+namespace {
 
-  blocks_.resize(program_->blocks.size());
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    Block& block = blocks_[b];
-    block.executor = this;
-    block.program = &program_->blocks[b];
-    block.wiring = &plan_->wiring->of(transport.rank())[b];
-    block.index = static_cast<std::uint32_t>(b);
-    block.send_slots = connection_slots(block.program->send_peer);
-    block.receive_slots = connection_slots(block.program->receive_peer);
-    block.move.context = &block;
-    block.move.protocol = schedule.protocol;
-    if (b < transport::kNoTurn) block.move.turn = static_cast<std::uint16_t>(b);
-    block.move.reduction = plan_->reduction;
-    block.move.done = [](Move& move) {
-      Block& owner = *static_cast<Block*>(move.context);
-      owner.is_moving = false;
-      if (owner.is_starting_move) return;
-      owner.executor->finish_slice(owner);
-      owner.executor->advance(owner);
-    };
-    block.wait.context = &block;
-    block.wait.ready = [](SignalWait& wait) {
-      Block& owner = *static_cast<Block*>(wait.context);
-      owner.is_waiting = false;
-      owner.executor->advance(owner);
-    };
-    block.wait.describe = [](const SignalWait& wait) {
-      const Block& owner = *static_cast<const Block*>(wait.context);
-      return owner.executor->describe(owner);
-    };
-    if (!block.program->accesses.empty()) prepare_one_sided(block);
+const RankProgram* program_of(const Schedule& schedule, const transport::Transport& transport) {
+  if (schedule.rank_count() == transport.ranks()) {
+    return &schedule.ranks[static_cast<std::size_t>(transport.rank())];
   }
+  throw std::invalid_argument(fmt::format("schedule '{}' is for {} ranks, not {}", schedule.name,
+                                          schedule.rank_count(), transport.ranks()));
+}
+
+Move::Region region_of(Buffer buffer) {
+  return buffer == Buffer::scratch ? Move::Region::scratch : Move::Region::array;
+}
+
+}  // namespace
+
+Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> plan)
+    : transport_(transport),
+      plan_(std::move(plan)),
+      program_(program_of(*plan_->schedule, transport)),
+      memory_(transport, plan_),
+      blocks_(program_->blocks.size()) {
+  for (std::size_t b = 0; b < blocks_.size(); ++b) prepare(blocks_[b], b);
+}
+
+void Executor::prepare(Block& block, std::size_t number) {
+  block.executor = this;
+  block.program = &program_->blocks[number];
+  block.wiring = &plan_->wiring->of(transport_.rank())[number];
+  block.index = static_cast<std::uint32_t>(number);
+  block.cursor = BlockCursor(block.program->steps);
+  block.send_slots = memory_.connection_slots(block.program->send_peer);
+  block.receive_slots = memory_.connection_slots(block.program->receive_peer);
+  block.move.context = &block;
+  block.move.protocol = plan_->schedule->protocol;
+  if (number < transport::kNoTurn) block.move.turn = static_cast<std::uint16_t>(number);
+  block.move.reduction = plan_->reduction;
+  block.move.done = [](Move& move) {
+    Block& owner = *static_cast<Block*>(move.context);
+    owner.is_moving = false;
+    if (owner.is_starting_move) return;
+    ThreadBlockMachine::finish_slice(*owner.executor, owner);
+    owner.executor->advance(owner);
+  };
+  block.wait.context = &block;
+  block.wait.ready = [](SignalWait& wait) {
+    Block& owner = *static_cast<Block*>(wait.context);
+    owner.is_waiting = false;
+    owner.executor->advance(owner);
+  };
+  block.wait.describe = [](const SignalWait& wait) {
+    const Block& owner = *static_cast<const Block*>(wait.context);
+    return owner.executor->describe(owner);
+  };
+  if (block.program->accesses.empty()) return;
+  block.direct = std::make_unique<Direct>();
+  block.direct->cursor =
+      OneSidedCursor(plan_->wiring->one_sided, *block.program, transport_.rank(), number);
 }
 
 Executor::~Executor() {
   for (Block& block : blocks_) {
     if (block.wait.is_waiting) transport_.cancel(block.wait);
   }
-  if (plan_->signals() > 0) transport_.release_signals(signals_);
-  if (plan_->window_bytes > 0) transport_.release(window_);
-  if (plan_->scratch_bytes > 0) transport_.release(scratch_);
-  if (plan_->wiring->fifos > 0) transport_.release(fifos_);
 }
 
+// --- an invocation ------------------------------------------------------------------------------
+
 void Executor::start(const Buffers& buffers) {
-  buffers_ = buffers;
-  ++invocations_;
-  if (plan_->window_bytes > 0) open_window();
+  memory_.begin_invocation(buffers);
   unfinished_blocks_ = blocks_.size();
   for (Block& block : blocks_) {
-    block.iteration = 0;
-    block.step = 0;
-    block.steps_finished = 0;
-    block.first_chunk = 0;
-    block.slice_index = 0;
+    block.cursor.begin_invocation(transfers());
     block.is_finished = false;
     block.entered = transport_.now();
   }
   if (blocks_.empty()) finish_invocation();
   for (Block& block : blocks_) {
-    if (block.program->steps.empty()) {
-      finish_block(block);
-    } else {
-      begin_transfer(block);
-    }
+    if (block.program->steps.empty()) end_program(block);
   }
   for (Block& block : blocks_) {
     // A block may already have been woken by the end of another one's step.
@@ -115,28 +106,25 @@ void Executor::finish(Time timeout) {
                          [this] { return waiting_for(); });
 }
 
-void Executor::advance(Block& block) {
-  while (!block.is_finished) {
-    if (!dependency_met(block)) return;
-    if (is_one_sided(block.current().type)) {
-      if (!advance_one_sided(block)) return;
-      finish_step(block);
-      continue;
-    }
-    if (!stores_visible(block) || !slice_arrived(block) || !slots_free(block)) return;
-    start_slice(block);
-    if (block.is_moving) return;
-    finish_slice(block);
-  }
+void Executor::end_program(Block& block) {
+  block.is_finished = true;
+  if (--unfinished_blocks_ == 0) finish_invocation();
 }
 
-bool Executor::dependency_met(Block& block) {
-  const Step& step = block.current();
-  if (step.depends_on_block == kNone) return true;
-  Block& other = blocks_[static_cast<std::size_t>(step.depends_on_block)];
-  const std::uint64_t needed = block.iteration * other.program->steps.size() +
-                               static_cast<std::uint64_t>(step.depends_on_step) + 1;
-  if (other.steps_finished >= needed) return true;
+void Executor::finish_invocation() {
+  memory_.end_invocation();
+  if (on_finished) on_finished();
+}
+
+// --- what has come ------------------------------------------------------------------------------
+
+bool Executor::is_running(const Block& block) { return !block.is_finished; }
+
+bool Executor::is_step_finished(Block& block) {
+  Block& other = blocks_[static_cast<std::size_t>(block.cursor.current().depends_on_block)];
+  if (other.cursor.steps_finished() >= block.cursor.steps_needed(other.cursor.step_count)) {
+    return true;
+  }
   block.reason = WaitReason::dependency;
   block.is_waiting = true;
   block.next_dependent = other.first_dependent;
@@ -144,24 +132,21 @@ bool Executor::dependency_met(Block& block) {
   return false;
 }
 
-bool Executor::slice_arrived(Block& block) {
-  if (!receives(block.current().type)) return true;
-  const std::uint64_t needed = block.slots_received + block.slice.slots;
+bool Executor::has_arrived(Block& block, std::uint32_t slots) {
+  const std::uint64_t before = block.cursor.slots_received;
   const transport::Signal signal =
-      data_signal(block.wiring->fifo, block.slots_received % block.receive_slots);
-  if (transport_.signal_fetch(signal) >= needed) return true;
-  wait_for(block, signal, needed, block.program->receive_peer, WaitReason::data);
+      memory_.data_signal(block.wiring->fifo, before % block.receive_slots);
+  if (transport_.signal_fetch(signal) >= before + slots) return true;
+  wait_for(block, signal, before + slots, block.program->receive_peer, WaitReason::data);
   return false;
 }
 
-bool Executor::slots_free(Block& block) {
-  if (!sends(block.current().type)) return true;
-  const std::uint64_t slots = block.send_slots;
-  const std::uint64_t after = block.slots_sent + block.slice.slots;
-  if (after <= slots) return true;
-  const transport::Signal signal = credit_signal(block.wiring->credit);
-  if (transport_.signal_fetch(signal) >= after - slots) return true;
-  wait_for(block, signal, after - slots, block.program->send_peer, WaitReason::slot);
+bool Executor::has_room(Block& block, std::uint32_t slots) {
+  const std::uint64_t after = block.cursor.slots_sent + slots;
+  if (after <= block.send_slots) return true;
+  const transport::Signal signal = memory_.credit_signal(block.wiring->credit);
+  if (transport_.signal_fetch(signal) >= after - block.send_slots) return true;
+  wait_for(block, signal, after - block.send_slots, block.program->send_peer, WaitReason::slot);
   return false;
 }
 
@@ -175,42 +160,42 @@ void Executor::wait_for(Block& block, transport::Signal signal, std::uint64_t va
   transport_.wait(block.wait);
 }
 
-void Executor::start_slice(Block& block) {
-  if (block.slice_index == 0 && block.first_chunk == 0) block.moving = transport_.now();
-  if (block.current().type == StepType::nop) return;
+// --- a slice ------------------------------------------------------------------------------------
+
+bool Executor::move_slice(Block& block) {
+  if (block.cursor.is_first_slice()) block.moving = transport_.now();
+  if (block.cursor.current().type == StepType::nop) return true;
   set_operands(block);
   block.is_moving = true;
   block.is_starting_move = true;
   transport_.start(block.move);
   block.is_starting_move = false;
+  return !block.is_moving;
 }
 
 Executor::Part Executor::part(const Block& block, Buffer buffer, std::uint32_t first_chunk) const {
-  const Chunking& chunking = plan_->chunking;
+  const BlockCursor& at = block.cursor;
   const Range range =
-      chunking.range(buffer, first_chunk + block.first_chunk, block.chunk_count, block.iteration);
-  const std::uint64_t skipped = std::min(block.slice.offset, range.count);
-  const std::uint64_t count = std::min(block.slice.count, range.count - skipped);
-  std::byte* start = base(buffer);
-  const std::uint64_t offset = (range.offset + skipped) * chunking.element_bytes();
-  return {start == nullptr ? nullptr : start + offset, count * chunking.element_bytes()};
+      chunking().range(buffer, first_chunk + at.first_chunk, at.chunk_count, at.iteration);
+  const std::uint64_t skipped = std::min(at.slice().offset, range.count);
+  const std::uint64_t count = std::min(at.slice().count, range.count - skipped);
+  std::byte* start = memory_.base(buffer);
+  const std::uint64_t offset = (range.offset + skipped) * chunking().element_bytes();
+  return {start == nullptr ? nullptr : start + offset, count * chunking().element_bytes()};
 }
 
-static Move::Region region_of(Buffer buffer) {
-  return buffer == Buffer::scratch ? Move::Region::scratch : Move::Region::array;
-}
-
-// Which memory the step's kind reads and writes. What does not exist of a ragged chunk in one of
-// the buffers is left out of all.
+// The memory that a step of this kind reads and writes. If part of a ragged chunk is missing in one
+// of the buffers, it is left out of all.
 void Executor::set_operands(Block& block) {
-  const Step step = block.program->steps[block.step];
+  const BlockCursor& at = block.cursor;
+  const Step step = block.program->steps[at.step];
   Move& move = block.move;
   move.source = move.addend = nullptr;
   move.destination = nullptr;
   move.has_source = move.has_addend = move.has_destination = move.accumulates = false;
   move.has_signal = false;
   move.peer = transport::kNoPeer;
-  move.size_bytes = block.slice.count * plan_->chunking.element_bytes();
+  move.size_bytes = at.slice().count * chunking().element_bytes();
 
   const auto add_operand = [&move](const std::byte* address, Move::Region region) {
     (move.has_source ? move.addend : move.source) = address;
@@ -218,9 +203,8 @@ void Executor::set_operands(Block& block) {
     (move.has_source ? move.has_addend : move.has_source) = true;
   };
   if (receives(step.type)) {
-    add_operand(transport_.data(
-                    slot_offset(block.wiring->fifo, block.slots_received % block.receive_slots)),
-                Move::Region::slot);
+    const std::uint64_t slot = at.slots_received % block.receive_slots;
+    add_operand(transport_.data(memory_.slot_offset(block.wiring->fifo, slot)), Move::Region::slot);
   }
   if (writes_destination(step.type)) {
     const Part to = part(block, step.destination, step.destination_chunk);
@@ -237,75 +221,37 @@ void Executor::set_operands(Block& block) {
     add_operand(from.address, region_of(step.source));
   }
   if (sends(step.type)) {
+    const std::uint64_t slot = at.slots_sent % block.send_slots;
     move.peer = block.program->send_peer;
-    move.remote = slot_offset(block.wiring->peer_fifo, block.slots_sent % block.send_slots);
+    move.remote = memory_.slot_offset(block.wiring->peer_fifo, slot);
     move.has_signal = true;
-    move.signal = data_signal(block.wiring->peer_fifo, block.slots_sent % block.send_slots);
-    move.signal_value = block.slots_sent + block.slice.slots;
+    move.signal = memory_.data_signal(block.wiring->peer_fifo, slot);
+    move.signal_value = at.slots_sent + at.slice().slots;
   }
 }
 
-// Hands the slots back, then goes to the next slice, transfer, step or iteration.
-void Executor::finish_slice(Block& block) {
-  const Step& step = block.current();
-  if (sends(step.type)) block.slots_sent += block.slice.slots;
-  if (receives(step.type)) {
-    block.slots_received += block.slice.slots;
-    Move credit;  // a flag alone is done when start() returns
-    credit.protocol = block.move.protocol;
-    credit.peer = block.program->receive_peer;
-    credit.has_signal = true;
-    credit.signal = credit_signal(block.wiring->peer_credit);
-    credit.signal_value = block.slice.slots;
-    credit.signal_operation = transport::SignalOperation::add;
-    transport_.start(credit);
-  }
-  if (++block.slice_index < block.slices) {
-    block.slice = plan_->chunking.slice(block.transfer_elements, block.slice_index);
-    return;
-  }
-  block.first_chunk += block.chunk_count;
-  if (block.first_chunk < step.count) {
-    begin_transfer(block);
-  } else {
-    finish_step(block);
-  }
+// Hands the slots back that the slice came in.
+void Executor::end_slice(Block& block, std::uint32_t slots) {
+  if (!receives(block.cursor.current().type)) return;
+  Move credit;  // a flag alone is done when start() returns
+  credit.protocol = block.move.protocol;
+  credit.peer = block.program->receive_peer;
+  credit.has_signal = true;
+  credit.signal = memory_.credit_signal(block.wiring->peer_credit);
+  credit.signal_value = slots;
+  credit.signal_operation = transport::SignalOperation::add;
+  transport_.start(credit);
 }
 
-void Executor::begin_transfer(Block& block) {
-  const Step& step = block.current();
-  if (is_one_sided(step.type)) return;
-  const Chunking& chunking = plan_->chunking;
-  block.chunk_count = std::min(step.count - block.first_chunk, chunking.chunks_per_transfer());
-  block.transfer_elements = chunking.nominal(block.chunk_count, block.iteration);
-  block.slice_index = 0;
-  const bool is_local = !sends(step.type) && !receives(step.type);
-  block.slices = is_local ? 1 : chunking.slices(block.transfer_elements);
-  block.slice =
-      is_local ? Slice{0, block.transfer_elements, 0} : chunking.slice(block.transfer_elements, 0);
+void Executor::end_step(Block& block) {
+  if (!on_step) return;
+  on_step({transport_.rank(), block.index, block.cursor.step, block.entered, block.moving,
+           transport_.now()});
+  block.entered = transport_.now();
 }
 
-void Executor::finish_step(Block& block) {
-  const bool publishes = block.current().publishes;
-  if (on_step) {
-    on_step({transport_.rank(), block.index, block.step, block.entered, block.moving,
-             transport_.now()});
-    block.entered = transport_.now();
-  }
-  if (block.one_sided != nullptr && goes_back(block)) return;
-  ++block.steps_finished;
-  block.first_chunk = 0;
-  if (++block.step == block.program->steps.size()) {
-    block.step = 0;
-    ++block.iteration;
-  }
-  if (block.iteration == plan_->chunking.iterations()) {
-    finish_block(block);
-  } else {
-    begin_transfer(block);
-  }
-  if (!publishes) return;
-  // Those whose dependency is still not met queue up again.
+// Thread blocks whose dependency is still not met queue up again.
+void Executor::publish(Block& block) {
   Block* dependent = std::exchange(block.first_dependent, nullptr);
   while (dependent != nullptr) {
     Block* next = std::exchange(dependent->next_dependent, nullptr);
@@ -315,57 +261,7 @@ void Executor::finish_step(Block& block) {
   }
 }
 
-void Executor::finish_block(Block& block) {
-  block.is_finished = true;
-  if (--unfinished_blocks_ == 0) finish_invocation();
-}
-
-void Executor::finish_invocation() {
-  if (plan_->window_bytes > 0) close_window();
-  const bool is_average = plan_->reduction.operation == transport::ReductionOperation::avg;
-  const Schedule& schedule = *plan_->schedule;
-  const bool has_result =
-      schedule.collective == Collective::all_reduce ||
-      schedule.collective == Collective::reduce_scatter ||
-      (schedule.collective == Collective::reduce && schedule.root == transport_.rank());
-  if (is_average && has_result && transport_.carries_data()) {
-    transport::divide(buffers_.output, plan_->output_bytes(), plan_->reduction.type,
-                      schedule.rank_count());
-  }
-  if (on_finished) on_finished();
-}
-
-std::uint64_t Executor::connection_slots(std::int32_t peer) const {
-  return peer == kNone ? 0 : plan_->slots(transport_.is_addressable(peer));
-}
-
-std::uint64_t Executor::slot_offset(std::int32_t fifo, std::uint64_t slot) const {
-  return fifos_ + static_cast<std::uint64_t>(fifo) * plan_->fifo_bytes() + slot * plan_->slot_bytes;
-}
-
-// Raised to the count of slots after the slice that begins there. A slot carries one slice at a
-// time, so its signal only grows, in whatever order slices arrive.
-transport::Signal Executor::data_signal(std::int32_t fifo, std::uint64_t slot) const {
-  return signals_ + static_cast<transport::Signal>(
-                        static_cast<std::uint64_t>(fifo) * plan_->slots_max() + slot);
-}
-
-transport::Signal Executor::credit_signal(std::int32_t credit) const {
-  return signals_ + plan_->wiring->fifos * plan_->slots_max() +
-         static_cast<transport::Signal>(credit);
-}
-
-std::byte* Executor::base(Buffer buffer) const {
-  if (!transport_.carries_data()) return nullptr;
-  if (plan_->window_bytes > 0) return transport_.data(offset_of(buffer, transport_.rank()));
-  switch (buffer) {
-    // A step that stores to the input runs in place, where input and output are the same memory.
-    case Buffer::input: return const_cast<std::byte*>(buffers_.input);
-    case Buffer::output: return buffers_.output;
-    case Buffer::scratch: return transport_.data(scratch_);
-  }
-  return nullptr;
-}
+// --- words --------------------------------------------------------------------------------------
 
 std::vector<Blocked> Executor::blocked() const {
   std::vector<Blocked> all;
@@ -377,22 +273,22 @@ std::vector<Blocked> Executor::blocked() const {
 }
 
 Waiting Executor::waiting(const Block& block) const {
-  return {transport_.rank(), static_cast<int>(block.index), static_cast<int>(block.step),
-          block.reason, block.one_sided == nullptr ? 0 : block.one_sided->next_take};
+  return {transport_.rank(), static_cast<int>(block.index), static_cast<int>(block.cursor.step),
+          block.reason, block.direct == nullptr ? 0 : block.direct->cursor.next_take};
 }
 
 std::string Executor::describe(const Block& block) const {
-  const Step& step = block.current();
+  const Step& step = block.cursor.current();
   const std::string where =
       fmt::format("channel {}, thread block {}, step {} {}", block.program->channel, block.index,
-                  block.step, name_of(step.type));
+                  block.cursor.step, name_of(step.type));
   if (!block.is_waiting) return fmt::format("the end of its own transfer ({})", where);
   switch (block.reason) {
     case WaitReason::dependency:
       return fmt::format("step {} of thread block {} ({})", step.depends_on_step,
                          step.depends_on_block, where);
     case WaitReason::data:
-      return fmt::format("slot {} from rank {} ({})", block.slots_received,
+      return fmt::format("slot {} from rank {} ({})", block.cursor.slots_received,
                          block.program->receive_peer, where);
     case WaitReason::slot:
       return fmt::format("a free slot at rank {} ({})", block.program->send_peer, where);

@@ -9,15 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "towpath/collective/engine/thread_block_machine.hpp"
+#include "towpath/collective/execute/plan_memory.hpp"
 #include "towpath/collective/schedule/deadlock.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/transport/transport.hpp"
 
 // One rank's run of one plan over one transport, simulated or live: the same object, the same code.
 //
-// Every thread block is a small state machine that goes on as far as it can and then waits for one
-// thing: a step of a neighbouring block, a slice from its receive peer, free slots at its send
-// peer, or the end of a Move. The transport calls it back; nothing here knows what time is.
+// ThreadBlockMachine says when a thread block may go on. The executor asks the transport's signals
+// for it and hands the transport one Move after the other. It has no clock.
 //
 //   Executor executor(transport, plan);      // the same on every rank, in the same order
 //   executor.start({input, output});         // as often as wanted, one after another
@@ -26,13 +27,6 @@
 // Wrong: destroying an executor while a peer still runs its part; put a barrier in between.
 
 namespace towpath::collective {
-
-// In place, output overlaps input as the collective prescribes: the same memory, or one part of it.
-// Null in a time-only run.
-struct Buffers {
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-};
 
 // One finished step, for timelines.
 struct StepRecord {
@@ -68,65 +62,52 @@ class Executor {
   StepObserver on_step;               // called at the end of each step; may be empty
 
  private:
+  friend class ThreadBlockMachine;
   struct Block;
   struct Part;
-  struct OneSided;
+  struct Direct;
   struct DirectRun;
 
-  // The loop and what it waits for, in this order.
-  void advance(Block& block);
-  bool dependency_met(Block& block);
-  bool slice_arrived(Block& block);
-  bool slots_free(Block& block);
-  void start_slice(Block& block);
-  void finish_slice(Block& block);
-  void finish_step(Block& block);
-  void finish_block(Block& block);
-  void finish_invocation();
+  const TransferTable& transfers() const { return plan_->transfers; }
+  const Chunking& chunking() const { return plan_->chunking; }
+  static OneSidedCursor* one_sided(Block& block);
+  static bool is_running(const Block& block);
+  bool is_step_finished(Block& block);
+  bool has_arrived(Block& block, std::uint32_t slots);
+  bool has_room(Block& block, std::uint32_t slots);
+  bool move_slice(Block& block);
+  void end_slice(Block& block, std::uint32_t slots);
+  void end_step(Block& block);
+  void end_iteration(const Block&) {}
+  void end_program(Block& block);
+  void publish(Block& block);
 
   // One-sided steps; see one_sided_steps.cpp.
-  transport::DirectNeeds direct_needs() const;
-  void prepare_one_sided(Block& block);
-  bool raised_first(Block& block);
-  bool advance_one_sided(Block& block);
-  bool takes_met(Block& block);
-  void raise_counters(Block& block);
-  std::vector<transport::Raise> raises_of(const Block& block) const;
-  bool start_direct(Block& block);
-  bool stores_visible(Block& block);
-  void fill_direct(const Block& block, transport::DirectMove& move) const;
+  static bool are_stores_visible(Block& block);
+  bool is_raised(Block& block, const CounterTake& take, std::uint64_t times);
+  void taken(const Block&, const CounterTake&, std::uint64_t) {}
+  void raise(Block& block, const std::vector<CounterRaise>& raises);
+  void begin_step(Block& block);
+  bool move_directly(Block& block);
+  static bool is_moving(const Block& block);
   void set_visible(DirectRun& run);
-  void begin_pipeline(Block& block);
-  bool goes_back(Block& block);
-  transport::Signal counter_signal(std::uint32_t counter) const;
-  transport::Offset offset_of(Buffer buffer, int rank) const;
-  void open_window();
-  void close_window();
-  Waiting waiting(const Block& block) const;
+  void fill_direct(const Block& block, transport::DirectMove& move) const;
+  std::vector<transport::Raise> raises_at(const std::vector<CounterRaise>& raises) const;
 
-  void begin_transfer(Block& block);
+  void prepare(Block& block, std::size_t number);
+  void advance(Block& block);
+  void finish_invocation();
   Part part(const Block& block, Buffer buffer, std::uint32_t first_chunk) const;
   void set_operands(Block& block);
   void wait_for(Block& block, transport::Signal signal, std::uint64_t value, int peer,
                 WaitReason reason);
-  std::uint64_t connection_slots(std::int32_t peer) const;
-  std::uint64_t slot_offset(std::int32_t fifo, std::uint64_t slot) const;
-  transport::Signal data_signal(std::int32_t fifo, std::uint64_t slot) const;
-  transport::Signal credit_signal(std::int32_t credit) const;
-  std::byte* base(Buffer buffer) const;
+  Waiting waiting(const Block& block) const;
   std::string describe(const Block& block) const;
 
   transport::Transport& transport_;
   std::shared_ptr<const Plan> plan_;
   const RankProgram* program_;
-  std::uint64_t elements_per_transfer_max_ = 0;
-  transport::Offset fifos_ = 0;
-  transport::Offset scratch_ = 0;
-  transport::Offset window_ = 0;  // input and output within reach of other ranks
-  transport::Signal signals_ = 0;
-  Buffers buffers_;
-  bool is_in_place_ = false;  // with a window
-  std::uint64_t invocations_ = 0;
+  PlanMemory memory_;
   std::vector<Block> blocks_;
   std::size_t unfinished_blocks_ = 0;
 };

@@ -58,7 +58,12 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
   check_structure(*schedule);
   const Chunking chunking(*schedule, elements, transport::size_of(reduction.type));
   auto wiring = std::make_shared<const Wiring>(wire(*schedule));
-  Plan plan{std::move(schedule), reduction, chunking, std::move(wiring), 0, 0, slots_factor};
+  Plan plan{.schedule = std::move(schedule),
+            .reduction = reduction,
+            .chunking = chunking,
+            .transfers = TransferTable(chunking),
+            .wiring = std::move(wiring),
+            .slots_factor = slots_factor};
   set_memory(plan);
   return std::make_shared<const Plan>(std::move(plan));
 }
@@ -66,7 +71,12 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
 std::shared_ptr<const Plan> with_elements(const Plan& plan, std::uint64_t elements,
                                           std::uint32_t slots_factor) {
   const Chunking chunking(*plan.schedule, elements, transport::size_of(plan.reduction.type));
-  Plan other{plan.schedule, plan.reduction, chunking, plan.wiring, 0, 0, slots_factor};
+  Plan other{.schedule = plan.schedule,
+             .reduction = plan.reduction,
+             .chunking = chunking,
+             .transfers = TransferTable(chunking),
+             .wiring = plan.wiring,
+             .slots_factor = slots_factor};
   set_memory(other);
   return std::make_shared<const Plan>(std::move(other));
 }

@@ -8,6 +8,7 @@
 
 #include "towpath/collective/schedule/chunking.hpp"
 #include "towpath/collective/schedule/schedule.hpp"
+#include "towpath/collective/schedule/transfer_table.hpp"
 #include "towpath/collective/schedule/wiring.hpp"
 #include "towpath/transport/reduction.hpp"
 
@@ -19,6 +20,7 @@ struct Plan {
   std::shared_ptr<const Schedule> schedule;
   transport::Reduction reduction;
   Chunking chunking;
+  TransferTable transfers;
   std::shared_ptr<const Wiring> wiring;  // may be shared by plans of other sizes
   std::uint64_t slot_bytes = 0;          // stride of a FIFO's slots
   std::uint64_t scratch_bytes = 0;       // maximum over ranks

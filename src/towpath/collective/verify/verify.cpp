@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, kFindingKinds> kFindingNames = {
 
 std::vector<Blocked> find_stuck(const Network& network, const Chunking& chunking) {
   Visitor visitor;
-  return walk(network, chunking, 0, visitor);
+  return walk(network, chunking, visitor);
 }
 
 bool check_deadlock(const Network& network, const Chunking& chunking, FindingList& findings) {

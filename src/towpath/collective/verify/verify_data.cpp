@@ -396,7 +396,7 @@ class DataCheck {
     std::vector<WrongOutput> wrong;
     {
       DataRun<Sums> sums(network_, grid_, memory_, extent_, elements.begun);
-      walk(network_, chunking_, 0, sums);
+      walk(network_, chunking_, sums);
       wrong = wrong_outputs(sums);
     }
     if (findings_.is_full(FindingKind::wrong_data)) {
@@ -429,9 +429,9 @@ class DataCheck {
 
   void explain(const std::vector<WrongOutput>& wrong, const Elements& elements) {
     DataRun<Contributions> contributions(network_, grid_, memory_, extent_, elements.begun);
-    walk(network_, chunking_, 0, contributions);
+    walk(network_, chunking_, contributions);
     LastStores last_stores(network_, grid_, memory_, wrong);
-    walk(network_, chunking_, 0, last_stores);
+    walk(network_, chunking_, last_stores);
     const std::size_t shown = std::min(wrong.size(), kFindingsShown);
     findings_.omit(FindingKind::wrong_data, wrong.size() - shown);
     for (const WrongOutput& output : std::span(wrong).first(shown)) {

@@ -221,7 +221,7 @@ class RaceCheck : public Visitor {
     for (int rank = 0; network_.is_one_sided() && rank < network_.schedule.rank_count(); ++rank) {
       let_user_in(rank);
     }
-    walk(network_, chunking_, 0, *this, invocations_);
+    walk(network_, chunking_, *this, invocations_);
     return races_;
   }
 

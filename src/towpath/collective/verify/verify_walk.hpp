@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/collective/engine/thread_block_machine.hpp"
 #include "towpath/collective/schedule/chunking.hpp"
 #include "towpath/collective/schedule/deadlock.hpp"
 #include "towpath/collective/schedule/schedule.hpp"
@@ -125,26 +126,30 @@ struct Visitor {
 template <typename VisitorType>
 class Walk {
  public:
-  Walk(const Network& network, const Chunking& chunking, std::uint64_t iteration,
-       VisitorType& visitor, int invocations = 1)
+  Walk(const Network& network, const Chunking& chunking, VisitorType& visitor, int invocations)
       : network_(network),
         chunking_(chunking),
-        iteration_(iteration),
+        transfers_(chunking),
         visitor_(visitor),
         cells_per_chunk_(CellGrid(network.schedule, chunking).per_chunk()),
         invocations_(invocations),
-        progress_(network.blocks.size()),
-        dependents_(network.blocks.size()),
-        arrived_(network.connections.size(), 0) {
+        arrived_(network.connections.size(), 0),
+        finished_(network.schedule.ranks.size(), 0) {
     for (const Network::Connection& connection : network.connections) {
       free_slots_.push_back(connection.slots);
+    }
+    for (std::uint32_t number = 0; number < network.blocks.size(); ++number) {
+      Block& block = blocks_.emplace_back();
+      block.cursor = BlockCursor(network.blocks[number].program->steps);
+      block.cursor.begin_invocation(transfers_);
+      block.number = number;
     }
     if (network.is_one_sided()) prepare_one_sided();
   }
 
   // Returns who is stuck; empty when all finished.
   std::vector<Blocked> run() {
-    for (std::size_t b = network_.blocks.size(); b-- > 0;) wake(static_cast<std::uint32_t>(b));
+    for (std::size_t b = blocks_.size(); b-- > 0;) wake(static_cast<std::uint32_t>(b));
     for (int rank = 0; rank < network_.schedule.rank_count(); ++rank) {
       for (int i = 0; network_.schedule.ranks[static_cast<std::size_t>(rank)].blocks.empty() &&
                       i < invocations_;
@@ -153,253 +158,178 @@ class Walk {
       }
     }
     while (!ready_.empty()) {
-      const std::uint32_t block = ready_.back();
+      Block& block = blocks_[ready_.back()];
       ready_.pop_back();
-      progress_[block].is_parked = !advance(block);
+      has_ended_ = false;
+      if (block.cursor.step_count == 0) {
+        end_iteration(block);
+      } else {
+        ThreadBlockMachine::advance(*this, block);
+      }
+      block.is_parked = !has_ended_;
     }
     return stuck();
   }
 
  private:
-  struct Progress {
-    std::uint32_t step = 0;
-    std::uint32_t chunk = 0;  // of the step, done by earlier transfers
-    std::uint32_t slice = 0;  // of the transfer
-    bool is_started = false;  // the step's dependency was met
+  friend class ThreadBlockMachine;
+
+  struct Block {
+    BlockCursor cursor;
+    std::uint32_t number = 0;
     bool is_parked = true;
     WaitReason reason = WaitReason::data;
     int invocation = 0;
+    std::vector<std::uint32_t> dependents;  // who is parked for its steps
   };
 
-  // What a thread block with one-sided steps keeps besides.
-  struct OneSided {
-    std::vector<std::uint64_t> taken;   // per slot
-    std::vector<std::uint64_t> raised;  // per slot
-    bool has_raised = false;            // in the current step
-    std::size_t next_take = 0;
-    std::uint32_t loop_first = 0;  // steps of the current pipeline
-    std::uint32_t loop_end = 0;
-    std::uint64_t loop = 0;
-    std::uint64_t loops = 0;
-    std::uint64_t unit_elements = 0;
-  };
-
-  void wake(std::uint32_t block) {
-    if (!progress_[block].is_parked) return;
-    progress_[block].is_parked = false;
-    ready_.push_back(block);
+  const TransferTable& transfers() const { return transfers_; }
+  const Chunking& chunking() const { return chunking_; }
+  OneSidedCursor* one_sided(const Block& block) {
+    return one_sided_.empty() ? nullptr : &one_sided_[block.number];
   }
-
-  bool park(std::uint32_t block, WaitReason reason) {
-    progress_[block].reason = reason;
-    return false;
-  }
-
-  // Returns whether the block is at its end.
-  bool advance(std::uint32_t block) {
-    const Steps& steps = network_.blocks[block].program->steps;
-    Progress& progress = progress_[block];
-    while (progress.step < steps.size()) {
-      const Step& step = steps[progress.step];
-      if (!progress.is_started && !start(block, step)) return false;
-      const bool is_moved =
-          is_one_sided(step.type) ? move_one_sided(block, step) : move(block, step);
-      if (!is_moved) return false;
-      visitor_.on_completion(block, progress.step);
-      progress.step = next_step(block);
-      progress.chunk = 0;
-      progress.is_started = false;
-      if (step.publishes) wake_dependents(block);
+  bool is_running(const Block&) const { return !has_ended_; }
+  bool is_step_finished(Block& block) {
+    const Step& step = block.cursor.current();
+    Block& other = blocks_[network_.block_of(at(block).rank, step.depends_on_block)];
+    if (other.cursor.steps_finished() < block.cursor.steps_needed(other.cursor.step_count)) {
+      other.dependents.push_back(block.number);
+      return park(block, WaitReason::dependency);
     }
-    return end_invocation(block);
+    visitor_.on_dependency(block.number, other.number,
+                           static_cast<std::uint32_t>(step.depends_on_step));
+    return true;
   }
-
-  // Returns whether the block is at the end of its last invocation.
-  bool end_invocation(std::uint32_t block) {
-    const int rank = network_.blocks[block].rank;
-    const auto at = static_cast<std::size_t>(rank);
-    const std::uint32_t first = network_.first_block[at];
-    const std::uint32_t end = network_.first_block[at + 1];
-    if (finished_.empty()) finished_.resize(network_.schedule.ranks.size(), 0);
-    if (++finished_[at] < end - first) return true;
-    finished_[at] = 0;
-    const int invocation = progress_[block].invocation;
-    visitor_.on_invocation_end(rank, invocation);
-    if (invocation + 1 == invocations_) return true;
-    progress_[block].is_parked = true;
+  bool has_arrived(Block& block, std::uint32_t) {
+    return arrived_[index(at(block).incoming)] > 0 || park(block, WaitReason::data);
+  }
+  bool has_room(Block& block, std::uint32_t slots) {
+    return free_slots_[index(at(block).outgoing)] >= slots || park(block, WaitReason::slot);
+  }
+  // At once, and so in an order that could happen.
+  bool are_stores_visible(const Block&) const { return true; }
+  bool is_moving(const Block&) const { return false; }
+  bool is_raised(Block& block, const CounterTake& take, std::uint64_t times) {
+    const std::uint32_t counter = network_.counter_of(at(block).rank, take.counter);
+    if (counters_[counter] >= times) return true;
+    takers_[counter].push_back(block.number);
+    return park(block, take.reason);
+  }
+  void taken(const Block& block, const CounterTake& take, std::uint64_t before) {
+    if (before < take.credit) return;
+    visitor_.on_take(block.number, network_.counter_of(at(block).rank, take.counter),
+                     before - take.credit);
+  }
+  void raise(const Block& block, const std::vector<CounterRaise>& raises) {
+    for (const CounterRaise& raise : raises) {
+      const std::uint32_t counter = network_.counter_of(raise.rank, raise.counter);
+      visitor_.on_raise(block.number, counter, one_sided_[block.number].raised[raise.slot]++);
+      ++counters_[counter];
+      for (const std::uint32_t taker : takers_[counter]) wake(taker);
+      takers_[counter].clear();
+    }
+  }
+  void begin_step(const Block&) {}
+  bool move_directly(const Block& block) {
+    const OneSidedCursor& own = one_sided_[block.number];
+    const Step& step = block.cursor.current();
+    visitor_.on_slice({block.number, block.cursor.step, rotated(block), 0, 0, kNone, kNone,
+                       &own.program->access(step), own.piece(block.cursor)});
+    raise(block, own.wiring_of(step).raises);
+    return true;
+  }
+  bool move_slice(const Block& block) {
+    const BlockCursor& cursor = block.cursor;
+    const Step& step = cursor.current();
+    if (step.type == StepType::nop) return true;
+    SliceEvent event{block.number, cursor.step, rotated(block), 0, 0, kNone, kNone};
+    if (receives(step.type)) event.incoming = at(block).incoming;
+    if (sends(step.type)) event.outgoing = at(block).outgoing;
+    const std::uint32_t cells = cursor.chunk_count * cells_per_chunk_;
+    const std::uint32_t slices = cursor.transfer->slices;
+    event.first_cell = cursor.first_chunk * cells_per_chunk_ + cursor.slice_number * cells / slices;
+    event.cells = cells / slices;
+    visitor_.on_slice(event);
+    return true;
+  }
+  void end_slice(const Block& block, std::uint32_t slots) {
+    const StepType type = block.cursor.current().type;
+    if (receives(type)) {
+      const std::size_t incoming = index(at(block).incoming);
+      --arrived_[incoming];
+      free_slots_[incoming] += slots;
+      wake(network_.connections[incoming].sender);
+    }
+    if (sends(type)) {
+      const std::size_t outgoing = index(at(block).outgoing);
+      ++arrived_[outgoing];
+      free_slots_[outgoing] -= slots;
+      wake(network_.connections[outgoing].receiver);
+    }
+  }
+  void end_step(const Block& block) { visitor_.on_completion(block.number, block.cursor.step); }
+  void publish(Block& block) {
+    for (const std::uint32_t dependent : block.dependents) wake(dependent);
+    block.dependents.clear();
+  }
+  void end_program(const Block&) {}
+  // The next invocation begins when all thread blocks of the rank are at their end.
+  void end_iteration(Block& block) {
+    has_ended_ = true;
+    const int rank = at(block).rank;
+    const auto place = static_cast<std::size_t>(rank);
+    const std::uint32_t first = network_.first_block[place];
+    const std::uint32_t end = network_.first_block[place + 1];
+    if (++finished_[place] < end - first) return;
+    finished_[place] = 0;
+    visitor_.on_invocation_end(rank, block.invocation);
+    if (block.invocation + 1 == invocations_) return;
     for (std::uint32_t b = first; b < end; ++b) {
-      progress_[b].step = 0;
-      ++progress_[b].invocation;
-      progress_[b].is_parked = true;
+      blocks_[b].cursor.begin_invocation(transfers_);
+      ++blocks_[b].invocation;
+      blocks_[b].is_parked = true;
       wake(b);
     }
-    return true;
+  }
+
+  const Network::Block& at(const Block& block) const { return network_.blocks[block.number]; }
+  // The current step, as it stands until the next call.
+  const Step* rotated(const Block& block) {
+    step_ = at(block).program->steps[block.cursor.step];
+    return &step_;
+  }
+
+  void wake(std::uint32_t number) {
+    Block& block = blocks_[number];
+    if (!block.is_parked) return;
+    block.is_parked = false;
+    ready_.push_back(number);
+  }
+
+  static bool park(Block& block, WaitReason reason) {
+    block.reason = reason;
+    return false;
   }
 
   void prepare_one_sided() {
     const OneSidedWiring& wiring = network_.wiring.one_sided;
-    one_sided_.resize(network_.blocks.size());
-    for (std::size_t b = 0; b < one_sided_.size(); ++b) {
-      const Network::Block& block = network_.blocks[b];
-      const std::uint32_t slots =
-          wiring
-              .slots[static_cast<std::size_t>(block.rank)][static_cast<std::size_t>(block.number)];
-      one_sided_[b].taken.resize(slots, 0);
-      one_sided_[b].raised.resize(slots, 0);
+    for (const Network::Block& block : network_.blocks) {
+      one_sided_.emplace_back(wiring, *block.program, block.rank,
+                              static_cast<std::size_t>(block.number));
     }
     const std::size_t counters = network_.schedule.ranks.size() * wiring.counters;
     counters_.resize(counters, 0);
     takers_.resize(counters);
   }
 
-  // The step after the current one: of a pipeline that goes on, its first one.
-  std::uint32_t next_step(std::uint32_t block) {
-    const std::uint32_t next = progress_[block].step + 1;
-    if (one_sided_.empty()) return next;
-    OneSided& state = one_sided_[block];
-    if (next != state.loop_end || next - 1 < state.loop_first) return next;
-    if (++state.loop < state.loops) return state.loop_first;
-    state.loop_end = 0;
-    return next;
-  }
-
-  bool move_one_sided(std::uint32_t block, const Step& step) {
-    OneSided& state = one_sided_[block];
-    const Network::Block& at = network_.blocks[block];
-    const Access& access = at.program->access(step);
-    const AccessWiring& wiring = network_.access_wiring(at, step);
-    const bool raises_first = step.type != StepType::direct;
-    if (raises_first && !state.has_raised) raise(block, wiring);
-    state.has_raised = true;
-    if (!take(block, wiring)) return false;
-    state.has_raised = false;
-    state.next_take = 0;
-    if (step.type == StepType::pipeline) {
-      const std::uint64_t element_bytes = chunking_.element_bytes();
-      state.loop_first = progress_[block].step + 1;
-      state.loop_end = state.loop_first + step.count;
-      state.loop = 0;
-      state.loops = loop_count(access, chunking_.chunk_elements(), element_bytes);
-      state.unit_elements = unit_elements(access, element_bytes);
-    }
-    if (step.type != StepType::direct) return true;
-    const std::uint32_t number = progress_[block].step;
-    const bool is_in_pipeline = number >= state.loop_first && number < state.loop_end;
-    const Piece piece{iteration_, access.part, access.parts,
-                      is_in_pipeline ? state.unit_elements : 0, state.loop};
-    visitor_.on_slice({block, number, &step, 0, 0, kNone, kNone, &access, piece});
-    raise(block, wiring);
-    return true;
-  }
-
-  void raise(std::uint32_t block, const AccessWiring& wiring) {
-    for (const CounterRaise& raise : wiring.raises) {
-      const std::uint32_t counter = network_.counter_of(raise.rank, raise.counter);
-      visitor_.on_raise(block, counter, one_sided_[block].raised[raise.slot]++);
-      ++counters_[counter];
-      for (const std::uint32_t taker : takers_[counter]) wake(taker);
-      takers_[counter].clear();
-    }
-  }
-
-  bool take(std::uint32_t block, const AccessWiring& wiring) {
-    OneSided& state = one_sided_[block];
-    for (; state.next_take < wiring.takes.size(); ++state.next_take) {
-      const CounterTake& take = wiring.takes[state.next_take];
-      const std::uint32_t counter = network_.counter_of(network_.blocks[block].rank, take.counter);
-      std::uint64_t& taken = state.taken[take.slot];
-      if (counters_[counter] + take.credit < (taken + 1) * take.weight) {
-        takers_[counter].push_back(block);
-        return park(block, take.reason);
-      }
-      if (taken >= take.credit) visitor_.on_take(block, counter, taken - take.credit);
-      ++taken;
-    }
-    return true;
-  }
-
-  bool start(std::uint32_t block, const Step& step) {
-    if (step.depends_on_block != kNone) {
-      const std::uint32_t on =
-          network_.block_of(network_.blocks[block].rank, step.depends_on_block);
-      const auto on_step = static_cast<std::uint32_t>(step.depends_on_step);
-      if (progress_[on].step <= on_step) {
-        dependents_[on].push_back(block);
-        return park(block, WaitReason::dependency);
-      }
-      visitor_.on_dependency(block, on, on_step);
-    }
-    progress_[block].is_started = true;
-    return true;
-  }
-
-  void wake_dependents(std::uint32_t block) {
-    for (const std::uint32_t dependent : dependents_[block]) wake(dependent);
-    dependents_[block].clear();
-  }
-
-  // Returns whether the step is done.
-  bool move(std::uint32_t block, const Step& step) {
-    if (step.type == StepType::nop) return true;
-    Progress& progress = progress_[block];
-    if (!receives(step.type) && !sends(step.type)) {
-      visitor_.on_slice(
-          {block, progress.step, &step, 0, step.count * cells_per_chunk_, kNone, kNone});
-      return true;
-    }
-    while (progress.chunk < step.count) {
-      const std::uint32_t count =
-          std::min(chunking_.chunks_per_transfer(), step.count - progress.chunk);
-      const std::uint32_t slices = chunking_.slices(chunking_.nominal(count, iteration_));
-      for (; progress.slice < slices; ++progress.slice) {
-        if (!move_slice(block, step, count, slices)) return false;
-      }
-      progress.slice = 0;
-      progress.chunk += count;
-    }
-    return true;
-  }
-
-  bool move_slice(std::uint32_t block, const Step& step, std::uint32_t count,
-                  std::uint32_t slices) {
-    const Network::Block& ends = network_.blocks[block];
-    const Progress& progress = progress_[block];
-    const std::uint32_t slots = chunking_.fifo().slots_per_transfer / slices;
-    SliceEvent event{block, progress.step, &step, 0, 0, kNone, kNone};
-    if (receives(step.type)) {
-      event.incoming = ends.incoming;
-      if (arrived_[index(event.incoming)] == 0) return park(block, WaitReason::data);
-    }
-    if (sends(step.type)) {
-      event.outgoing = ends.outgoing;
-      if (free_slots_[index(event.outgoing)] < slots) return park(block, WaitReason::slot);
-    }
-    const std::uint32_t cells = count * cells_per_chunk_;
-    event.first_cell = progress.chunk * cells_per_chunk_ + progress.slice * cells / slices;
-    event.cells = cells / slices;
-    visitor_.on_slice(event);
-    if (event.incoming != kNone) {
-      --arrived_[index(event.incoming)];
-      free_slots_[index(event.incoming)] += slots;
-      wake(network_.connections[index(event.incoming)].sender);
-    }
-    if (event.outgoing != kNone) {
-      ++arrived_[index(event.outgoing)];
-      free_slots_[index(event.outgoing)] -= slots;
-      wake(network_.connections[index(event.outgoing)].receiver);
-    }
-    return true;
-  }
-
   std::vector<Blocked> stuck() const {
     std::vector<Blocked> blocked;
-    for (std::size_t b = 0; b < progress_.size(); ++b) {
-      const Network::Block& block = network_.blocks[b];
-      if (progress_[b].step == block.program->steps.size()) continue;
+    for (const Block& block : blocks_) {
+      if (block.cursor.step_count == 0 || block.cursor.iteration > 0) continue;
       blocked.push_back(
           blocked_at(network_.schedule, network_.wiring,
-                     {block.rank, block.number, static_cast<int>(progress_[b].step),
-                      progress_[b].reason, one_sided_.empty() ? 0 : one_sided_[b].next_take}));
+                     {at(block).rank, at(block).number, static_cast<int>(block.cursor.step),
+                      block.reason, one_sided_.empty() ? 0 : one_sided_[block.number].next_take}));
     }
     return blocked;
   }
@@ -408,25 +338,26 @@ class Walk {
 
   const Network& network_;
   const Chunking& chunking_;
-  std::uint64_t iteration_;
+  TransferTable transfers_;
   VisitorType& visitor_;
   std::uint32_t cells_per_chunk_;
   int invocations_;
-  std::vector<Progress> progress_;                      // per block
-  std::vector<std::vector<std::uint32_t>> dependents_;  // per block, who is parked for its steps
-  std::vector<std::uint32_t> arrived_;                  // per connection, slices
-  std::vector<std::uint32_t> free_slots_;               // per connection
+  std::vector<Block> blocks_;
+  Step step_;
+  bool has_ended_ = false;                 // the block that advances, its iteration
+  std::vector<std::uint32_t> arrived_;     // per connection, slices
+  std::vector<std::uint32_t> free_slots_;  // per connection
   std::vector<std::uint32_t> ready_;
   std::vector<std::uint32_t> finished_;             // per rank, blocks at their end
-  std::vector<OneSided> one_sided_;                 // per block
+  std::vector<OneSidedCursor> one_sided_;           // per block
   std::vector<std::uint64_t> counters_;             // how often each was raised
   std::vector<std::vector<std::uint32_t>> takers_;  // per counter, who is parked for it
 };
 
 template <typename VisitorType>
-std::vector<Blocked> walk(const Network& network, const Chunking& chunking, std::uint64_t iteration,
-                          VisitorType& visitor, int invocations = 1) {
-  return Walk<VisitorType>(network, chunking, iteration, visitor, invocations).run();
+std::vector<Blocked> walk(const Network& network, const Chunking& chunking, VisitorType& visitor,
+                          int invocations = 1) {
+  return Walk<VisitorType>(network, chunking, visitor, invocations).run();
 }
 
 // What travels on one connection; most are empty most of the time, and there may be a million.

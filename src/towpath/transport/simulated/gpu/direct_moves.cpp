@@ -7,16 +7,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "towpath/transport/simulated/gpu/piece_window.hpp"
+
 namespace towpath::transport::simulated {
 namespace {
 
 bool is_through_switch(const std::vector<Location>& locations) {
   return std::any_of(locations.begin(), locations.end(),
                      [](const Location& location) { return location.group.size() > 1; });
-}
-
-Rate divided(Rate rate, std::size_t by) {
-  return Rate::from_bytes_per_second(rate.bytes_per_second() / static_cast<std::int64_t>(by));
 }
 
 }  // namespace
@@ -41,11 +39,7 @@ struct DirectMoves::Flight {
   std::vector<std::uint64_t> words;  // of the raises
   std::vector<bool> is_raised;
   std::vector<std::byte> payload;
-  Bytes issued;             // bytes that were asked for
-  Bytes loaded;             // by all loads
-  Bytes stored;             // by all stores
-  std::size_t sending = 0;  // messages whose last byte has not left
-  bool is_done = false;
+  PieceWindow window;
 };
 
 struct DirectMoves::LinkMessage : gpu_links::Message {
@@ -72,11 +66,6 @@ DirectMoves::DirectMoves(sim::Simulation& simulation, gpu_links::Network& networ
       under_way_(places_.size(), 0) {}
 
 DirectMoves::~DirectMoves() = default;
-
-// Small, so that the thread blocks that share a link share it evenly.
-Bytes DirectMoves::piece_of(std::uint64_t size_bytes) {
-  return Bytes(std::clamp<std::uint64_t>(size_bytes / 16, 4 * 1024, 64 * 1024));
-}
 
 // --- routes ------------------------------------------------------------------------------------
 
@@ -143,8 +132,8 @@ const machine::GpuCost& DirectMoves::gpu(int rank) const {
   return network_.machine().gpu_of_rank(places_[static_cast<std::size_t>(rank)]);
 }
 
-const machine::ProtocolCost& DirectMoves::cost(const Flight& flight) const {
-  return gpu(flight.from->rank()).protocol[static_cast<std::size_t>(flight.move->protocol)];
+StepCost DirectMoves::cost(const Flight& flight) const {
+  return {gpu(flight.from->rank()), flight.move->protocol};
 }
 
 DirectMoves::Flight& DirectMoves::new_flight() {
@@ -195,10 +184,11 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
     flight.words.push_back(from.heap().word_of(raise.signal));
     flight.is_raised.push_back(false);
   }
+  flight.window =
+      PieceWindow(Bytes(move.size_bytes), !flight.loads.empty(), !flight.stores.empty());
   ++under_way_[static_cast<std::size_t>(from.rank())];
   const bool is_staged = is_through_switch(move.sources) != is_through_switch(move.destinations);
-  const Time staging = is_staged ? gpu(from.rank()).in_switch_staging : Time();
-  const Time when = simulation_.from_now(delay + cost(flight).send_overhead + staging);
+  const Time when = simulation_.from_now(delay + cost(flight).before_direct(is_staged));
   const auto begin = [](void* context) {
     Flight& begun = *static_cast<Flight*>(context);
     begun.all->begin(begun);
@@ -209,46 +199,35 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
 }
 
 void DirectMoves::begin(Flight& flight) {
-  const bool is_local = flight.loads.empty() && flight.stores.empty();
-  if (is_local || flight.move->size_bytes == 0) return move_locally(flight);
+  if (flight.window.is_local()) return move_locally(flight);
   if (flight.move->is_port) {
     load_memory(flight);
-    flight.is_done = true;
+    flight.window.is_done = true;
     if (flight.move->done != nullptr) flight.move->done(*flight.move);
   }
   issue_piece(flight, Request::now);
 }
 
 void DirectMoves::move_locally(Flight& flight) {
-  const std::size_t passes = std::max<std::size_t>(flight.move->sources.size(), 2) - 1;
-  const Bytes work(flight.move->size_bytes * passes);
   simulation_.after(
-      transfer_time(work, cost(flight).block_rate),
+      cost(flight).direct_locally(flight.window.size, flight.move->sources.size()),
       [](void* context) {
         Flight& moved = *static_cast<Flight*>(context);
-        moved.loaded = Bytes(moved.move->size_bytes);
+        moved.window.loaded = moved.window.size;
         moved.all->load_memory(moved);
         moved.all->finish_loads(moved);
       },
       &flight);
 }
 
-// Asks for the next piece when the one before has been sent, and not too much is under way. What
-// has nothing to load is stored at once.
 void DirectMoves::issue_piece(Flight& flight, Request request) {
-  const Bytes whole(flight.move->size_bytes);
-  const Bytes complete = flight.stores.empty() ? flight.loaded : flight.stored;
-  if (flight.sending > 0 || flight.issued == whole) return;
-  const Bytes piece = piece_of(flight.move->size_bytes);
-  if (flight.issued - complete >= piece * 2) return;
-  const Bytes size = std::min(piece, whole - flight.issued);
-  flight.issued += size;
-  if (!flight.loads.empty()) {
+  const Bytes size = flight.window.issue();
+  if (size == Bytes(0)) return;
+  if (flight.window.has_loads) {
     for (Path& path : flight.loads) load_piece(flight, path, size, request);
     return;
   }
-  flight.loaded += size;
-  if (flight.loaded == whole && !flight.is_done) load_memory(flight);
+  if (flight.window.loaded == flight.window.size && !flight.window.is_done) load_memory(flight);
   store_piece(flight, size);
 }
 
@@ -270,23 +249,22 @@ void DirectMoves::load_piece(Flight& flight, Path& path, Bytes size, Request req
 
 DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, Bytes size,
                                                   bool is_load) {
-  const Protocol protocol = flight.move->protocol;
-  const machine::ProtocolCost& price = cost(flight);
+  const StepCost price = cost(flight);
   LinkMessage& message = new_message();
   message.flight = &flight;
   message.path = &path;
   message.payload = size;
   message.is_load = is_load;
   message.route = path.route;
-  message.size = on_wire(size, protocol);
+  message.size = price.on_wire_of(size);
   const std::size_t paths = is_load ? flight.loads.size() : flight.stores.size();
   const auto first_link = static_cast<std::size_t>(path.route->links.front());
   // What an adapter moves is paced by its links alone.
-  message.pace = flight.move->is_port ? network_.machine().links()[first_link].rate
-                                      : on_wire(divided(price.block_rate, paths), protocol);
-  message.protocol = protocol;
+  message.pace =
+      flight.move->is_port ? network_.machine().links()[first_link].rate : price.direct_pace(paths);
+  message.protocol = flight.move->protocol;
   const bool is_of_group = !path.beside_first.empty() || !path.beside_last.empty();
-  message.rate_max = is_of_group ? gpu(flight.from->rank()).in_switch_rate : Rate();
+  message.rate_max = is_of_group ? price.in_switch_rate() : Rate();
   message.beside_first = path.beside_first;
   message.beside_last = path.beside_last;
   message.delay = flight.delay;
@@ -298,7 +276,7 @@ DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, By
     LinkMessage& own = static_cast<LinkMessage&>(sent);
     own.flight->all->arrived(own);
   };
-  ++flight.sending;
+  ++flight.window.sending;
   return message;
 }
 
@@ -320,7 +298,7 @@ DirectMoves::PendingRaise& DirectMoves::new_raise() {
 
 void DirectMoves::left(LinkMessage& message) {
   Flight& flight = *message.flight;
-  --flight.sending;
+  --flight.window.sending;
   issue_piece(flight, Request::ahead);
   finish_if_sent(flight);
 }
@@ -336,24 +314,24 @@ void DirectMoves::arrived(LinkMessage& message) {
 
 // A piece is there when the slowest of its loads is.
 void DirectMoves::note_load(Flight& flight) {
-  Bytes loaded(flight.move->size_bytes);
+  PieceWindow& window = flight.window;
+  Bytes loaded = window.size;
   for (const Path& load : flight.loads) loaded = std::min(loaded, load.arrived);
-  if (loaded == flight.loaded) return;
-  const Bytes piece = loaded - flight.loaded;
-  flight.loaded = loaded;
-  if (loaded == Bytes(flight.move->size_bytes)) load_memory(flight);
-  if (!flight.stores.empty()) store_piece(flight, piece);
+  if (loaded == window.loaded) return;
+  const Bytes piece = loaded - window.loaded;
+  window.loaded = loaded;
+  if (loaded == window.size) load_memory(flight);
+  if (window.has_stores) store_piece(flight, piece);
   issue_piece(flight, Request::now);
   finish_if_sent(flight);
 }
 
 void DirectMoves::note_store(Flight& flight, Path& path) {
-  const Bytes whole(flight.move->size_bytes);
-  Bytes stored = whole;
-  for (const Path& store : flight.stores) stored = std::min(stored, store.arrived);
-  flight.stored = stored;
-  if (path.arrived == whole) land(flight, path);
-  if (stored < whole) return issue_piece(flight, Request::now);
+  PieceWindow& window = flight.window;
+  window.stored = window.size;
+  for (const Path& store : flight.stores) window.stored = std::min(window.stored, store.arrived);
+  if (path.arrived == window.size) land(flight, path);
+  if (!window.is_stored()) return issue_piece(flight, Request::now);
   await_acknowledgement(flight);
 }
 
@@ -397,15 +375,12 @@ void DirectMoves::store_memory(Flight& flight, int rank) {
 // --- the end -----------------------------------------------------------------------------------
 
 void DirectMoves::finish_if_sent(Flight& flight) {
-  const Bytes whole(flight.move->size_bytes);
-  if (flight.is_done || flight.sending > 0 || flight.loaded < whole || flight.issued < whole)
-    return;
-  finish_loads(flight);
+  if (flight.window.may_go_on()) finish_loads(flight);
 }
 
 // The thread block may go on.
 void DirectMoves::finish_loads(Flight& flight) {
-  flight.is_done = true;
+  flight.window.is_done = true;
   const int own = flight.from->rank();
   if (flight.stores.empty() || is_stored_locally(flight, own)) {
     store_memory(flight, own);
@@ -446,7 +421,7 @@ void DirectMoves::raise(Flight& flight, int rank) {
                flight.words[i], raise.value};
     ++under_way_[static_cast<std::size_t>(pending.from)];
     simulation_.after(
-        gpu(rank).protocol[static_cast<std::size_t>(Protocol::ll)].receive_overhead,
+        after_raise(gpu(rank)),
         [](void* context) {
           PendingRaise& raised = *static_cast<PendingRaise*>(context);
           --raised.all->under_way_[static_cast<std::size_t>(raised.from)];
@@ -478,8 +453,6 @@ void DirectMoves::make_visible(Flight& flight) {
   flight.words.clear();
   flight.is_raised.clear();
   flight.payload.clear();
-  flight.issued = flight.loaded = flight.stored = Bytes(0);
-  flight.is_done = false;
   free_flights_.push_back(&flight);
   if (move.visible != nullptr) move.visible(move);
   from.notify_blocked();

@@ -13,6 +13,7 @@
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
+#include "towpath/transport/simulated/gpu/step_cost.hpp"
 #include "towpath/transport/transport.hpp"
 
 // DirectMoves of simulated GPUs: loads and stores of a thread block, through switches that combine
@@ -52,8 +53,6 @@ class DirectMoves {
   };
   // Valid as long as this is.
   const GroupRoutes& routes_of(int rank, std::span<const int> group);
-  // So much of a range is asked for at a time, and twice as much is under way at most.
-  static Bytes piece_of(std::uint64_t size_bytes);
 
  private:
   struct Path;
@@ -66,7 +65,7 @@ class DirectMoves {
 
   const gpu_links::Route& route(int from, int to);
   const machine::GpuCost& gpu(int rank) const;
-  const machine::ProtocolCost& cost(const Flight& flight) const;
+  StepCost cost(const Flight& flight) const;
   Flight& new_flight();
   LinkMessage& new_message();
   PendingRaise& new_raise();

@@ -14,6 +14,7 @@
 #include "towpath/transport/simulated/fence_order.hpp"
 #include "towpath/transport/simulated/gpu/gpu_memory.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
+#include "towpath/transport/simulated/gpu/step_cost.hpp"
 
 // One rank of GpuRanks; its own sources alone include this.
 
@@ -72,14 +73,11 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
 
  private:
   friend class Memory;
-  const machine::ProtocolCost& cost(Protocol protocol) const {
-    return ranks_.cost_of(rank()).protocol[static_cast<std::size_t>(protocol)];
-  }
-  // What the rank that a Move goes to takes until it goes on.
-  Time receive_overhead(const Move& move) const {
-    return ranks_.cost_of(move.peer)
-        .protocol[static_cast<std::size_t>(move.protocol)]
-        .receive_overhead;
+  StepCost cost(Protocol protocol) const { return {ranks_.cost_of(rank()), protocol}; }
+  // Of the rank that a Move goes to.
+  StepCost cost_at(const Move& move) const { return {ranks_.cost_of(move.peer), move.protocol}; }
+  static Work work_of(const Move& move) {
+    return simulated::work_of(move.peer != kNoPeer, move.has_destination, move.has_addend);
   }
   void start_local(Move& move);
   void start_put(Move& move);

@@ -10,18 +10,6 @@
 #include "towpath/transport/simulated/gpu/gpu_endpoint.hpp"
 
 namespace towpath::transport::simulated {
-namespace {
-
-// By what the thread block reads and writes.
-Rate block_rate(const machine::ProtocolCost& cost, const Move& move) {
-  const bool is_sent = move.peer != kNoPeer;
-  if (is_sent && move.has_destination && cost.forward_rate != Rate()) return cost.forward_rate;
-  if (move.has_addend || (is_sent && move.has_destination)) return cost.block_rate;
-  return cost.copy_rate != Rate() ? cost.copy_rate : cost.block_rate;
-}
-
-}  // namespace
-
 // --- the data path ----------------------------------------------------------------------------
 
 void GpuRanks::Endpoint::start(Move& move) {
@@ -38,8 +26,7 @@ void GpuRanks::Endpoint::start_local(Move& move) {
   if (carries_data() && move.size_bytes > 0) {
     combine(move, move.destination);
   }
-  const Time duration =
-      transfer_time(Bytes(move.size_bytes), block_rate(cost(move.protocol), move)) + jitter();
+  const Time duration = cost(move.protocol).local(Bytes(move.size_bytes), work_of(move)) + jitter();
   if (duration == Time()) return finish(move);
   // A Move knows no transport, so the event carries a delivery that goes nowhere.
   Delivery& local = new_delivery(move);
@@ -58,25 +45,21 @@ void GpuRanks::Endpoint::start_local(Move& move) {
 void GpuRanks::Endpoint::start_put(Move& move) {
   Delivery& delivery = new_delivery(move);
   load(delivery);
-  const machine::ProtocolCost& price = cost(move.protocol);
-  delivery.size = on_wire(Bytes(move.size_bytes), move.protocol);
-  delivery.pace = on_wire(block_rate(price, move), move.protocol);
-  if (move.has_signal) {
-    // A fenced flag is a message of its own: it leaves when the payload is acknowledged, so three
-    // trips pass instead of one.
-    if (price.fences) delivery.delay += delivery.peer->route->latency * 2;
-    delivery.delay += receive_overhead(move);
-  }
-  if (delivery.peer->route->leaves_host) delivery.delay += price.adapter_overhead;
-  ranks_.network_.send_at(simulation().from_now(price.send_overhead), delivery);
+  const StepCost price = cost(move.protocol);
+  const gpu_links::Route& route = *delivery.peer->route;
+  delivery.size = price.on_wire_of(Bytes(move.size_bytes));
+  delivery.pace = price.pace(work_of(move));
+  delivery.delay +=
+      move.has_signal ? price.after_put(route, cost_at(move)) : price.by_adapter(route);
+  ranks_.network_.send_at(simulation().from_now(price.before_put()), delivery);
 }
 
 // A flag alone is a posted store: its sender goes on at once.
 void GpuRanks::Endpoint::start_signal(Move& move) {
   Delivery& delivery = new_delivery(move);
   delivery.size = Bytes(0);
-  delivery.pace = cost(move.protocol).block_rate;
-  delivery.delay += receive_overhead(move);
+  delivery.pace = cost(move.protocol).rate(Work::combine);
+  delivery.delay += cost_at(move).after_flag();
   delivery.move = nullptr;
   ranks_.network_.send(delivery);
   finish(move);

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/simulate/partitions.hpp"
+#include "towpath/collective/time_only/partitions.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-namespace towpath::simulate {
+namespace towpath::collective::time_only {
 
 Partitioning::Partitioning(std::uint32_t blocks) : parent_(blocks) {
   std::iota(parent_.begin(), parent_.end(), 0u);
@@ -36,4 +36,4 @@ Partitions Partitioning::divide() {
   return partitions;
 }
 
-}  // namespace towpath::simulate
+}  // namespace towpath::collective::time_only

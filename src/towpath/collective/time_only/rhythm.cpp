@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/simulate/rhythm.hpp"
+#include "towpath/collective/time_only/rhythm.hpp"
 
-namespace towpath::simulate {
+namespace towpath::collective::time_only {
 
 Time Rhythm::period() const {
   for (std::size_t cycle = 1; cycle <= kCycleMax; ++cycle) {
@@ -20,4 +20,4 @@ bool Rhythm::has_cycle(std::size_t cycle) const {
   return true;
 }
 
-}  // namespace towpath::simulate
+}  // namespace towpath::collective::time_only

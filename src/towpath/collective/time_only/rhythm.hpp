@@ -7,7 +7,7 @@
 
 #include "towpath/base/units.hpp"
 
-namespace towpath::simulate {
+namespace towpath::collective::time_only {
 
 // Tells when what is repeated ends at regular times: each so much later than the one `cycle`
 // before.
@@ -30,4 +30,4 @@ class Rhythm {
   std::size_t count_ = 0;
 };
 
-}  // namespace towpath::simulate
+}  // namespace towpath::collective::time_only

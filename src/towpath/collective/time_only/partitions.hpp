@@ -8,7 +8,7 @@
 
 // Which thread blocks are kept in the order of time among each other: those that something joins.
 
-namespace towpath::simulate {
+namespace towpath::collective::time_only {
 
 struct Partitions {
   std::vector<std::uint32_t> of_block;  // in the order of their first blocks
@@ -30,4 +30,4 @@ class Partitioning {
   std::unordered_map<int, std::uint32_t> first_at_;  // by link
 };
 
-}  // namespace towpath::simulate
+}  // namespace towpath::collective::time_only

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "towpath/collective/schedule/one_sided.hpp"
+#include "towpath/collective/schedule/transfer_table.hpp"
+
+// Where a thread block is in its program, for every engine.
+
+namespace towpath::collective {
+
+// Iteration > step > transfer > slice. Chunks of its steps are not rotated.
+struct BlockCursor {
+  const Step* steps = nullptr;
+  std::uint32_t step_count = 0;
+  std::uint32_t step = 0;
+  std::uint64_t iteration = 0;
+  std::uint32_t first_chunk = 0;  // of the transfer, within the step
+  std::uint32_t chunk_count = 0;
+  const Transfer* transfer = nullptr;
+  std::uint8_t slice_number = 0;
+  bool is_dependency_met = false;  // of the step
+  // Since the block was made: they only grow, so nothing is ever reset.
+  std::uint64_t slots_sent = 0;
+  std::uint64_t slots_received = 0;
+
+  BlockCursor() = default;
+  explicit BlockCursor(const Steps& program)
+      : steps(program.empty() ? nullptr : &program.unrotated(0)),
+        step_count(static_cast<std::uint32_t>(program.size())) {}
+
+  const Step& current() const { return steps[step]; }
+  const Slice& slice() const { return transfer->slice[slice_number]; }
+  bool is_first_slice() const { return slice_number == 0 && first_chunk == 0; }
+  bool is_finished(const TransferTable& transfers) const {
+    return step_count == 0 || iteration == transfers.iterations();
+  }
+  // Of this invocation, over all iterations.
+  std::uint64_t steps_finished() const { return iteration * step_count + step; }
+  // How many steps the thread block that the current step depends on, which has `steps_of_other`,
+  // must have finished.
+  std::uint64_t steps_needed(std::uint32_t steps_of_other) const {
+    return iteration * steps_of_other + static_cast<std::uint64_t>(current().depends_on_step) + 1;
+  }
+
+  void begin_invocation(const TransferTable& transfers) {
+    iteration = 0;
+    go_to_step(transfers, 0);
+  }
+  void go_to_step(const TransferTable& transfers, std::uint32_t number) {
+    step = number;
+    first_chunk = 0;
+    is_dependency_met = false;
+    if (!is_finished(transfers) && !is_one_sided(current().type)) begin_transfer(transfers);
+  }
+  // The current slice has moved. Returns whether the step is done.
+  bool finish_slice(const TransferTable& transfers) {
+    if (sends(current().type)) slots_sent += slice().slots;
+    if (receives(current().type)) slots_received += slice().slots;
+    if (++slice_number < transfer->slices) return false;
+    first_chunk += chunk_count;
+    if (first_chunk >= current().count) return true;
+    begin_transfer(transfers);
+    return false;
+  }
+  void finish_step(const TransferTable& transfers) {
+    const bool is_last = step + 1 == step_count;
+    iteration += is_last;
+    go_to_step(transfers, is_last ? 0 : step + 1);
+  }
+
+ private:
+  void begin_transfer(const TransferTable& transfers) {
+    chunk_count = std::min(current().count - first_chunk, transfers.chunks_per_transfer());
+    transfer = &transfers.of(current().type, chunk_count, iteration);
+    slice_number = 0;
+  }
+};
+
+// What a thread block with one-sided steps has besides.
+struct OneSidedCursor {
+  const ThreadBlock* program = nullptr;
+  const std::vector<AccessWiring>* wiring = nullptr;  // per access
+  // Per counter that it uses, since the block was made.
+  std::vector<std::uint64_t> taken;
+  std::vector<std::uint64_t> raised;
+
+  // Within the current step.
+  bool has_raised = false;
+  bool has_moved = false;
+  std::size_t next_take = 0;
+
+  // The pipeline that the current step belongs to.
+  std::uint32_t loop_first = 0;  // steps of its body
+  std::uint32_t loop_end = 0;
+  std::uint64_t loop = 0;
+  std::uint64_t loops = 0;
+  std::uint64_t unit_elements = 0;
+
+  OneSidedCursor() = default;
+  OneSidedCursor(const OneSidedWiring& all, const ThreadBlock& block, int rank, std::size_t number)
+      : program(&block),
+        wiring(&all.ranks[static_cast<std::size_t>(rank)][number]),
+        taken(all.slots[static_cast<std::size_t>(rank)][number], 0),
+        raised(taken) {}
+
+  const AccessWiring& wiring_of(const Step& step) const { return (*wiring)[step.source_chunk]; }
+
+  void begin_pipeline(const BlockCursor& at, const Chunking& chunking) {
+    const Access& access = program->access(at.current());
+    loop_first = at.step + 1;
+    loop_end = loop_first + at.current().count;
+    loop = 0;
+    loops = loop_count(access, chunking.chunk_elements(), chunking.element_bytes());
+    unit_elements = collective::unit_elements(access, chunking.element_bytes());
+  }
+  // The elements of the current step's ranges that it works on.
+  Piece piece(const BlockCursor& at) const {
+    const Access& access = program->access(at.current());
+    const bool is_in_pipeline = at.step >= loop_first && at.step < loop_end;
+    return {at.iteration, access.part, access.parts, is_in_pipeline ? unit_elements : 0, loop};
+  }
+  // The step at the cursor is done. Returns whether the first one of its pipeline comes again.
+  bool goes_back(const BlockCursor& at) {
+    has_raised = has_moved = false;
+    next_take = 0;
+    if (at.step < loop_first || at.step + 1 != loop_end) return false;
+    if (++loop < loops) return true;
+    loop_end = 0;
+    return false;
+  }
+};
+
+}  // namespace towpath::collective

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "towpath/collective/time_only/block_table.hpp"
+
+namespace towpath::collective::time_only {
+
+// The thread blocks that may go on, by partition, and up to when. Events are kept in order of time
+// within a partition only, so that its state stays in the processor's cache: it runs until it waits
+// for another one.
+class Agenda {
+ public:
+  explicit Agenda(BlockTable& table) : table_(table), partitions_(1) {}
+
+  void divide(std::uint32_t partitions) { partitions_.resize(partitions); }
+  std::uint32_t partitions() const { return static_cast<std::uint32_t>(partitions_.size()); }
+
+  // Nothing that begins at the deadline or later is simulated.
+  void begin_invocation(Time now, Time deadline);
+  Time deadline() const { return deadline_; }
+  // Nothing that begins then or later is simulated until the horizon is set anew.
+  Time horizon() const { return horizon_; }
+  void set_horizon(Time horizon);
+
+  void make_ready(Block& block);
+  void wake(std::uint32_t number, State reason) {
+    if (table_[number].state == reason) make_ready(table_[number]);
+  }
+  bool has_ready() const { return ready_count_ > 0; }
+  // The next ready thread blocks of a partition; false if there are none.
+  bool take_ready(std::uint32_t partition, std::vector<std::uint32_t>& blocks);
+  // Whether a thread block that is ready begins in time; if not, it is kept for another horizon.
+  bool begins_in_time(const Block& block);
+  bool has_parked() const { return !parked_.empty(); }
+  void unpark();
+
+  // The present partition is run up to the limit.
+  void open(std::uint32_t partition);
+  Time limit() const { return limit_; }
+  void close(std::uint32_t partition, Time first);
+  // A thread block waits for another partition. The present one may not be run beyond the time at
+  // which that wait may end.
+  void stall(const Block& block);
+  // Nothing happens in any partition before that time.
+  void reach(Time first);
+  void shift(Time by);
+
+ private:
+  struct Partition {
+    Time reached;                        // nothing more happens in it before
+    std::vector<std::uint32_t> ready;    // blocks
+    std::vector<std::uint32_t> stalled;  // blocks that wait for another partition
+  };
+
+  Time until() const { return std::min(horizon_, deadline_); }
+  bool stays_stalled(std::uint32_t number);
+  Time earliest_resumption(const Block& block) const;
+
+  BlockTable& table_;
+  std::vector<Partition> partitions_;
+  std::size_t ready_count_ = 0;
+  std::vector<std::uint32_t> parked_;
+  Time limit_;
+  Time horizon_ = Flows::kUnknown;
+  Time deadline_ = Flows::kUnknown;
+};
+
+}  // namespace towpath::collective::time_only

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "towpath/gpu_links/network.hpp"
+#include "towpath/machine/machine.hpp"
+
+// The cost of a step on a GPU, beyond its links: the one place that prices it, for runs event by
+// event and for those of time alone.
+
+namespace towpath::transport::simulated {
+
+// By the operands of a thread block.
+enum class Work : std::uint8_t { copy, combine, forward };
+
+constexpr Work work_of(bool is_sent, bool is_stored, bool is_combined) {
+  if (is_sent && is_stored) return Work::forward;
+  return is_combined ? Work::combine : Work::copy;
+}
+
+class StepCost {
+ public:
+  StepCost(const machine::GpuCost& gpu, Protocol protocol)
+      : gpu_(&gpu), cost_(&gpu.protocol[static_cast<std::size_t>(protocol)]), protocol_(protocol) {}
+
+  // From the host's call to the first step.
+  Time start() const { return gpu_->launch + cost_->start_overhead; }
+
+  // Through the thread block.
+  Rate rate(Work work) const {
+    Rate own;
+    if (work == Work::copy) own = cost_->copy_rate;
+    if (work == Work::forward) own = cost_->forward_rate;
+    return own == Rate() ? cost_->block_rate : own;
+  }
+  Time local(Bytes size, Work work) const { return transfer_time(size, rate(work)); }
+
+  // From the step to its first byte on a link.
+  Time before_put() const { return cost_->send_overhead; }
+  Rate pace(Work work) const { return on_wire(rate(work), protocol_); }
+  Bytes on_wire_of(Bytes size) const { return on_wire(size, protocol_); }
+  // From the last byte at the far end until the receiver goes on. A fenced flag is a message of its
+  // own: it leaves when the payload is acknowledged, so three trips pass instead of one.
+  Time after_put(const gpu_links::Route& route, const StepCost& receiver) const {
+    Time time = receiver.after_flag();
+    if (cost_->fences) time += route.latency * 2;
+    return time + by_adapter(route);
+  }
+  Time by_adapter(const gpu_links::Route& route) const {
+    return route.leaves_host ? cost_->adapter_overhead : Time();
+  }
+  // From a flag's arrival at this GPU until its reader goes on.
+  Time after_flag() const { return cost_->receive_overhead; }
+
+  // --- direct moves ------------------------------------------------------------------------------
+  // A switch that only combines, or only copies, is reached through a stage.
+  Time before_direct(bool is_staged) const {
+    return cost_->send_overhead + (is_staged ? gpu_->in_switch_staging : Time());
+  }
+  // Of `sources`, within the GPU.
+  Time direct_locally(Bytes size, std::size_t sources) const {
+    return transfer_time(size * (std::max<std::size_t>(sources, 2) - 1), cost_->block_rate);
+  }
+  // Of each of several operands at once.
+  Rate direct_pace(std::size_t operands) const {
+    const std::int64_t share =
+        cost_->block_rate.bytes_per_second() / static_cast<std::int64_t>(operands);
+    return on_wire(Rate::from_bytes_per_second(share), protocol_);
+  }
+  Rate in_switch_rate() const { return gpu_->in_switch_rate; }
+  // So much is asked for at a time: small, so that the thread blocks that share a link share it
+  // evenly.
+  static Bytes piece_of(Bytes size) {
+    return std::clamp(Bytes(size.count() / 16), Bytes(4 * 1024), Bytes(64 * 1024));
+  }
+
+ private:
+  const machine::GpuCost* gpu_;
+  const machine::ProtocolCost* cost_;
+  Protocol protocol_;
+};
+
+// A counter is polled by one thread, as a flag of LL, whatever the protocol.
+inline Time after_raise(const machine::GpuCost& gpu) {
+  return StepCost(gpu, Protocol::ll).after_flag();
+}
+
+}  // namespace towpath::transport::simulated
