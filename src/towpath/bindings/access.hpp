@@ -4,5 +4,5 @@
 
 #include <nanobind/nanobind.h>
 
-// What one-sided steps consist of, as Python sees it.
+// Python types for one-sided steps.
 void bind_access(nanobind::module_& module);

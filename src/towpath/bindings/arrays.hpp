@@ -17,7 +17,7 @@ namespace nb = nanobind;
 
 using Column = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 
-// An array that keeps its values.
+// An array that owns its values.
 template <typename Array>
 Array owned(std::vector<std::int64_t> values, std::initializer_list<std::size_t> shape) {
   auto* kept = new std::vector<std::int64_t>(std::move(values));

@@ -22,7 +22,7 @@ namespace {
 
 using bindings::values_of;
 
-using Place = std::pair<int, int>;                        // a Coordinate as Python sees it
+using Place = std::pair<int, int>;                        // a Coordinate in Python
 using WindowTuple = std::tuple<std::uint64_t, int, int>;  // size, count, reserved
 
 Place place_of(Coordinate at) { return {at.x, at.y}; }

@@ -17,7 +17,7 @@ using namespace nb::literals;
 namespace towpath::machine {
 namespace {
 
-using End = std::pair<int, int>;  // an EthernetEnd as Python sees it: chip, channel
+using End = std::pair<int, int>;  // an EthernetEnd in Python: chip, channel
 
 EthernetEnd end_from(End end) { return {end.first, end.second}; }
 End shown(EthernetEnd end) { return {end.chip, end.channel}; }

@@ -27,10 +27,10 @@ using namespace towpath;
 using collective::CallData;
 using collective::RankBuffers;
 
-// An array of Python's own, so that no library of arrays is loaded.
+// A memoryview, so that no array library is loaded.
 using View = nb::ndarray<nb::memview, std::uint8_t, nb::ndim<1>, nb::c_contig>;
 
-// The memory of buffers, which the array keeps.
+// A view that keeps its buffers alive.
 View view_of(std::span<std::byte> bytes, const RankBuffers& buffers) {
   return View(bytes.data(), {bytes.size()}, nb::find(buffers));
 }

@@ -18,7 +18,7 @@
 #include "towpath/machine/checks.hpp"
 #include "towpath/transport/transport.hpp"
 
-// Errors of the core become those of towpath/errors.py, with their fields.
+// Maps errors of the core to towpath/errors.py, with their fields.
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -64,14 +64,14 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const DescriptionError& error) {
     raise("DescriptionError", error, "field"_a = error.field(), "problem"_a = error.problem());
   } catch (const std::runtime_error& error) {
-    // Those derived from it have translators of their own.
+    // Derived types have separate translators.
     if (typeid(error) != typeid(std::runtime_error)) throw;
     raise("RunError", error);
   }
 }
 
-// One error of each type, for the test of what arrives in Python: no call from Python runs a kernel
-// that can be made to break a rule.
+// One error of each type, for tests of the translation: no Python call can make a kernel break a
+// rule.
 void throw_example(std::string_view type) {
   if (type == "DeadlockError") throw DeadlockError("a waits for b", {"a", "b"});
   if (type == "HazardError") {

@@ -101,7 +101,7 @@ void bind_link_tests(nb::module_& module) {
 void bind_ethernet(nb::module_& module) {
   using namespace towpath::tenstorrent::bench;
   bind_times(module);
-  // Where what programs allocate begins in the L1 of an Ethernet core, in bytes.
+  // First L1 offset available to programs on an Ethernet core, in bytes.
   module.attr("ETHERNET_ALLOCATED_BASE") =
       towpath::tenstorrent::ethernet_memory_map::kAllocatedBase;
   bind_link_tests(module);

@@ -100,7 +100,7 @@ void release(SimulatedPes& pes, const Words& addresses) {
   });
 }
 
-// Runs a function of the source on this PE, as its host program, and waits for its streams.
+// Runs a function of the source as this PE's host program and waits for its streams.
 void call(gpu::LivePe& live, const std::string& name, Words words) {
   live.run([&](Pe& pe) {
     const gpu::abi::Kernel& function = kernel_of(pe, name);
@@ -113,8 +113,8 @@ void call(gpu::LivePe& live, const std::string& name, Words words) {
   });
 }
 
-// From the call until the last kernel has ended, in microseconds. A PE that
-// has no arguments launches nothing.
+// Microseconds from the call to the end of the last kernel. A PE without arguments launches no
+// kernel.
 double launch(SimulatedPes& pes, const std::string& name, std::vector<unsigned> grid,
               std::vector<unsigned> block, std::uint64_t shared_bytes,
               const std::vector<std::optional<Words>>& arguments) {

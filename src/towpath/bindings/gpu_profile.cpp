@@ -19,7 +19,7 @@ namespace {
 
 using Table = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<2>>;
 
-// Rows of equal length, one after the other.
+// Rows of equal length, stored consecutively.
 class Rows {
  public:
   explicit Rows(std::size_t columns) : columns_(columns) {}
@@ -126,7 +126,7 @@ nb::dict profile_of(gpu::SimulatedPes& pes) {
     for (int to = 0; to < pes.pes(); ++to) latencies.add(pes.latency(from, to).ps());
   }
   found["latency_ps"] = latencies.table();
-  // Where a CPU's proxy hands over what goes to other hosts, it does so one after the other.
+  // A CPU proxy forwards messages to other hosts one at a time.
   const machine::KernelCost& cost = gpu::kernel_cost(machine);
   found["proxy_message_ps"] = cost.gpu_initiated_adapters ? 0 : cost.proxy_message.ps();
   std::vector<std::int64_t> hosts;

@@ -9,10 +9,10 @@
 
 namespace towpath::bindings {
 
-// What a profile holds, as arrays of 64-bit integers, a row for each record; the columns are those
-// that python/towpath/kernels/profile.py names. Times are in picoseconds.
+// A profile as arrays of 64-bit integers, one row per record. python/towpath/kernels/profile.py
+// names the columns. Times are in picoseconds.
 nanobind::dict profile_of(const gpu::Profile& profile);
-// The same with the links of the machine: what each carried in each interval.
+// Also has the traffic of each link in each interval.
 nanobind::dict profile_of(gpu::SimulatedPes& pes);
 
 }  // namespace towpath::bindings

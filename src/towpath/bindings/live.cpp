@@ -35,10 +35,10 @@ using transport::News;
 using transport::SignalOperation;
 using transport::TransportError;
 
-// A peer's number; none for kNoPeer.
+// Maps None to kNoPeer.
 int peer_from(std::optional<int> peer) { return peer.value_or(transport::kNoPeer); }
 
-// Lets the interpreter act on signals while a rank waits in here. Only its main thread does.
+// Lets the interpreter handle signals during a rank's wait. Only its main thread does.
 void look_at_signals() {
   const nb::gil_scoped_acquire acquired;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -58,7 +58,7 @@ SignalOperation operation_from(std::string_view name) {
   throw std::invalid_argument(fmt::format("operation is '{}'; allowed are 'set' and 'add'", name));
 }
 
-// Bytes of this rank's heap, as an array that keeps the transport.
+// A view of this rank's heap that keeps the transport alive.
 nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> heap_bytes_at(nb::handle transport,
                                                                 transport::Offset offset,
                                                                 std::uint64_t size_bytes) {

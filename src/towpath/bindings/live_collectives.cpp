@@ -26,7 +26,7 @@ using collective::direct::Request;
 using collective::direct::Span;
 using transport::LiveTransport;
 
-// With the transport that it needs.
+// Also owns its transport.
 class Collectives {
  public:
   Collectives(LiveTransport& transport, double timeout_s)
@@ -34,7 +34,7 @@ class Collectives {
     transport.barrier(Time::from_seconds(timeout_s));
   }
 
-  // What is called, by the words of Python.
+  // The request in Python's terms.
   struct Asked {
     LibraryReduction how;
     Request request;

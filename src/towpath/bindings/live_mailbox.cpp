@@ -30,11 +30,11 @@ std::optional<nb::bytes> shown(bool is_there, const Message& message) {
   return nb::bytes(message.bytes.data(), message.size_bytes);
 }
 
-// Slices of a wait, between which the interpreter acts on signals.
+// Slices of a wait. The interpreter handles signals between them.
 constexpr Time kSlice = Time::from_seconds(0.1);
 
-// A context for all threads of a program, which wait without the interpreter's lock: one of them
-// sends at a time, and one receives.
+// A context shared by all threads of a program. They wait without the interpreter's lock. One
+// thread sends at a time, and one receives.
 struct SharedContext {
   Context context;
   std::mutex sending, receiving;

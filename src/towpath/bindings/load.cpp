@@ -18,7 +18,7 @@ namespace {
 
 using namespace towpath::machine;
 
-// A description of Python's specs, which is the JSON of load.hpp.
+// Binds the parser of a description from Python's specs: the JSON of load.hpp.
 template <typename Described>
 void bind_parse(nb::module_& module, const char* name,
                 std::shared_ptr<const Described> (*parse)(std::string_view, const std::string&)) {

@@ -90,7 +90,7 @@ void bind_stream(nb::module_& module) {
       "Many senders, one mailbox: (messages received, dropped, simulated us).");
 }
 
-// A process's context, as a handle: nothing is left of it once it is closed.
+// A handle to a process's context. Empty after close().
 class MailboxContext {
  public:
   MailboxContext(MailboxSession& session, Context& context)

@@ -49,6 +49,6 @@ NB_MODULE(_core, module) {
   bind_group_api(module);
   bind_ethernet(module);
   bind_kernels(module);
-  // For a process that ends without a last collection of garbage: what is left then is no leak.
+  // For a process that exits without a final garbage collection: live objects are then no leak.
   module.def("allow_leaks", [] { nanobind::set_leak_warnings(false); });
 }

@@ -15,7 +15,7 @@ namespace towpath::bindings {
 
 namespace nb = nanobind;
 
-// A block of parameters as Python sees it: values by name, in the unit of the name.
+// A parameter block in Python: values by name, in the unit of the name.
 template <typename Block, std::size_t kSize>
 nb::dict values_of(const Block& block, const machine::Parameter<Block> (&table)[kSize]) {
   nb::dict values;

@@ -78,7 +78,7 @@ void bind_words(nb::module_& module) {
            "load"_a = pcie::Load::copy, "misalignment_bytes"_a = 0);
 }
 
-// Binds a call that moves the bytes of an array.
+// Binds a method that transfers the bytes of an array.
 template <typename Array, typename Class, typename Bytes>
 void bind_bytes(Class& cluster, const char* name, const char* array_name,
                 Transfer (HostCluster::*call)(Bytes, int, machine::Coordinate, std::uint64_t,

@@ -20,10 +20,10 @@ namespace towpath::bindings {
 
 namespace nb = nanobind;
 
-// Any contiguous array of bytes; the caller sees to type and size with Plan.input_bytes.
+// Any contiguous array of bytes. The caller ensures its type and its size (Plan.input_bytes).
 using ByteArray = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Throws std::invalid_argument when a buffer does not have the size that the plan needs.
+// Throws std::invalid_argument if a buffer does not have the size in the plan.
 inline collective::Buffers checked(const collective::Plan& plan, std::span<const std::byte> input,
                                    std::span<std::byte> output) {
   const auto require = [](const char* which, std::uint64_t is, std::uint64_t needed) {
@@ -46,7 +46,7 @@ inline collective::Buffers checked(const collective::Plan& plan, const ByteArray
   return checked(plan, bytes_of(input), bytes_of(output));
 }
 
-// Throws std::invalid_argument for a word that names none.
+// Throws std::invalid_argument for an unknown name.
 inline transport::Reduction reduction_from(std::string_view type, std::string_view operation) {
   const auto data_type = transport::data_type_from(type);
   if (!data_type) throw std::invalid_argument(fmt::format("'{}' is not a data type", type));

@@ -22,7 +22,7 @@ using namespace nb::literals;
 namespace towpath::tenstorrent::routing {
 namespace {
 
-using End = std::pair<int, int>;  // an EthernetEnd as Python sees it: chip, channel
+using End = std::pair<int, int>;  // an EthernetEnd in Python: chip, channel
 
 End shown(machine::EthernetEnd end) { return {end.chip, end.channel}; }
 

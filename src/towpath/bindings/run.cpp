@@ -117,7 +117,7 @@ std::vector<Buffers> all_checked(const Plan& plan, const std::vector<const RankB
 }
 
 constexpr double kFaultTimeUsMax = 1e9;
-constexpr double kLimitUsMax = 1e12;  // about what a Time can be
+constexpr double kLimitUsMax = 1e12;  // close to the maximum of a Time
 
 void bind_link_failures(nb::module_& module) {
   using ethernet::LinkFaults;

@@ -16,9 +16,9 @@
 #include "towpath/collective/schedule/symmetry.hpp"
 #include "towpath/transport/reduction.hpp"
 
-// In Python a Schedule and its parts are values: reading ranks, blocks or steps gives copies, and
-// assigning or adding stores one. schedule.rank(i) and schedule.step(...) copy only what is asked
-// for.
+// A Schedule and its parts are values in Python: reading ranks, blocks or steps returns copies, and
+// assignment or addition stores one. schedule.rank(i) and schedule.step(...) copy only the
+// requested part.
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -37,7 +37,7 @@ decltype(auto) at(Container& container, std::size_t index, const char* noun) {
   return container[index];
 }
 
-// What Chunking divides by. check_structure() has the sentence for each.
+// Checks the divisors in Chunking. check_structure() has the error messages.
 void check_divisors(const Schedule& schedule) {
   const bool is_divisible =
       !schedule.ranks.empty() && schedule.chunks != 0 &&
@@ -83,7 +83,7 @@ void bind_enum(nb::module_& module, const char* name) {
   }
 }
 
-// The words that options of commands and fields of files are made of.
+// Names in command options and file fields.
 void bind_words(nb::module_& module) {
   module.attr("COLLECTIVES") = nb::tuple(nb::cast(names_up_to<Collective::barrier>()));
   module.attr("PROTOCOLS") = nb::tuple(nb::cast(names_up_to<Protocol::ll128>()));

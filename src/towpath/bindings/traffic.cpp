@@ -25,7 +25,7 @@ namespace {
 using Pair = std::pair<int, int>;
 machine::Coordinate coordinate(const Pair& pair) { return {pair.first, pair.second}; }
 
-// Fields of a step as Python gives them; each kind uses some of them.
+// Fields of a step from Python. Each kind uses some of them.
 struct StepFields {
   Pair to;
   Pair to_last;

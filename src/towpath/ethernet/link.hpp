@@ -21,51 +21,52 @@ struct LinkFaults {
   double frame_loss = 0;           // probability that a frame, or an acknowledgement, is lost
   Time drop_at = Time::max();      // time of the first drop; default: never
   Time drop_period = Time::max();  // time from one drop to the next; default: it drops only once
-  Time dead_time = Time();         // time from a drop until it can be trained; Time::max(): never
-  std::optional<Time> training_time{};  // none: as the parameters of its ports say
+  Time dead_time = Time();         // time from a drop until training is possible; Time::max():
+                                   // never
+  std::optional<Time> training_time{};  // default: from the parameters of its ports
 
   bool operator==(const LinkFaults&) const = default;
 };
 
 // The line between two ports: up or down.
 //
-// It is up at first. When it drops, the frame on the wire is lost, and nothing crosses it until it
-// has been trained: the software of both ends must call run_routing(), and the line must no longer
-// be dead. training_time later it is up, and the ports continue with the first unacknowledged
-// frame.
+// It is up at first. A drop loses the frame on the wire, and no frame crosses until the line has
+// been trained: the software of both ends must call run_routing(), and the dead time must have
+// passed. The line is up again training_time later, and the ports continue with the first
+// unacknowledged frame.
 //
-// Wrong: a port whose core never calls run_routing(). Its link stays down; outage() says so.
+// Wrong: a port whose core never calls run_routing(). Its link stays down, and outage() reports it.
 //
-// The ports of a link with faults are in one simulation: they share what has become of it.
+// The ports of a link with faults share its state, so they must be in one simulation.
 //
-// A future drop does not keep a simulation going in which nothing else happens; a line that no
-// frame has crossed since its last drop does not drop again.
+// A future drop does not keep an otherwise idle simulation running. A line without frames since its
+// last drop does not drop again.
 class Link {
  public:
   // Joins two unconnected ports; all of them live as long as the simulation runs. Throws
-  // std::invalid_argument when a port is already connected, or joined to itself, when the loss is
-  // not a probability below 1, or when the link would drop before it is up again.
+  // std::invalid_argument if a port is already connected or joined to itself, if the loss is not a
+  // probability below 1, or if the link would drop before it is up again.
   Link(sim::Simulation& simulation, Port& a, Port& b, const LinkFaults& faults = {});
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   // "link between Ethernet core (9, 0) of chip 0 and ...", with the ports' names.
   const std::string& name() const { return name_; }
-  // Both ends, in the order in which they were joined.
+  // In the order of the constructor's arguments.
   const std::array<Port*, 2>& ports() const { return ports_; }
   Port& far_end(const Port& port) const { return *ports_[1 - index_of(port)]; }
   bool is_up() const { return !down_since_.has_value(); }
   std::optional<Time> down_since() const { return down_since_; }
   // Whether an end's software has called run_routing() since the link went down.
   bool is_ready_to_train(const Port& port) const { return is_ready_[index_of(port)]; }
-  // Whether it is down with no training under way: without a call of run_routing() it stays down.
+  // Whether it is down without training in progress. It then stays down until run_routing().
   bool is_stuck() const { return !is_up() && !training_.is_armed(); }
   const LinkFaults& faults() const { return faults_; }
   bool has_faults() const { return has_faults_; }
   std::uint64_t drops() const { return drops_; }
-  // Total time for which it has been down so far, over all drops.
+  // Total down time of all drops.
   Time down_time() const;
-  // Since when the link has been down, and what it waits for; empty when it is up.
+  // Start and cause of the current outage; empty if the link is up.
   std::string outage() const;
 
  private:

@@ -133,8 +133,7 @@ void Port::notify() {
 
 // --- the wire
 
-// Puts the next frame on the wire if there is one and the wire is free: frames to be sent again
-// first, then new ones.
+// Puts the next frame on a free wire: retransmissions first, then new frames.
 void Port::fill_wire() {
   if (on_wire_.has_value() || !is_link_up()) return;
   take_acknowledgements();
@@ -142,7 +141,7 @@ void Port::fill_wire() {
   transmit(next_++);
 }
 
-// Makes a frame of the queue whose turn it is.
+// Makes a frame of the next queue in round-robin order.
 bool Port::take_frame() {
   for (std::size_t i = 0; i < queues_.size(); ++i) {
     const std::size_t queue = (next_queue_ + i) % queues_.size();
@@ -175,8 +174,8 @@ void Port::frame_next_part(std::size_t number) {
   if (frame.is_last) queue.waiting.erase(queue.waiting.begin());
 }
 
-// The far end takes a frame as a whole and hands one on after the other, so its arrival time is
-// known here.
+// The far end accepts whole frames and passes them on in sequence, so the arrival time is
+// determined here.
 void Port::transmit(std::uint64_t sequence) {
   Frame& frame = frame_at(sequence);
   const Time duration = wire_time(frame.part);
@@ -212,7 +211,7 @@ void Port::transmit(std::uint64_t sequence) {
   if (!link_->has_faults()) acknowledge(arrives_at, sequence + 1);
 }
 
-// The far end may be behind by less than what a frame takes, and still read one that has arrived.
+// The far end may lag by less than the duration of a frame and still read a frame that has arrived.
 Port::Flight& Port::new_flight() {
   Flight* flight = nullptr;
   if (!in_flight_.empty() &&
@@ -243,7 +242,7 @@ Time Port::delivery_time(const Command& part) const {
   return transfer_time(frame_bytes(part), figures_.delivery_rate);
 }
 
-// On the wire, and from there to memory; no payload is shorter than a word.
+// From the wire to memory. The shortest payload is one word.
 Time Port::latency(const machine::EthernetParameters& figures) {
   const Bytes shortest(static_cast<std::uint64_t>(figures.word_bytes) +
                        static_cast<std::uint64_t>(figures.frame_overhead_bytes));
@@ -282,7 +281,7 @@ void Port::receive(const Flight& flight) {
   } else {
     ++counters_.frames_dropped;
   }
-  // Without faults the sender has known since it sent the frame.
+  // Without faults the outcome was fixed at the transmission.
   if (!link_->has_faults()) return;
   if (link_->is_up() && !link_->loses_frame()) {
     far_end()->acknowledge(simulation_.now(), expected_);
@@ -299,10 +298,9 @@ void Port::write(const Flight& flight) {
 
 // --- Go-Back-N
 
-// Takes note of an acknowledgement of all frames before `end`, which the far end sends. Its delay
-// is the path and the shortest frame; the room it takes on the wire is not modelled. Only
-// acknowledgements that change something on arrival get an event; the others are examined when
-// needed.
+// Records an acknowledgement of all frames before `end`, sent by the far end. Its delay is the path
+// plus the shortest frame. Its wire occupancy is not modelled. Only acknowledgements with an effect
+// on arrival get an event. The others are evaluated lazily.
 void Port::acknowledge(Time arrived_at, std::uint64_t end) {
   if (end <= announced_) return;
   const Time at =
@@ -333,15 +331,14 @@ void Port::take_acknowledgements() {
   if (first_ == end_) resend_.cancel();
 }
 
-// Schedules the next acknowledgement if it is already under way; otherwise it gets an event later,
-// because the window is full.
+// Schedules the next acknowledgement if it is in flight. Otherwise the window is full, and an event
+// follows later.
 void Port::wait_for_acknowledgement() {
   if (acknowledgements_.empty()) return;
   simulation_.at(acknowledgements_.front().at, &acknowledged, this, sim::kHardwarePriority);
 }
 
-// One timer serves the oldest frame; when it fires, it checks whether that frame is still the
-// oldest.
+// One timer serves the oldest frame. On expiry it checks whether that frame is still the oldest.
 void Port::arm_resend() {
   if (!link_->may_lose_frames() || resend_.is_armed() || next_ == first_) return;
   const Time due = frame_at(first_).sent_at + figures_.resend_timeout;

@@ -16,20 +16,19 @@
 #include "towpath/sim/timer.hpp"
 #include "towpath/sim/trace.hpp"
 
-// The Ethernet subsystem of one tile: transmit queues that take commands from the core, frames on
-// the wire, and at the far end bytes that appear in L1 in order of arrival.
+// The Ethernet subsystem of one tile: transmit queues for commands from the core, frames on the
+// wire, and bytes that appear in the far end's L1 in order of arrival.
 //
-// A command is taken when its queue is free; the queue is then busy while the command's bytes are
-// fetched. Commands of one queue go out in order, frame by frame; the queues take turns at the
-// wire, frame by frame. A frame's bytes are read from L1 when it goes onto the wire, and again when
-// it is sent again: the source must not change until the far end's hardware has acknowledged the
-// command's last frame. A frame is written at the far end as a whole.
+// A free queue accepts a command and is busy until the command's bytes are fetched. Commands of one
+// queue leave in order. Queues share the wire frame by frame in turn. A frame's bytes are read from
+// L1 at each transmission, including retransmissions: the source must not change until the far end
+// has acknowledged the command's last frame. A frame is written at the far end as a whole.
 
 namespace towpath::ethernet {
 
 class Link;
 
-// Number of commands that a port has taken, counted from 1.
+// Number of an accepted command of a port, counted from 1.
 using CommandNumber = std::uint64_t;
 
 // The L1 of the port's tile.
@@ -38,7 +37,7 @@ class TileMemory {
   virtual ~TileMemory() = default;
   virtual std::uint64_t size_bytes() const = 0;
   virtual void read(std::uint64_t offset, std::span<std::byte> to) const = 0;
-  // Writes a frame's bytes, and wakes processes that wait for them.
+  // Writes a frame's bytes and wakes processes that wait for them.
   virtual void write(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   // Writes a frame's word to a 32-bit register of the tile.
   virtual void write_register(std::uint64_t address, std::uint32_t value) = 0;
@@ -50,27 +49,27 @@ class TileMemory {
 struct Command {
   enum class Kind : std::uint8_t { write, register_write };
   Kind kind = Kind::write;
-  std::uint64_t source = 0;       // write: offset in the port's own L1
+  std::uint64_t source = 0;       // write: offset in the port's L1
   std::uint64_t destination = 0;  // offset in the L1 at the far end, or the register's address
   std::uint64_t size_bytes = 0;   // write only
   std::uint32_t value = 0;        // register write only
 };
 
 struct PortCounters {
-  std::uint64_t commands = 0;     // commands taken
-  std::uint64_t frames_sent = 0;  // including those sent again
+  std::uint64_t commands = 0;     // accepted
+  std::uint64_t frames_sent = 0;  // including retransmissions
   std::uint64_t frames_resent = 0;
-  std::uint64_t frames_lost = 0;             // sent, but lost on the wire
+  std::uint64_t frames_lost = 0;             // on the wire
   std::uint64_t frames_received = 0;         // received and written
   std::uint64_t frames_dropped = 0;          // received out of order
   std::uint64_t payload_bytes_sent = 0;      // first transmissions only
   std::uint64_t payload_bytes_resent = 0;    // retransmissions only
   std::uint64_t payload_bytes_received = 0;  // received and written
-  Time wire_time;                            // time in which frames were on the wire
+  Time wire_time;                            // time with a frame on the wire
 };
 
-// The port of one Ethernet tile. It lives as long as its simulation runs, and so does its
-// TileMemory. The ports of a link without faults may be in two partitions of a SimulationGroup.
+// The port of one Ethernet tile. It and its TileMemory live as long as the simulation runs. The
+// ports of a link without faults may be in two partitions of a SimulationGroup.
 //
 //   Port port(simulation, figures, memory, "Ethernet core (9, 0) of chip 0");
 //   Link link(simulation, port, other_port);
@@ -80,8 +79,8 @@ struct PortCounters {
 //   }
 //   port.send(0, {.source = 0x1000, .destination = 0x2000, .size_bytes = 64});
 //
-// Wrong: writing a payload over queue 0 and its flag over queue 1. Order between queues is not
-// guaranteed, and the flag does arrive first.
+// Wrong: writing a payload over queue 0 and its flag over queue 1. Queues are not ordered with each
+// other, and the flag can arrive first.
 class Port {
  public:
   // `name` is the subject of error messages.
@@ -90,37 +89,37 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // The shortest time from the start of a frame until its far end has it.
+  // Minimum time from the start of a frame until its arrival at the far end.
   static Time latency(const machine::EthernetParameters& figures);
 
-  // Takes a command; the queue must be free. Throws std::invalid_argument when there is no such
-  // queue, nothing is connected, there is nothing to send, a size or address is not a multiple of
-  // the word, or bytes are beyond the L1 of either end.
+  // Accepts a command; the queue must be free. Throws std::invalid_argument if the queue does not
+  // exist, the port is not connected, the command is empty, a size or address is not a multiple of
+  // the word, or the range exceeds the L1 of either end.
   CommandNumber send(int queue, const Command& command);
 
-  // Whether a queue cannot take a command now: the last one is being fetched, or too many are not
-  // yet on the wire. Throws std::invalid_argument when there is no such queue.
+  // Whether a queue is full: its last command is being fetched, or too many are not yet on the
+  // wire. Throws std::invalid_argument if the queue does not exist.
   bool is_busy(int queue) const;
-  // Wakes the process once, when the queue is next free. The process must suspend in a loop until
+  // Wakes the process once, when the queue becomes free. The process must suspend in a loop until
   // the queue is not busy, and must not end before.
   void wake_when_free(int queue, sim::Process& process);
 
-  // Sets the one listener, called whenever a queue has become free and when the link has come up or
-  // gone down. It must not send from within the call.
+  // Sets the only listener, called when a queue becomes free and when the link goes up or down. It
+  // must not send from within the call.
   void set_listener(sim::Action action, void* context);
 
   const std::string& name() const { return name_; }
   TileMemory& memory() const { return *memory_; }
   bool is_connected() const { return link_ != nullptr; }
-  // Null when nothing is connected.
+  // Null if not connected.
   Link* link() const { return link_; }
   Port* far_end() const;
   bool is_link_up() const;
 
-  // Base firmware's action when the core yields to it: if the link is down, marks this end as ready
-  // to train. Does nothing when the link is up or absent.
+  // Base firmware's action when the core yields to it: marks this end of a down link as ready to
+  // train. No effect if the link is up or absent.
   void run_routing();
-  // Whether it has been called since the link went down. False when the link is up.
+  // Whether run_routing() was called since the link went down. False if the link is up.
   bool has_run_routing() const;
 
   // Whether all commands are on the wire and acknowledged.
@@ -130,7 +129,7 @@ class Port {
  private:
   friend class Link;
 
-  // A command that is not yet completely split into frames.
+  // A command not yet fully split into frames.
   struct Waiting {
     CommandNumber number;
     Command command;
@@ -139,20 +138,20 @@ class Port {
   struct Queue {
     Port* port = nullptr;
     bool is_fetching = false;
-    int not_on_wire = 0;  // commands taken with bytes not yet on the wire
+    int not_on_wire = 0;  // accepted commands with bytes not yet on the wire
     std::vector<Waiting> waiting;
-    std::vector<sim::Process*> processes;  // waiting for the queue to be free
+    std::vector<sim::Process*> processes;  // waiting for a free queue
   };
-  // Record of a frame, kept until it is acknowledged.
+  // State of a frame until its acknowledgement.
   struct Frame {
     CommandNumber command = 0;
     std::size_t queue = 0;
     bool is_last = false;        // of its command
     bool has_been_sent = false;  // to the last byte
-    Time sent_at = Time();       // when its last byte was last sent
+    Time sent_at = Time();       // end of its last transmission
     Command part;
   };
-  // A frame under way.
+  // A frame in flight.
   struct Flight {
     Port* from = nullptr;
     std::uint64_t sequence = 0;
@@ -163,7 +162,7 @@ class Port {
   };
   struct Acknowledgement {
     Time at;
-    std::uint64_t end = 0;  // all frames before it have arrived
+    std::uint64_t end = 0;  // all earlier frames have arrived
   };
 
   std::size_t checked(int queue) const;
@@ -219,24 +218,24 @@ class Port {
   std::size_t next_queue_ = 0;  // next at the wire
   CommandNumber commands_ = 0;
 
-  // Go-Back-N, sending: frames [first_, end_) are unacknowledged; [next_, end_) of them are still
-  // to be sent, or sent again.
+  // Go-Back-N, sending: frames [first_, end_) are unacknowledged. Of them [next_, end_) are waiting
+  // for transmission or retransmission.
   std::vector<Frame> frames_;
   std::uint64_t first_ = 0;
   std::uint64_t next_ = 0;
   std::uint64_t end_ = 0;
-  std::deque<Acknowledgement> acknowledgements_;  // on their way here
-  std::uint64_t announced_ = 0;                   // the end that the last of them will bring
+  std::deque<Acknowledgement> acknowledgements_;  // in flight
+  std::uint64_t announced_ = 0;                   // the end in the last of them
   sim::Timer resend_;
 
   // Go-Back-N, receiving.
   std::uint64_t expected_ = 0;
 
   std::optional<std::uint64_t> on_wire_;
-  Flight* wire_flight_ = nullptr;  // null when already lost
-  Time far_end_free_at_;           // when the far end has passed on everything sent
+  Flight* wire_flight_ = nullptr;  // null if already lost
+  Time far_end_free_at_;           // when the far end has passed on all frames sent
   std::deque<Flight> flights_;     // storage
-  std::deque<Flight*> in_flight_;  // in the order in which they arrive, also those that have
+  std::deque<Flight*> in_flight_;  // in order of arrival, including frames that have arrived
 
   PortCounters counters_;
 };

@@ -38,11 +38,11 @@ Cycles Core::end_of(Cycles begin, std::int64_t cycles) {
   for (Interruptions* next_one = next(); next_one != nullptr && next_one->begin < end;
        next_one = next()) {
     const Cycles over = next_one->begin + next_one->duration;
-    // An interruption that began before the work delays it only by what is left of it, if anything.
+    // Only the remainder of an interruption that began before the work delays it.
     const Cycles from = std::max(next_one->begin, begin);
     if (over > from) end = end + (over - from);
     draw(*next_one, over);
-    // One at a time: an interruption that comes meanwhile waits for the end of this one.
+    // Interruptions run one at a time. Later ones wait.
     for (Interruptions& other : interruptions_) other.begin = std::max(other.begin, over);
   }
   return end;
@@ -50,7 +50,7 @@ Cycles Core::end_of(Cycles begin, std::int64_t cycles) {
 
 Cycles Core::polled_after(Cycles polled, std::int64_t period, Cycles seen_from) {
   while (polled < seen_from) {
-    // All polls up to the next interruption are alike.
+    // Polls up to the next interruption are evenly spaced.
     const Interruptions* const interruption = next();
     const Cycles calm =
         interruption == nullptr ? seen_from : std::min(seen_from, interruption->begin);

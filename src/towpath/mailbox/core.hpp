@@ -12,34 +12,34 @@
 
 namespace towpath::mailbox {
 
-// A processor on which one process spends cycles. Interruptions take cycles of their own; the
-// process then goes on where it was.
+// A processor on which one process spends cycles. Interruptions take additional cycles, then the
+// process continues.
 //
-// Interruptions come from seeded streams of this core, drawn only as far ahead as the process goes,
-// so they cost no events.
+// Interruptions come from seeded streams per core. They are drawn only as far as the process has
+// progressed, so they need no events.
 class Core {
  public:
-  // `name` names the streams, and appears in errors.
+  // `name` identifies the streams and appears in errors.
   Core(sim::Simulation& simulation, const machine::MailboxCluster& cluster, std::string name);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
   const std::string& name() const { return name_; }
   const sim::Clock& clock() const { return clock_; }
-  // The cycle counter, which also counts while the process is interrupted.
+  // The cycle counter. It also counts during interruptions.
   Cycles now() const { return clock_.cycle_at(simulation_.now()); }
 
-  // When off, nothing interrupts, and skipped interruptions are not made up for later.
+  // When off, there are no interruptions. Skipped ones are not made up for later.
   void set_interruptible(bool is_interruptible) { is_interruptible_ = is_interruptible; }
 
   // The calling process computes for `cycles`.
   void spend(int cycles);
-  // A store to an array in memory, which may need a page walk.
+  // A store to an array in memory, possibly with a page walk.
   void store_to_array();
 
-  // End of `cycles` of work that begin at `begin`. Calls must come in order of time.
+  // End of `cycles` of work that start at `begin`. Calls must be in order of time.
   Cycles end_of(Cycles begin, std::int64_t cycles);
-  // The first end of a poll at or after `seen_from`. The last poll ended at `polled`, and one ends
+  // End of the first poll at or after `seen_from`. The last poll ended at `polled`, and one ends
   // every `period` cycles.
   Cycles polled_after(Cycles polled, std::int64_t period, Cycles seen_from);
 

@@ -149,7 +149,7 @@ void Interconnect::arrive(Packet& packet, Time rest) {
 void Interconnect::enqueue(Context& mailbox, Packet packet, Time rest) {
   const Time now = simulation_.now();
   answer(packet, Packet::Kind::acknowledgement);
-  // A packet behind another one is read after it, so its own time is enough.
+  // A packet is read after its predecessor, so its own time suffices.
   const Time visible = std::max(clock_.edge_after(now, Cycles(cluster_->mailbox.enqueue_cycles)),
                                 clock_.next_edge(now + rest));
   const bool is_first = mailbox.fifo.empty();
@@ -183,7 +183,7 @@ void Interconnect::release(Address context) {
   if (mailbox.waiting.empty()) return;
   Packet next = std::move(mailbox.waiting.front());
   mailbox.waiting.pop_front();
-  enqueue(mailbox, std::move(next), Time());  // it is there as a whole
+  enqueue(mailbox, std::move(next), Time());  // complete
 }
 
 }  // namespace towpath::mailbox

@@ -15,11 +15,11 @@
 #include "towpath/sim/clock.hpp"
 #include "towpath/sim/simulation.hpp"
 
-// The packetizers and mailboxes of all nodes, and the ring between them: what the stores and loads
-// of cores reach. What those cost, and a library around them, is in riscv_mailbox/.
+// The packetizers and mailboxes of all nodes and the ring between them: the hardware behind loads
+// and stores of the cores. Costs of the accesses and a library are in riscv_mailbox/.
 //
-// A context is one process's share of its node's packetizer, with a mailbox of its own. Contexts
-// belong to a domain; a packet for a mailbox of another one is refused.
+// A context is one process's share of its node's packetizer, with its mailbox. Contexts belong to a
+// domain. A packet for a mailbox of another domain is refused.
 
 namespace towpath::mailbox {
 
@@ -28,11 +28,11 @@ struct Message {
   std::vector<std::byte> payload;
 };
 
-// What one context has learned of the messages it sent.
+// Results of the messages from one context.
 struct Notices {
   std::uint64_t acknowledged = 0;
-  std::uint64_t full = 0;     // dropped, as the mailbox was full
-  std::uint64_t refused = 0;  // dropped, as the context's domain has no such mailbox
+  std::uint64_t full = 0;     // dropped, because the mailbox was full
+  std::uint64_t refused = 0;  // dropped, because the context's domain has no such mailbox
   bool operator==(const Notices&) const = default;
 };
 
@@ -45,36 +45,35 @@ class Interconnect {
   const machine::MailboxCluster& cluster() const { return *cluster_; }
   sim::Simulation& simulation() const { return simulation_; }
 
-  // Opens the lowest free context. Throws std::invalid_argument when the node does not exist, or
-  // has no free context.
+  // Opens the lowest free context. Throws std::invalid_argument if the node does not exist or has
+  // no free context.
   Address open(int node, int domain);
-  // Drops what is in the mailbox. A context cannot be reopened while packets of it are in flight;
-  // closing it twice does nothing.
+  // Drops the contents of the mailbox. A context cannot be reopened while its packets are in
+  // flight. Closing twice is allowed.
   void close(Address context);
 
-  // --- packetizer: the context's process
-  // Whether a packet can be taken now.
+  // --- packetizer: called by the context's process
+  // Whether a packet is accepted now.
   bool has_room(Address context) const;
-  // Takes a packet whose last store has been written; there must be room. Throws
-  // std::invalid_argument for a node that does not exist and for a payload that is empty or too
-  // large.
+  // Accepts a packet after its last store; there must be room. Throws std::invalid_argument if the
+  // node does not exist or the payload is empty or too large.
   void submit(Address from, Address to, std::span<const std::byte> payload);
-  // Packets submitted whose fate is not known yet.
+  // Submitted packets without a result yet.
   int unacknowledged(Address context) const { return at(context).unacknowledged; }
   const Notices& notices(Address context) const { return at(context).notices; }
 
-  // --- mailbox: the context's process
-  // From when on loads see the first packet; none when there is none.
+  // --- mailbox: called by the context's process
+  // Time from which loads see the first packet; empty if there is none.
   std::optional<Time> visible_from(Address context) const;
-  // The first packet, which loads see; it stays until released.
+  // The first packet as seen by loads. It stays until released.
   Message first(Address context) const;
   void release(Address context);
   std::size_t packets(Address context) const { return at(context).fifo.size(); }
 
-  // Woken whenever there is room again, or a packet that was the first to come.
+  // Woken when there is room again, and when a packet arrives in an empty mailbox.
   void set_process(Address context, sim::Process* process) { at(context).process = process; }
 
-  // An instant on the track of a node, where the simulation has a trace.
+  // Adds an instant to the node's track if the simulation has a trace.
   void trace_instant(int node, std::string_view event, Time time) const;
 
  private:
@@ -88,14 +87,14 @@ class Interconnect {
     int unacknowledged = 0;
     Notices notices;
     std::deque<Entry> fifo;
-    std::deque<Packet> waiting;  // have arrived; the mailbox is full
+    std::deque<Packet> waiting;  // have arrived while the mailbox is full
     sim::Process* process = nullptr;
   };
   struct Node {
     std::vector<Context> contexts;
     Cycles packetizer_free_at;
   };
-  // A packet that is being formed.
+  // A packet during assembly.
   struct Forming {
     Interconnect* interconnect = nullptr;
     Packet packet;

@@ -15,7 +15,7 @@
 
 namespace towpath::mailbox {
 
-// A context of a node, and the mailbox that belongs to it.
+// A context of a node, and its mailbox.
 struct Address {
   int node = 0;
   int context = 0;
@@ -26,8 +26,8 @@ struct Packet {
   enum class Kind : std::uint8_t {
     message,
     acknowledgement,  // the message is in its mailbox
-    full,             // the message was dropped: no room in the mailbox
-    refused,          // the message was dropped: no such mailbox, or one of another domain
+    full,             // message dropped: mailbox full
+    refused,          // message dropped: no such mailbox in the domain
   };
   Kind kind = Kind::message;
   Address from;
@@ -36,13 +36,12 @@ struct Packet {
   std::vector<std::byte> payload;
 };
 
-// Links of all nodes, one each way between neighbours. A packet takes the shorter way, upwards
-// where both are equally long; its header goes on as soon as the next link is free, and the payload
-// follows. Packets from one node to another arrive in order.
+// Links between neighbours, one in each direction. A packet takes the shorter path, upwards on a
+// tie. Its header continues as soon as the next link is free, and the payload follows. Packets
+// between two nodes arrive in order.
 class Ring {
  public:
-  // `arrived` is called when a packet's header is at its node; `rest` is the time until its last
-  // byte is there.
+  // Called when a packet's header reaches its node. `rest` is the time until its last byte.
   using Arrived = std::function<void(Packet& packet, Time rest)>;
   Ring(sim::Simulation& simulation, std::shared_ptr<const machine::MailboxCluster> cluster,
        Arrived arrived);
@@ -54,8 +53,8 @@ class Ring {
   struct Flight {
     Ring* ring = nullptr;
     Packet packet;
-    int at = 0;    // the node where the header is next
-    int step = 0;  // to the next node: 1, -1 or 0
+    int at = 0;    // the next node of the header
+    int step = 0;  // direction: 1, -1 or 0
   };
   void forward(Flight& flight);
   Time wire_time(const Packet& packet) const;

@@ -68,8 +68,8 @@ std::optional<Message> Context::receive(Time deadline) {
   return receive_at(first, deadline);
 }
 
-// `polled` is when the first poll ends. Polls that see nothing cost no events: their ends are
-// computed once a message has come.
+// `polled` is the end of the first poll. Unsuccessful polls need no events: their times are
+// computed when a message arrives.
 std::optional<Message> Context::receive_at(Cycles polled, Time deadline) {
   sim::Simulation& simulation = interconnect_.simulation();
   Sleeper sleeper{&simulation, simulation.current()};
@@ -91,7 +91,7 @@ std::optional<Message> Context::receive_at(Cycles polled, Time deadline) {
   return read();
 }
 
-// Word by word into memory, and out of the mailbox.
+// Copies word by word from the mailbox into memory.
 Message Context::read() {
   Message message = interconnect_.first(address_);
   const int words = interconnect_.cluster().words_of(static_cast<int>(message.payload.size()));

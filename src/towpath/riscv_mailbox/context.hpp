@@ -9,14 +9,14 @@
 #include "towpath/mailbox/core.hpp"
 #include "towpath/mailbox/interconnect.hpp"
 
-// Library of a user-space program that sends and receives small messages, with its cost in cycles.
+// A user-space library for small messages, with its cost in cycles.
 //
 //   Context context(interconnect, core, {.node = 0});
 //   context.send({1, 0}, bytes);
 //   Message answer = *context.receive();
 //
-// Wrong: a receive() on each side before the first send(). Nothing ends it; when no event is left,
-// the simulation names who waits.
+// Wrong: a receive() on each side before the first send(). It deadlocks, and the simulation reports
+// the waiting processes.
 
 namespace towpath::riscv_mailbox {
 
@@ -26,15 +26,15 @@ using towpath::mailbox::Interconnect;
 using towpath::mailbox::Message;
 using towpath::mailbox::Notices;
 
-// A process's context: its share of the packetizer, and its mailbox. One process calls at a time,
-// and each call blocks it for as long as it costs.
+// A process's context: its share of the packetizer, and its mailbox. Only one process may call at a
+// time. Each call blocks for its cost.
 class Context {
  public:
   struct Options {
     int node = 0;
-    int domain = 0;  // messages go between contexts of one domain only
+    int domain = 0;  // messages stay within one domain
   };
-  // Throws std::invalid_argument when the node has no context left.
+  // Throws std::invalid_argument if the node has no free context.
   Context(Interconnect& interconnect, Core& core, const Options& options);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -43,19 +43,19 @@ class Context {
   Address address() const { return address_; }
   Core& core() const { return core_; }
 
-  // Returns when the last store is acknowledged by the core's own load/store path; before the first
-  // it waits for room in the packetizer. Throws std::invalid_argument for a node that does not
-  // exist, and for a payload that is empty or larger than a packet.
+  // Waits for room in the packetizer before the first store, and returns when the core's load/store
+  // path has acknowledged the last. Throws std::invalid_argument if the node does not exist or the
+  // payload is empty or larger than a packet.
   void send(Address to, std::span<const std::byte> payload);
 
-  // Looks once.
+  // Polls once.
   std::optional<Message> try_receive();
-  // Polls until there is a message; nullopt when none has come by `deadline`.
+  // Polls until there is a message. Returns nullopt if none arrives by `deadline`.
   std::optional<Message> receive(Time deadline = Time::max());
 
-  // What became of the messages sent. A drop shows here some time after send().
+  // Results of sent messages. A drop appears some time after send().
   const Notices& notices() const { return interconnect_.notices(address_); }
-  // Waits until the fate of every message sent is known.
+  // Waits for the results of all sent messages.
   void flush();
 
  private:

@@ -12,8 +12,8 @@
 #include "towpath/riscv_mailbox/context.hpp"
 #include "towpath/sim/simulation.hpp"
 
-// A cluster with mailboxes as a program without processes of its own sees it: each call takes the
-// simulated time that it takes a core, and then returns.
+// A cluster with mailboxes for a program without simulated processes: each call advances the
+// simulation by its cost and returns.
 
 namespace towpath::riscv_mailbox {
 
@@ -22,13 +22,13 @@ class MailboxSession {
   explicit MailboxSession(std::shared_ptr<const machine::MailboxCluster> cluster,
                           std::uint64_t seed = 1);
 
-  // Starts a process on a free core of `node`. Throws std::invalid_argument when the node has no
-  // core or context left.
+  // Starts a process on a free core of `node`. Throws std::invalid_argument if the node has no free
+  // core or context.
   Context& open(int node, int domain);
   void close(Context& context);
 
-  // Throw DeadlockError when no event is left that could end the wait. The call itself stays
-  // pending: the message is sent as soon as there is room, and a receive takes the next one.
+  // Throw DeadlockError if no event can end the wait. The call stays pending: the message is sent
+  // when there is room, and a receive takes the next message.
   void send(Context& context, Address to, std::span<const std::byte> payload);
   void flush(Context& context);
   std::optional<Message> try_receive(Context& context);

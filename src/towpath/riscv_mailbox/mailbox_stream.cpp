@@ -18,7 +18,7 @@ using namespace literals;
 
 namespace {
 
-// Silence after which a receiver takes the last message for the last one.
+// Silence that marks the end of the stream for the receiver.
 constexpr Time kQuiet = 100_us;
 
 std::shared_ptr<const machine::MailboxCluster> checked(

@@ -13,7 +13,7 @@
 namespace towpath::riscv_mailbox {
 
 struct MailboxStreamOptions {
-  int senders = 1;  // each on a core and context of its own, on the nodes in turn, from node 1 on
+  int senders = 1;      // each with a core and a context, on nodes in turn from node 1
   int messages = 1000;  // per sender, in bursts
   int burst_messages = 1000;
   int pause_cycles = 0;  // between a sender's bursts
@@ -24,11 +24,11 @@ struct MailboxStreamOptions {
 struct MailboxStreamResult {
   std::uint64_t received = 0;
   std::uint64_t dropped = 0;
-  Time time;  // until the last one was received
+  Time time;  // until the last message was received
 };
 
-// Runs without interruptions. Throws std::invalid_argument when there are too few cores or
-// contexts, or when the message is not a packet.
+// Runs without interruptions. Throws std::invalid_argument if there are too few cores or contexts,
+// or if the message does not fit into a packet.
 MailboxStreamResult run_mailbox_stream(std::shared_ptr<const machine::MailboxCluster> cluster,
                                        const MailboxStreamOptions& options);
 

@@ -17,9 +17,9 @@ namespace towpath::riscv_mailbox {
 
 namespace {
 
-// The iteration of the breakdown: the first ones differ, as both nodes begin at once.
+// Iteration used for the breakdown. Earlier ones differ, because both nodes start together.
 constexpr int kSettled = 4;
-// Some milliseconds of work.
+// Some milliseconds of real time.
 constexpr std::uint64_t kEventsPerReport = 1 << 16;
 
 std::shared_ptr<const machine::MailboxCluster> checked(
@@ -43,7 +43,7 @@ std::shared_ptr<const machine::MailboxCluster> checked(
   return machine::build_mailbox_cluster(std::move(without));
 }
 
-// The programs of both ends of one pair.
+// The programs at both ends of a pair.
 class Pair {
  public:
   Pair(sim::Simulation& simulation, Interconnect& interconnect, const PingPongOptions& options,

@@ -23,7 +23,7 @@ class Channel {
   Channel(EthernetCore& core, const DataMoverConfig& config, const DataMoverChannel& channel)
       : core_(core), config_(config), channel_(channel) {}
 
-  // Makes the progress that is possible now; false when there was none.
+  // Advances as far as possible now. Returns false if there was no progress.
   bool step() { return channel_.is_sender ? step_sender() : step_receiver(); }
   bool is_over() const { return total_ && done_ == *total_; }
   void start();
@@ -75,7 +75,7 @@ class Channel {
   const DataMoverChannel& channel_;
   std::optional<std::uint64_t> total_ = channel_.messages;
   std::uint64_t moved_ = 0;  // sent, or received
-  std::uint64_t freed_ = 0;  // sender: messages whose buffer is free again
+  std::uint64_t freed_ = 0;  // sender: messages with their buffer free again
   std::uint64_t done_ = 0;
 };
 
@@ -125,7 +125,7 @@ void Channel::send_message(const DataMoverSlot& slot, std::uint32_t size_bytes) 
   send_words(from, to, size_bytes + kWordBytes);
 }
 
-// Frees the oldest buffer whose message has arrived, or is done.
+// Frees the oldest buffer with a delivered or completed message.
 bool Channel::free_buffer() {
   if (freed_ == moved_) return false;
   const DataMoverSlot& at = slot(freed_);
@@ -136,7 +136,7 @@ bool Channel::free_buffer() {
   if (!is_done && !is_acknowledged) return false;
   const bool is_needed =
       !total_ || (channel_.messages ? freed_ + channel_.slots.size() < *total_
-                                    : freed_ + 1 < *total_);  // the stop leaves nothing
+                                    : freed_ + 1 < *total_);  // a stop leaves no message behind
   ++freed_;
   if (is_needed) notify_worker(at, 1);
   return true;
@@ -171,7 +171,7 @@ bool Channel::receive() {
   return true;
 }
 
-// Not from the sync word, which "done" may change before this has been sent.
+// The sync word may change to "done" before the acknowledgement leaves, so it is not the source.
 void Channel::acknowledge(const DataMoverSlot& slot) {
   if (config_.sync == ChannelSync::separate) {
     core_.eth_receiver_channel_ack(slot.sync_channel, config_.acknowledgement_word);
@@ -206,7 +206,7 @@ void Channel::check_size(std::uint32_t size_bytes) const {
 
 }  // namespace
 
-// Values left by an earlier program must not be taken for a sync word.
+// Clears values of an earlier program that would look like a sync word.
 void data_mover_prepare(EthernetCore& core, const DataMoverConfig& config) {
   if (config.sync == ChannelSync::separate) return;  // a program leaves erisc_info empty
   for (const DataMoverChannel& channel : config.channels) {

@@ -16,8 +16,8 @@ using map::kWordBytes;
 
 namespace {
 
-// Channel 0 is for handshakes: the next program of the far end may write it while this one still
-// waits for its last credits.
+// Channel 0 is for handshakes: the far end's next program may write it while this one still waits
+// for its last credits.
 constexpr int kSyncChannels = map::kChannels - 1;
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "towpath/tenstorrent/kernels/data_mover.hpp"
 #include "towpath/tenstorrent/kernels/data_mover_worker.hpp"
 
-// The host's side of a data mover: both ends of one link.
+// Host side of a data mover: both ends of one link.
 //
 //   Program& here = cluster.create_program(0);
 //   Program& there = cluster.create_program(1);
@@ -37,33 +37,33 @@ class DataMoverBuilder {
     ChannelSync sync = ChannelSync::merged;
     bool acknowledges = true;
     int noc_index = 0;
-    // Small enough for a link that went down to be trained soon; 100 cycles in 8000 and more.
+    // Small enough for fast retraining of a dropped link; costs 100 of at least 8000 cycles.
     std::int64_t polls_per_context_switch = 1000;
   };
   struct ChannelConfig {
     int from_chip = 0;
-    machine::Coordinate sender{};  // workers, of that chip and of the other
+    machine::Coordinate sender{};  // workers at either end
     machine::Coordinate receiver{};
     std::uint64_t message_bytes_max = 4096;
     int slots = 1;
-    std::optional<std::uint64_t> messages{};  // none: until the sender says stop
+    std::optional<std::uint64_t> messages{};  // none: until the sender's stop
   };
   struct WorkerEnds {
     DataMoverWorker sender;
     DataMoverWorker receiver;
   };
 
-  // `far_program` runs on the chip at the other end of the link. Throws std::invalid_argument when
-  // there is no link, or it leads back to the same chip.
+  // `far_program` runs on the chip at the far end. Throws std::invalid_argument if there is no
+  // link, or if it leads back to the same chip.
   DataMoverBuilder(Cluster& cluster, const End& end, Program& far_program, const Options& options);
 
-  // Throws std::invalid_argument when it is for another chip, has no slot, its messages are not a
-  // multiple of 16 bytes, L1 is full, or separate sync words are exhausted: a link has 7.
+  // Throws std::invalid_argument if the channel is for another chip, has no slot, has messages that
+  // are not a multiple of 16 bytes, does not fit into L1, or exceeds the 7 separate sync words of a
+  // link.
   WorkerEnds add_channel(const ChannelConfig& config);
-  // Creates the kernels on both cores.
   void create_kernels();
 
-  // Configuration of the kernels at the end on a chip.
+  // Configuration of the kernel on `chip`.
   const DataMoverConfig& config(int chip) const { return configs_[side_of(chip)]; }
 
  private:

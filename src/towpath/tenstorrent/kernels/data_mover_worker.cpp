@@ -50,7 +50,7 @@ void push_message(DataMovementCore& core, const DataMoverWorker& channel, std::u
         "{}: message {} has {} bytes; its channel takes multiples of {} up to {}", core.where(),
         number, message.size_bytes, kWordBytes, channel.message_bytes_max));
   }
-  // Both on the same static VC, which keeps their order.
+  // Both on the same static VC, which preserves their order.
   const std::uint64_t begin = slot_of(channel, number).end - message.size_bytes;
   core.noc_async_write(message.offset, {channel.mover, begin}, message.size_bytes);
   tell_mover(core, channel, number, message.size_bytes);

@@ -11,18 +11,18 @@
 #include "towpath/machine/chip.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 
-// API of a worker to hand messages to a data mover, and to receive them from one. It may be the
-// sender of one channel and the receiver of another; a channel serves one worker at either end.
+// API of a worker that sends messages to a data mover or receives from it. It may be the sender of
+// one channel and the receiver of another. A channel serves one worker at either end.
 //
 //   DataMoverWorker channel = ...;  // from DataMoverBuilder
 //   [=](DataMovementCore& core) { data_mover_sender(core, channel, {{0x1000, 4096}}); }
 //
-// Wrong: two kernels that send over the same channel. The mover tells one of them that the buffer
-// is free; the other one waits forever, or overwrites what the first has written.
+// Wrong: two kernels that send over the same channel. The mover notifies only one of them of a free
+// buffer. The other one waits forever or overwrites data of the first.
 
 namespace towpath::tenstorrent::kernels {
 
-// One end of a channel, as its worker sees it.
+// A worker's view of one end of a channel.
 struct DataMoverWorker {
   struct Slot {
     std::uint64_t end = 0;            // of the buffer, in the mover's L1
@@ -31,7 +31,7 @@ struct DataMoverWorker {
   };
   machine::Coordinate mover;
   std::uint64_t message_bytes_max = 0;
-  std::optional<std::uint64_t> messages{};  // none: until the sender says stop
+  std::optional<std::uint64_t> messages{};  // none: until the sender's stop
   std::vector<Slot> slots{};
 };
 
@@ -42,11 +42,11 @@ struct DataMoverMessage {
 };
 
 // --- kernels ------------------------------------------------------------------------------------
-// Sends these, in order, and says stop if the channel has no fixed count. Throws
-// std::invalid_argument when their number differs from the channel's.
+// Sends the messages in order, then stop if the channel has no fixed count. Throws
+// std::invalid_argument if their number differs from the channel's.
 void data_mover_sender(DataMovementCore& core, const DataMoverWorker& channel,
                        std::span<const DataMoverMessage> messages);
-// Receives all messages, stores them consecutively from an offset on, and returns them in order.
+// Receives all messages, stores them consecutively at `offset`, and returns them in order.
 std::vector<DataMoverMessage> data_mover_receiver(DataMovementCore& core,
                                                   const DataMoverWorker& channel,
                                                   std::uint64_t offset);
@@ -57,11 +57,11 @@ void wait_for_buffer(DataMovementCore& core, const DataMoverWorker& channel, std
 // The source may change after noc_async_writes_flushed().
 void push_message(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number,
                   const DataMoverMessage& message);
-// Says stop after the last message: waits for its buffer as for any other's, and until the mover
-// has nothing more to say.
+// Sends stop after the last message, using a buffer like any message, and waits for the mover's
+// last notification.
 void push_stop(DataMovementCore& core, const DataMoverWorker& channel, std::uint64_t number);
 
-// Waits for a message; returns its size, or kStop.
+// Waits for a message and returns its size, or kStop.
 std::uint32_t wait_for_message(DataMovementCore& core, const DataMoverWorker& channel,
                                std::uint64_t number);
 // Copies a message into the worker's L1.

@@ -23,7 +23,7 @@ constexpr int kChannelsMax = ethernet_memory_map::kChannels / 2;
 struct End {
   std::vector<MergedChannel> out;
   std::vector<MergedChannel> in;
-  int first_out = 0;  // of the channels of erisc_info, if they are used
+  int first_out = 0;  // first channel of erisc_info, if used
   int first_in = 0;
   bool is_merged = true;
   int packets = 0;  // over each channel
@@ -31,9 +31,9 @@ struct End {
 };
 
 // Loop of one end. Each pass examines one channel to send over and one to receive from, and skips
-// what it would have to wait for. As in the kernels that were measured: with separate words a
-// channel found free is used when the loop returns to it, after the pass's answer; with merged ones
-// at once, and the loop stays with a channel to receive from until it has answered.
+// operations that would block. As in the measured kernels: with separate words, a free channel is
+// used on the loop's next visit, after the pass's answer. With merged words it is used at once, and
+// the loop stays with a receiving channel until it has answered.
 class Loop {
  public:
   Loop(EthernetCore& core, const End& end)
@@ -126,7 +126,7 @@ class Loop {
     return true;
   }
 
-  // After it has examined all channels in vain, it waits for a change; passes continue meanwhile.
+  // After a full round without progress it waits for a change. Passes keep counting.
   void end_pass(bool did_anything) {
     idle_passes_ = did_anything ? 0 : idle_passes_ + 1;
     const noc::Cycle begin = core_.cycle();

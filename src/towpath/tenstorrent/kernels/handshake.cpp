@@ -8,7 +8,7 @@ using ethernet_memory_map::kWordBytes;
 
 namespace {
 
-constexpr int kPollsPerSend = 100;  // by the master, before it sends its word again
+constexpr int kPollsPerSend = 100;  // of the master, before it resends its word
 
 void send_word(EthernetCore& core, std::uint64_t from) {
   core.eth_send_packet(0, from / kWordBytes, EthernetCore::handshake_scratch() / kWordBytes, 1);

@@ -18,7 +18,7 @@ namespace {
 
 using machine::TileKind;
 
-// Slots are used in turn; the indices count on.
+// Slots are reused cyclically. Indices increase without wrapping.
 class SlotRing {
  public:
   SlotRing(std::uint64_t offset, const LinkBandwidth& test)
@@ -26,7 +26,7 @@ class SlotRing {
   const std::vector<MergedChannel>& slots() const { return slots_; }
   std::size_t index(int message) const { return static_cast<std::size_t>(message) % slots_.size(); }
   const MergedChannel& operator[](int message) const { return slots_[index(message)]; }
-  // One slot stays free, so that full and empty differ.
+  // One slot stays free to distinguish full from empty.
   bool has_room(int begun, int done) const { return begun - done < ssize() - 1; }
   int ssize() const { return static_cast<int>(slots_.size()); }
 
@@ -42,14 +42,14 @@ void end_pass(EthernetCore& core, bool did_anything, noc::Cycle cycles) {
   }
 }
 
-// Sends its messages and looks for their answers.
+// Sends messages and polls for their answers.
 class Sender {
  public:
   Sender(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test)
       : core_(core), slots_(slots), messages_(test.messages) {}
 
   bool is_done() const { return answered_ == messages_; }
-  // One pass of the loop; whether there was anything to do.
+  // One pass of the loop. Returns whether there was any work.
   bool step() {
     bool did_anything = false;
     if (sent_ < messages_ && slots_.has_room(sent_, answered_)) {
@@ -87,7 +87,7 @@ Time send_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& te
 
 // --- the receiver --------------------------------------------------------------------------------
 
-// There are enough ids that each is reused only when its last message has been answered.
+// There are enough ids to reuse each only after its last message has been answered.
 int transaction_id(const SlotRing& slots, int message) {
   return static_cast<int>(slots.index(message)) % (slots.ssize() / 2) + 1;
 }
@@ -106,7 +106,7 @@ void take(EthernetCore& core, const SlotRing& slots, int message, const LinkBand
                                                        transaction_id(slots, message));
 }
 
-// Takes the messages of the far end and answers them.
+// Receives the far end's messages and answers them.
 class Receiver {
  public:
   Receiver(EthernetCore& core, const SlotRing& slots, const LinkBandwidth& test,
@@ -152,7 +152,7 @@ void receive_all(EthernetCore& core, const SlotRing& slots, const LinkBandwidth&
   core.noc_async_full_barrier();
 }
 
-// One of two ends that both send and receive.
+// One end in a bidirectional run.
 struct DuplexEnd {
   SlotRing out;
   SlotRing in;
@@ -160,7 +160,7 @@ struct DuplexEnd {
   bool is_master = false;
 };
 
-// Each pass of the loop sends and receives, with what each costs in a loop of its own.
+// Each pass of the loop sends and receives, at the cost of two separate loops.
 Time exchange_all(EthernetCore& core, const DuplexEnd& end, const LinkBandwidth& test) {
   clear_all(core, end.out);
   clear_all(core, end.in);

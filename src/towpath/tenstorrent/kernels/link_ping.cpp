@@ -16,8 +16,8 @@ namespace {
 
 using machine::TileKind;
 
-// Work of the sender between two samples. No source says how long; tripling it changes the times by
-// at most 1.5 %.
+// The sender's work between samples. An assumption: no source gives its duration. Tripling it
+// changes the times by at most 1.5 %.
 constexpr noc::Cycle kLoopCycles = 10;
 
 void ping(EthernetCore& core, const MergedChannel& channel, std::vector<LinkPingTimes>& times) {

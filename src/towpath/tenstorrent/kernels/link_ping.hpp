@@ -8,7 +8,7 @@
 #include "towpath/tenstorrent/kernels/socket.hpp"
 
 // Round trip over one link (tt-metal, Basic Ethernet Multichip, "Single Ethernet Link Round-Trip
-// Latency"): a payload with its sync word there, its sync word back.
+// Latency"): a payload with its sync word out, its sync word back.
 
 namespace towpath::tenstorrent::kernels {
 
@@ -17,13 +17,12 @@ struct LinkPing {
   int samples = 100;
 };
 
-// Times as the profilers of both cores see them: each is between two timestamps, which take time
-// themselves.
+// Times from both cores' profilers. Each is between two timestamps, which also take time.
 struct LinkPingTimes {
-  Time send_and_receive;  // sender, in full
-  Time send;              // sender: to hand over the command
-  Time wait;              // sender: from the send until the sync word has arrived
-  Time wait_and_answer;   // receiver, in full
+  Time send_and_receive;  // sender, total
+  Time send;              // sender: issue of the command
+  Time wait;              // sender: from the send to the arrival of the sync word
+  Time wait_and_answer;   // receiver, total
 };
 
 std::vector<LinkPingTimes> run_link_ping(Cluster& cluster, const Socket& socket,

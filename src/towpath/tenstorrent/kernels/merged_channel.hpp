@@ -7,16 +7,16 @@
 
 #include "towpath/tenstorrent/device/ethernet_core.hpp"
 
-// A channel whose sync word follows its buffer, so that payload and word are one command (tt-metal,
-// Basic Ethernet Multichip, "End-to-End Flow Control"). The word comes last: a kernel that sees it
-// has the payload. Both ends have the channel at the same offset.
+// A channel with its sync word after the buffer, so that payload and word are one command
+// (tt-metal, Basic Ethernet Multichip, "End-to-End Flow Control"). The word arrives last, so it
+// implies the payload. Both ends have the channel at the same offset.
 //
 //   // sender                            // receiver
 //   send(core, channel);                 wait_for_payload(core, channel);
 //   ...                                  ...
 //   wait_until_free(core, channel);      ack_done(core, channel);
 //
-// With the sync words of erisc_info instead, use EthernetCore::eth_send_bytes_over_channel().
+// For the sync words of erisc_info, use EthernetCore::eth_send_bytes_over_channel().
 
 namespace towpath::tenstorrent::kernels {
 
@@ -34,18 +34,18 @@ struct MergedChannel {
 void clear(EthernetCore& core, const MergedChannel& channel);
 
 void send(EthernetCore& core, const MergedChannel& channel);
-// Whether the far end no longer uses it. The look takes no time.
+// Whether the far end has released it. The check takes no simulated time.
 bool is_free(EthernetCore& core, const MergedChannel& channel);
 void wait_until_free(EthernetCore& core, const MergedChannel& channel);
 
 bool has_payload(EthernetCore& core, const MergedChannel& channel);
 void wait_for_payload(EthernetCore& core, const MergedChannel& channel);
-// Tells the sender that the buffer may be overwritten; the second also sends the payload back.
+// Releases the buffer to the sender. return_payload() also sends the payload back.
 void ack_done(EthernetCore& core, const MergedChannel& channel);
 void return_payload(EthernetCore& core, const MergedChannel& channel);
 
-// Channels laid out consecutively from `offset` on. Throws std::invalid_argument when they would
-// not consist of whole words.
+// Consecutive channels from `offset`. Throws std::invalid_argument unless they consist of whole
+// words.
 std::vector<MergedChannel> merged_channels(std::uint64_t offset, std::uint64_t size_bytes,
                                            int channels);
 

@@ -19,8 +19,8 @@ namespace {
 using machine::TileKind;
 
 constexpr int kChannelsMax = 8;
-// Pause of the master between two trips. Its variation decides where in their polls the arrivals
-// find the cores, as it does on chips whose clocks are not in phase.
+// Pause of the master between two trips. It varies so that arrivals hit the cores' polls at random
+// phases, as on chips without a common clock phase.
 constexpr noc::Cycle kPauseCycles = 10'000;
 constexpr noc::Cycle kPauseSpreadCycles = 255;
 const machine::EthernetSoftwareParameters& software_of(const EthernetCore& core) {
@@ -31,7 +31,7 @@ const machine::EthernetSoftwareParameters& software_of(const EthernetCore& core)
 struct Layout {
   std::vector<MergedChannel> channels;
   std::uint64_t semaphores = 0;
-  std::uint64_t acknowledgement = 0;  // of its word
+  std::uint64_t acknowledgement = 0;  // of the acknowledgement word
 
   std::uint64_t semaphore(std::size_t channel) const { return semaphores + 16 * channel; }
 };
@@ -74,7 +74,7 @@ void send(EthernetCore& core, const Hop& hop, int channel) {
   const MergedChannel& buffer = hop.layout.channels[static_cast<std::size_t>(channel)];
   if (hop.ping->is_merged) {
     send(core, buffer);
-  } else {  // as eth_send_bytes_over_channel() does, with its time between the two commands
+  } else {  // as eth_send_bytes_over_channel(), including the time between the two commands
     core.eth_send_bytes_over_channel_payload_only(buffer.offset, buffer.offset, buffer.size_bytes,
                                                   channel, buffer.size_bytes,
                                                   buffer.size_bytes / 16);

@@ -25,14 +25,14 @@ namespace {
 // The same offsets in every Ethernet core's L1.
 struct Layout {
   std::uint64_t packet_bytes = 0;
-  std::uint64_t staging = 0;       // what is sent: the packet and its sync word
-  std::uint64_t granted = 0;       // the far end writes: which hop may come, and into which buffer
-  std::uint64_t answered = 0;      // the far end writes: which hop has arrived
-  std::uint64_t grant_source = 0;  // what is written there
+  std::uint64_t staging = 0;       // outgoing packet and its sync word
+  std::uint64_t granted = 0;       // written by the far end: the granted hop and buffer
+  std::uint64_t answered = 0;      // written by the far end: the hop that has arrived
+  std::uint64_t grant_source = 0;  // source of that write
   std::uint64_t answer_source = 0;
   std::uint64_t buffers = 0;
-  std::uint64_t freed = 0;    // a word for each buffer, counted up by who has sent it on
-  std::uint64_t arrived = 0;  // a word for each command: the buffer beside, from 1
+  std::uint64_t freed = 0;    // a word per buffer, incremented after its packet is sent on
+  std::uint64_t arrived = 0;  // a word per command: the buffer with its packet, from 1
 
   std::uint64_t buffer(int number) const {
     return buffers + static_cast<std::uint64_t>(number) * (packet_bytes + kWordBytes);
@@ -44,7 +44,7 @@ struct Layout {
   std::uint64_t arrived_at(std::size_t command) const { return arrived + kWordBytes * command; }
 };
 
-// Where a command is: its core, and its place in the core's list.
+// Position of a command: its core, and its index in the core's list.
 struct Place {
   EthernetEnd core;
   std::size_t command = 0;
@@ -126,7 +126,7 @@ class ListKernel {
     return 0;
   }
 
-  // The others read it from the core in whose buffer it has arrived.
+  // Later cores read it from the core that received it.
   int fetch(HopName hop, std::size_t command) {
     const Layout& at = plan_.layout;
     core_.noc_semaphore_wait_min(at.arrived_at(command), 1);
@@ -197,7 +197,7 @@ class ListKernel {
   EthernetCore& core_;
   Plan& plan_;
   const CoreCommands& list_;
-  std::vector<bool> holds_;  // buffers with packets that are to be sent on
+  std::vector<bool> holds_;  // buffers with packets to forward
 };
 
 Layout allocate(Program& program, const RouteLists& lists, std::size_t commands_max) {
@@ -225,7 +225,7 @@ Plan plan_of(const RouteLists& lists, RoutesRun& run) {
                     "multiples of {}, and some bytes",
                     lists.packet_bytes, kWordBytes));
   }
-  routing::execute(lists.routes, lists.lists, lists.buffers_per_core);  // refuses what is no list
+  routing::execute(lists.routes, lists.lists, lists.buffers_per_core);  // rejects invalid lists
   Plan plan{&lists, {}, {}, {}, &run};
   for (std::size_t route = 0; route < lists.routes.size(); ++route) {
     run.arrived.emplace_back(lists.routes[route].size());

@@ -12,10 +12,10 @@
 
 // The command lists of static routes as kernels of Ethernet cores, with bytes and time.
 //
-// A hop takes both ends of a link: the receiver grants one of its buffers, the sender sends the
-// packet there, the receiver answers. Between two hops the packet goes over the NoC from the buffer
-// in which it arrived to the core that sends it on, which then frees that buffer. A core begins its
-// next command when the one before has ended.
+// A hop involves both ends of a link: the receiver grants a buffer, the sender sends the packet
+// there, the receiver answers. Between hops the packet crosses the NoC from its buffer to the next
+// sending core, which then frees that buffer. A core starts its next command at the end of the
+// previous one.
 //
 // Lists that would deadlock end in a DeadlockError that names their kernels.
 
@@ -31,11 +31,11 @@ struct RouteLists {
 struct RoutesRun {
   Time time;                               // until the last kernel has ended
   std::vector<std::vector<Time>> arrived;  // by route and hop
-  int wrong_packets = 0;                   // packets that arrived with other bytes than they left
+  int wrong_packets = 0;                   // packets with corrupted bytes
 };
 
-// One packet over each route, on a cluster without programs. Throws std::invalid_argument for lists
-// that routing::execute() refuses, and for packets or buffers that do not fit into an L1.
+// Sends one packet over each route, on a cluster without programs. Throws std::invalid_argument for
+// lists rejected by routing::execute(), and for packets or buffers that do not fit into an L1.
 RoutesRun run_route_lists(Cluster& cluster, const RouteLists& lists);
 
 }  // namespace towpath::tenstorrent::kernels

@@ -8,7 +8,7 @@
 
 namespace towpath::tenstorrent::kernels {
 
-// A link and the direction in which it is used.
+// A link and its direction of use.
 struct Socket {
   int sender_chip = 0;
   LogicalCore sender;
@@ -16,17 +16,17 @@ struct Socket {
   LogicalCore receiver;
 };
 
-// The n-th link, from 0, from one chip to another, without those that the dispatcher has taken.
-// Throws std::invalid_argument when there are too few.
+// The n-th link (from 0) from one chip to another, without the dispatcher's links. Throws
+// std::invalid_argument if there are too few.
 Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int number = 0);
 
-// Links from each chip to the next, and from the last to the first, each a different one (tt-metal,
-// Basic Ethernet Multichip, "Identifying Ethernet Links"; there a way back counts as another edge,
-// which would put both kernels of a ring of two chips on the same cores).
+// A different link from each chip to the next, and from the last to the first (tt-metal, Basic
+// Ethernet Multichip, "Identifying Ethernet Links"). There the way back is a separate edge, which
+// could reuse the link and put both kernels of a two-chip ring on the same cores.
 std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips);
 
 // The walkthrough's rings of 2, 4, 8 and 12 hops through a T3000. Throws std::invalid_argument for
-// any other number.
+// other numbers.
 std::vector<int> t3000_ring(int hops);
 
 }  // namespace towpath::tenstorrent::kernels

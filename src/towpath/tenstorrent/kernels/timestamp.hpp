@@ -6,8 +6,8 @@
 
 namespace towpath::tenstorrent::kernels {
 
-// Reads the clock as tt-metal's profiler does, which then puts the time into a buffer in L1: the
-// core pays EthernetSoftwareParameters::timestamp_cycles.
+// Reads the clock like tt-metal's profiler, which stores the time in an L1 buffer. The core pays
+// EthernetSoftwareParameters::timestamp_cycles.
 Time timestamp(tenstorrent::DataMovementCore& core);
 
 }  // namespace towpath::tenstorrent::kernels

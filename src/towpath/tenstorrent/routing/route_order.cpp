@@ -13,7 +13,7 @@ namespace towpath::tenstorrent::routing {
 
 namespace {
 
-// Routes with cores numbered without gaps.
+// Routes with consecutively numbered cores.
 struct NumberedHop {
   std::size_t from;
   std::size_t to;
@@ -21,7 +21,7 @@ struct NumberedHop {
 
 struct Problem {
   std::vector<std::vector<NumberedHop>> routes;
-  std::vector<std::vector<bool>> share_cores;  // by route and route
+  std::vector<std::vector<bool>> share_cores;  // by pair of routes
   std::size_t cores = 0;
   std::size_t buffers = 1;
   int least = 0;  // least timesteps of any order
@@ -57,13 +57,13 @@ Problem problem_of(std::span<const Route> routes, int buffers_per_core) {
   return problem;
 }
 
-// State after the routes added so far. A route added later does not change it for them: it follows
-// them in every list.
+// State after the routes added so far. A route added later is behind them in every list, so it does
+// not affect them.
 struct Progress {
   explicit Progress(const Problem& problem) : busy_until(problem.cores), freed_at(problem.cores) {}
 
   std::vector<int> busy_until;             // by core: timestep of its last command
-  std::vector<std::vector<int>> freed_at;  // by core and packet received: when its buffer is free
+  std::vector<std::vector<int>> freed_at;  // by core and received packet: when its buffer is free
   int timesteps = 0;
   int total = 0;  // sum of the routes' last timesteps
 };
@@ -85,7 +85,7 @@ void add_route(const Problem& problem, std::size_t number, Progress& progress) {
   progress.total += arrived;
 }
 
-// Examines every order, except those that cannot be better and those that only exchange two routes
+// Examines every order, except orders that cannot improve and orders that only exchange two routes
 // without a common core.
 class ExactSearch {
  public:
@@ -152,8 +152,8 @@ Cost cost_of(const Problem& problem, const std::vector<int>& order) {
   return {progress.timesteps, progress.total};
 }
 
-// Removes a route and inserts it elsewhere as long as that is no worse; restarts from a shuffled
-// order after a long time without improvement.
+// Moves single routes as long as the result is no worse. Restarts from a shuffled order after a
+// long time without improvement.
 RouteOrder search_locally(const Problem& problem, const OrderSearch& search,
                           const std::vector<int>& given) {
   sim::Random random(search.seed, "route order");

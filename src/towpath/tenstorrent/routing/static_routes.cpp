@@ -132,7 +132,7 @@ std::vector<std::vector<Wait>> waits_of(std::span<const Route> routes,
   return waits;
 }
 
-// Follows from each blocked hop one that it waits for, until a hop repeats.
+// Follows one wait from each blocked hop until a hop repeats.
 std::vector<Wait> cycle_of(const std::vector<std::vector<Wait>>& waits, const HopNumbers& numbers,
                            const std::vector<int>& timesteps) {
   const auto is_stuck = [&](std::size_t number) { return timesteps[number] == 0; };
@@ -157,7 +157,7 @@ std::vector<Wait> cycle_of(const std::vector<std::vector<Wait>>& waits, const Ho
   return way;
 }
 
-// By hop: the first timestep after everything it waits for; 0 for those that wait in a cycle.
+// By hop: the first timestep after all its waits; 0 for hops blocked by a cycle.
 std::vector<int> timesteps_of(const std::vector<std::vector<Wait>>& waits,
                               const HopNumbers& numbers) {
   std::vector<std::vector<std::size_t>> waiting(waits.size());

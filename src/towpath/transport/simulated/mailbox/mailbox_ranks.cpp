@@ -22,11 +22,11 @@ using riscv_mailbox::Context;
 using riscv_mailbox::Core;
 using riscv_mailbox::Message;
 
-// Two words before the bytes of a packet.
+// Precedes the bytes of a packet.
 struct Header {
   std::uint64_t place = 0;  // an offset, or the word of a signal
   std::uint32_t kind = 0;
-  std::uint32_t is_last = 0;  // of what its sender waits for to be visible
+  std::uint32_t is_last = 0;  // completes its sender's operation
 };
 constexpr std::uint32_t kPut = 0, kSet = 1, kAdd = 2;
 constexpr std::size_t kHeaderBytes = sizeof(Header);
@@ -79,7 +79,7 @@ class MailboxRanks::Endpoint final : public simulated::Endpoint {
   Address address() const { return context_.address(); }
 
  private:
-  // What the core has to do for a Move.
+  // The core's work for a Move.
   struct Task {
     Move* move = nullptr;  // until done
     bool is_local = false;
@@ -112,7 +112,7 @@ class MailboxRanks::Endpoint final : public simulated::Endpoint {
   Context context_;
   std::size_t payload_bytes_max_;
   std::deque<Task> tasks_;
-  std::uint64_t under_way_ = 0;  // tasks that are not visible at their peer
+  std::uint64_t under_way_ = 0;  // tasks not yet visible at their peer
   sim::Process& agent_;
 };
 
@@ -127,7 +127,7 @@ void MailboxRanks::Endpoint::check(const Move& move) const {
   if (move.has_signal) heap().check_signal(move.signal);
 }
 
-// The operands are read now, so that they may change once the Move is done.
+// Reads the operands at once, so that they may change after completion of the Move.
 void MailboxRanks::Endpoint::combine(const Move& move, Task& task) {
   if (!carries_data() || move.size_bytes == 0) return;
   const bool is_put = move.peer != kNoPeer;
@@ -151,7 +151,7 @@ void MailboxRanks::Endpoint::start(Move& move) {
   task.signal_kind = kind_of(move.signal_operation);
   task.signal_value = move.signal_value;
   if (move.has_source) combine(move, task);
-  // A flag alone is a posted store: its sender goes on at once.
+  // A lone signal is a posted store: its sender continues at once.
   const bool is_posted = !move.has_source && !task.is_local;
   if (is_posted) task.move = nullptr;
   if (!task.is_local) ++under_way_;
@@ -173,7 +173,7 @@ void MailboxRanks::Endpoint::work() {
   }
 }
 
-// A word of memory costs a cycle to load and one to store.
+// A word of memory costs one cycle to load and one to store.
 int MailboxRanks::Endpoint::local_cycles(const Move& move) const {
   const int passes =
       (move.has_source ? 1 : 0) + (move.has_addend ? 1 : 0) + (move.has_destination ? 1 : 0);
@@ -181,7 +181,7 @@ int MailboxRanks::Endpoint::local_cycles(const Move& move) const {
   return passes * static_cast<int>((move.size_bytes + word - 1) / word);
 }
 
-// The next packet of the first task, or all of it when nothing is sent.
+// Sends the next packet of the first task, or does a local task completely.
 void MailboxRanks::Endpoint::go_on() {
   Task& task = tasks_.front();
   const bool is_new = task.sent_bytes == 0;

@@ -10,28 +10,27 @@
 #include "towpath/sim/simulation.hpp"
 #include "towpath/transport/transport.hpp"
 
-// The transports of ranks on the nodes of a cluster with mailboxes: real bytes, simulated time.
+// The transports of ranks on a cluster with mailboxes: real data, simulated time.
 //
-// A put is cut into packets, each with the place that its bytes are for; the node's core writes
-// them to the packetizer one after the other. The peer's core takes them out of its mailbox and
-// stores them: one core per rank does both, by turns, and when it can do neither it polls. Packets
-// between two ranks stay in order, so a signal is a packet behind its payload, and a fence is
-// nothing. What a rank started counts as visible when the peer's core has stored it; no message
-// tells the sender.
+// A put is split into packets with their destination offsets. The node's core writes them to the
+// packetizer in order. The peer's core reads them from its mailbox and stores them. One core per
+// rank alternates between both roles and polls if neither is possible. Packets between two ranks
+// stay in order, so a signal is a packet after its payload and a fence is free. An operation counts
+// as visible when the peer's core has stored its data. No acknowledgement is sent to the initiator.
 
 namespace towpath::transport::simulated {
 
 struct MailboxRanksOptions {
   int ranks = 0;  // rank r on node r; 0: all nodes
   bool carries_data = true;
-  std::uint64_t heap_bytes = 1ull << 30;  // per rank; only what is touched takes memory
+  std::uint64_t heap_bytes = 1ull << 30;  // per rank; untouched memory is not allocated
   std::uint32_t signals = 1u << 16;
 };
 
 class MailboxRanks {
  public:
-  // Throws std::invalid_argument for a cluster with too few nodes, whose packets have no room for
-  // an address and a byte, or whose mailboxes drop what they have no room for.
+  // Throws std::invalid_argument if the cluster has too few nodes, if its packets cannot hold an
+  // address and a byte, or if full mailboxes drop packets.
   MailboxRanks(sim::Simulation& simulation, std::shared_ptr<const machine::MailboxCluster> cluster,
                const MailboxRanksOptions& options = {});
   ~MailboxRanks();
