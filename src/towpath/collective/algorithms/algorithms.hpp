@@ -8,13 +8,13 @@
 
 #include "towpath/collective/schedule/schedule.hpp"
 
-// The schedules that this project writes itself: one file per family. The comment of each gives its
-// cost: S is the size of the whole array, R the number of ranks, C the number of channels;
-// wire bytes are what one rank sends, before the protocol's own expansion.
+// Built-in algorithms, one file per family. Each comment gives the cost: S is the size of the whole
+// array, R the number of ranks, C the number of channels. Wire bytes are sent bytes per rank,
+// before the protocol's expansion.
 //
-// Every schedule runs in place as well as out of place, where it leaves the input as it was; those
-// whose input is read by others till the end run out of place only. On a single rank it is a local
-// copy.
+// Schedules run in place and out of place, and leave the input unchanged out of place. Schedules
+// whose input is read by other ranks until the end run out of place only. A single rank makes a
+// local copy.
 //
 //   AlgorithmOptions options;
 //   options.ranks = 16;
@@ -22,8 +22,8 @@
 //   options.rings = rail_rings(2, 8, 8);
 //   const Schedule schedule = ring_all_reduce(options);
 //
-// Wrong: several hosts with the natural ring order. All channels then leave a host by the same GPU,
-// and so by one NIC of many.
+// Wrong: several hosts with the natural ring order. All channels then leave a host through the same
+// GPU, and thus through one of many NICs.
 
 namespace towpath::collective {
 
@@ -32,18 +32,18 @@ struct AlgorithmOptions {
   int channels = 1;
   Protocol protocol = Protocol::simple;
   int root = 0;                         // broadcast, reduce, gather and scatter
-  int gpus_per_host = 1;                // trees: ranks that follow each other form a host's chain
-  int chunks_per_channel = 4;           // chains and trees: what goes through them as a pipeline
+  int gpus_per_host = 1;                // trees: consecutive ranks form a host's chain
+  int chunks_per_channel = 4;           // chains and trees: pipeline depth
   std::vector<std::vector<int>> rings;  // rings and chains: ranks in order, one ring per channel;
                                         // empty: 0, 1, 2, ... on each
-  int columns = 0;            // grids: rank = row * columns + column; 0: one row of all ranks. With
-                              // rings, rings[channel][rank] is taken instead.
-  bool row_rings = false;     // grids: the last rank of a row is the first one's neighbour, too
-  bool column_rings = false;  // and of a column
+  int columns = 0;            // grids: rank = row * columns + column; 0: one row of all ranks.
+                              // Overridden by rings[channel][rank] if present.
+  bool row_rings = false;     // grids: the ends of each row are joined
+  bool column_rings = false;  // the ends of each column are joined
   std::vector<std::vector<int>> trees;  // tree_all_reduce: the parent of each rank, -1 for a tree's
-                                        // root, one tree per channel; empty: two trees in turn
-  int reducers = 1;                     // all_pairs_reduce_scatter: thread blocks that add up what
-                                        // comes in on a channel, each a piece of it
+                                        // root, one tree per channel; empty: two alternating trees
+  int reducers = 1;                     // all_pairs_reduce_scatter: reducing thread blocks per
+                                        // channel, each for a piece of the input
   std::vector<std::uint32_t> pattern;   // all_to_all_v and send_recv: as in Schedule; empty: whole
                                         // parts, and each rank to the next
 };
@@ -53,33 +53,33 @@ inline constexpr int kChannelsMax = 64;
 inline constexpr int kChunksPerChannelMax = 256;
 inline constexpr int kReducersMax = 16;
 
-// What a machine must have for an algorithm, beside links.
+// Requirements of an algorithm in addition to links.
 enum class Reach : std::uint8_t {
-  fifo,           // nothing
+  fifo,           // none
   memory,         // ranks load from and store to each other's memory: GPUs, processes of one host
-  group_of_host,  // and a switch combines and copies for those of each host
-  group,          // and a switch combines and copies for all of them
-  multicast,      // what a rank sends to all is copied on its way: chips in a line or ring
+  group_of_host,  // also a switch that combines and multicasts within each host
+  group,          // also a switch that combines and multicasts among all ranks
+  multicast,      // data to all ranks is copied en route: chips in a line or ring
 };
 
 std::string_view name_of(Reach reach);  // "memory"
 
-// An algorithm, called like a function.
+// A callable algorithm with its description.
 struct Algorithm {
   std::string_view name;
   Collective collective;
   Schedule (*make)(const AlgorithmOptions& options);
   std::string_view description;  // one line
-  std::string_view cost;         // steps one after the other, and wire bytes per rank
-  bool needs_grid = false;       // its ranks are those of a mesh or torus, row by row
+  std::string_view cost;         // sequential steps, and wire bytes per rank
+  bool needs_grid = false;       // its ranks form a mesh or torus in row-major order
   Reach reach = Reach::fifo;
 
-  // Throws std::invalid_argument, one sentence, for options that are not possible.
+  // Throws std::invalid_argument with one sentence if the options are invalid.
   Schedule operator()(const AlgorithmOptions& options) const;
 };
 
-// The registry: one line per algorithm declares it and lists it. The first one of a collective is
-// its default.
+// The registry: one line per algorithm declares and lists it. The first algorithm of a collective
+// is its default.
 // clang-format off
 #define TOWPATH_ALGORITHMS(ALGORITHM)      \
   ALGORITHM(ring_all_reduce)               \
@@ -133,19 +133,18 @@ TOWPATH_ALGORITHMS(TOWPATH_DECLARE_ALGORITHM)
 
 std::span<const Algorithm> algorithms();
 
-// Throws std::invalid_argument naming those that exist.
+// Throws std::invalid_argument with the existing names if there is no such algorithm.
 Schedule make_schedule(std::string_view algorithm, const AlgorithmOptions& options);
 
-// Rings over hosts * gpus_per_host ranks, numbered host by host, for machines whose NIC i sits at
-// GPU i of each host and reaches NIC i of the others over its own switch (a rail). Ring c leaves a
-// host and enters the next one on the same rail; over gpus_per_host rings, every GPU sends to the
-// network in exactly one.
+// Rings over hosts * gpus_per_host ranks, numbered host by host, for machines in which NIC i is
+// next to GPU i of each host and reaches NIC i of the other hosts over its switch (a rail). Ring c
+// leaves a host and enters the next one on the same rail. Over gpus_per_host rings, every GPU sends
+// to the network in exactly one.
 //
-// A host is entered and left by different GPUs, so the rails of a ring's hops differ from hop to
-// hop round all hosts. Three rails are enough for any number of hosts, and two for an even one.
-// With two GPUs per host and an odd number of hosts, one hop of each ring crosses between rails:
-// two rails cannot alternate round an odd circle, and with one crossing they do, so it is the least
-// possible.
+// A host is entered and left through different GPUs, so consecutive hops of a ring use different
+// rails. Three rails suffice for any number of hosts, two for an even number. With two GPUs per
+// host and an odd number of hosts, one hop of each ring crosses between rails. This is minimal: two
+// rails cannot alternate around an odd cycle, but can with one crossing.
 std::vector<std::vector<int>> rail_rings(int hosts, int gpus_per_host, int channels);
 
 }  // namespace towpath::collective

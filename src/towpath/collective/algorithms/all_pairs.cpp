@@ -4,8 +4,8 @@
 
 namespace towpath::collective {
 
-// All-pairs all-gather: 1 step over the wire, S (R-1)/R bytes on the wire per rank. S is the
-// gathered array. Every rank sends its part to every other one.
+// All-pairs all-gather: 1 network step, S (R-1)/R wire bytes per rank. S is the gathered array.
+// Every rank sends its part to every other rank.
 namespace {
 
 void add_all_gather_rank(Schedule& schedule, const PairBlocks& blocks) {
@@ -17,7 +17,7 @@ void add_all_gather_rank(Schedule& schedule, const PairBlocks& blocks) {
     const auto part_of = [&](int rank) {
       return output(static_cast<std::uint32_t>(rank) * channels + own);
     };
-    // In place the copy stores to what the others send, so it comes after them.
+    // In place, the copy overwrites data to be sent, so it follows the sends.
     Steps& copy = program_blocks[blocks.local_block(channel)].steps;
     for (int peer = 0; peer < blocks.ranks; ++peer) {
       if (peer == blocks.rank) continue;
@@ -53,13 +53,13 @@ constinit const Algorithm all_pairs_all_gather{
     .cost = "1 step, S(R-1)/R bytes",
 };
 
-// All-pairs reduce-scatter: 1 step over the wire, S (R-1)/R bytes on the wire per rank. S is the
-// array before it is scattered. Every rank gets its part of every input and adds them up.
+// All-pairs reduce-scatter: 1 network step, S (R-1)/R wire bytes per rank. S is the array before
+// scattering. Every rank receives its part of every input and sums them.
 namespace {
 
 Schedule make_all_pairs_reduce_scatter(const AlgorithmOptions& options) {
   check_quadratic(options);
-  // A channel carries as many pieces of a part, and as many thread blocks add them up.
+  // A channel has one piece of a part per reducing thread block.
   const auto reducers = static_cast<std::uint32_t>(options.reducers);
   const auto pieces = static_cast<std::uint32_t>(options.channels) * reducers;
   Schedule schedule =
@@ -102,7 +102,7 @@ constinit const Algorithm all_pairs_reduce_scatter{
     .cost = "1 step, S(R-1)/R bytes",
 };
 
-// All-pairs all-to-all: 1 step over the wire, S (R-1)/R bytes on the wire per rank.
+// All-pairs all-to-all: 1 network step, S (R-1)/R wire bytes per rank.
 namespace {
 
 Schedule make_all_pairs_all_to_all(const AlgorithmOptions& options) {
@@ -120,7 +120,7 @@ Schedule make_all_pairs_all_to_all(const AlgorithmOptions& options) {
     return list;
   };
   const auto own = list_of({step(StepType::copy, input(0), output(0))});
-  // In place both are the same memory, which is sent before it is overwritten.
+  // In place, both are the same memory, so the send comes first.
   const auto pair = list_of({step(StepType::send, input(0)), step(StepType::receive, output(0))});
   for (int rank = 0; rank < options.ranks; ++rank) {
     const PairBlocks blocks{rank, options.ranks, options.channels};
@@ -150,9 +150,9 @@ constinit const Algorithm all_pairs_all_to_all{
     .cost = "1 step, S(R-1)/R bytes",
 };
 
-// All-pairs all-to-all with parts of different sizes: 1 step over the wire, at most S (R-1)/R bytes
-// on the wire per rank. Each rank has room for equal parts, of which the first chunks are sent, as
-// many as the pattern says; it has channels * chunks_per_channel for a whole part.
+// All-pairs all-to-all with unequal parts: 1 network step, at most S (R-1)/R wire bytes per rank.
+// Each rank has space for equal parts of channels * chunks_per_channel chunks. The pattern gives
+// the number of chunks sent from the start of each part.
 namespace {
 
 void add_all_to_all_rank(Schedule& schedule, const PairBlocks& blocks, std::uint32_t part_chunks) {
@@ -174,7 +174,7 @@ void add_all_to_all_rank(Schedule& schedule, const PairBlocks& blocks, std::uint
            i += static_cast<std::uint32_t>(blocks.channels)) {
         const Chunk out = input(first + i);
         const Chunk in = output(first + i);
-        // In place both are the same memory, which is sent before it is overwritten.
+        // In place, both are the same memory, so the send comes first.
         if (is_own && i < count(peer, peer)) steps.push_back(step(StepType::copy, out, in));
         if (!is_own && i < count(blocks.rank, peer)) steps.push_back(step(StepType::send, out));
         if (!is_own && i < count(peer, blocks.rank)) steps.push_back(step(StepType::receive, in));
@@ -211,8 +211,8 @@ constinit const Algorithm all_pairs_all_to_all_v{
     .cost = "1 step, S(R-1)/R bytes at most",
 };
 
-// Direct send and receive: K steps one after the other for K chunks per channel, S bytes on the
-// wire per rank. The pattern says who sends to whom; without one, each rank sends to the next.
+// Direct send and receive: K sequential steps for K chunks per channel, S wire bytes per rank. The
+// pattern maps senders to receivers. Without a pattern, each rank sends to the next.
 namespace {
 
 Schedule make_direct_send_recv(const AlgorithmOptions& options) {
@@ -242,7 +242,7 @@ Schedule make_direct_send_recv(const AlgorithmOptions& options) {
         if (target == rank) {
           block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
         } else {
-          // In place both are the same memory, which is sent before it is overwritten.
+          // In place, both are the same memory, so the send comes first.
           block.steps.push_back(step(StepType::send, input(chunk)));
           block.steps.push_back(step(StepType::receive, output(chunk)));
         }
@@ -262,8 +262,7 @@ constinit const Algorithm direct_send_recv{
     .cost = "K steps, S bytes",
 };
 
-// Direct gather: 1 step over the wire, S/R bytes on the wire per rank but the root. S is the
-// gathered array.
+// Direct gather: 1 network step, S/R wire bytes per rank except the root. S is the gathered array.
 namespace {
 
 Schedule make_direct_gather(const AlgorithmOptions& options) {
@@ -298,8 +297,7 @@ constinit const Algorithm direct_gather{
     .cost = "1 step, S/R bytes",
 };
 
-// Direct scatter: 1 step over the wire, S (R-1)/R bytes on the wire from the root. S is the root's
-// array.
+// Direct scatter: 1 network step, S (R-1)/R wire bytes from the root. S is the root's array.
 namespace {
 
 Schedule make_direct_scatter(const AlgorithmOptions& options) {

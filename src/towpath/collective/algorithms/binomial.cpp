@@ -8,9 +8,9 @@
 namespace towpath::collective {
 namespace {
 
-// A rank's place in the binomial tree below a root. Ranks are numbered from the root on, and the
-// children of a number are those 1, 2, 4, ... further, below its reach. A number has the parts of
-// those below it, which follow it.
+// A rank's position in the binomial tree of a root. Ranks are numbered from the root. The children
+// of a number are at distances 1, 2, 4, ... within its reach. A rank holds the parts of its
+// descendants, which follow it.
 struct BinomialTree {
   int number;
   int ranks;
@@ -19,18 +19,17 @@ struct BinomialTree {
   int rank_of(int other) const { return (other + root) % ranks; }
   int rank() const { return rank_of(number); }
   int parent() const { return rank_of(number & (number - 1)); }
-  // Children are nearer than this.
+  // Children are at smaller distances.
   int reach() const { return number == 0 ? ranks : std::min(number & -number, ranks - number); }
-  // How many parts come from or go to the rank and those below it, and a child of it.
+  // Number of parts of the rank's subtree, and of a child's subtree.
   int parts() const { return reach(); }
   int parts_of(int distance) const { return std::min(distance, ranks - number - distance); }
 };
 
 }  // namespace
 
-// Binomial gather: log2(R) steps over the wire one after the other, rounded up, at most S/2 bytes
-// on the wire per rank. S is the gathered array. Each rank adds its part to those that came up the
-// tree and sends them on.
+// Binomial gather: ceil(log2(R)) sequential network steps, at most S/2 wire bytes per rank. S is
+// the gathered array. Each rank adds its part to its children's parts and sends them to its parent.
 namespace {
 
 void add_gather_rank(Schedule& schedule, const BinomialTree& tree, int channel) {
@@ -38,7 +37,7 @@ void add_gather_rank(Schedule& schedule, const BinomialTree& tree, int channel) 
   const auto own = static_cast<std::uint32_t>(channel);
   RankProgram& program = schedule.ranks[static_cast<std::size_t>(tree.rank())];
   const bool is_root = tree.number == 0;
-  // Where the part of the rank `offset` further is kept.
+  // Location of the part of the rank `offset` further.
   const auto kept = [&](int offset) {
     const auto part = static_cast<std::uint32_t>(tree.rank_of(tree.number + offset));
     return is_root ? output(part * channels + own)
@@ -87,9 +86,9 @@ constinit const Algorithm binomial_gather{
     .cost = "log2(R) steps, at most S/2 bytes",
 };
 
-// Binomial scatter: log2(R) steps over the wire one after the other, rounded up, at most S/2 bytes
-// on the wire per rank but the root, which sends S (R-1)/R. S is the root's array. Each rank keeps
-// its part of what comes down the tree and sends on the others.
+// Binomial scatter: ceil(log2(R)) sequential network steps, at most S/2 wire bytes per rank except
+// the root, which sends S (R-1)/R. S is the root's array. Each rank keeps its part of the incoming
+// parts and forwards the others.
 namespace {
 
 void add_scatter_rank(Schedule& schedule, const BinomialTree& tree, int channel) {
@@ -97,7 +96,7 @@ void add_scatter_rank(Schedule& schedule, const BinomialTree& tree, int channel)
   const auto own = static_cast<std::uint32_t>(channel);
   RankProgram& program = schedule.ranks[static_cast<std::size_t>(tree.rank())];
   const bool is_root = tree.number == 0;
-  // Where the part of the rank `offset` further is kept.
+  // Location of the part of the rank `offset` further.
   const auto kept = [&](int offset) {
     const auto part = static_cast<std::uint32_t>(tree.rank_of(tree.number + offset));
     if (is_root) return input(part * channels + own);
@@ -108,7 +107,7 @@ void add_scatter_rank(Schedule& schedule, const BinomialTree& tree, int channel)
     add_block(program, kNone, kNone, channel).steps = {step(StepType::copy, kept(0), output(own))};
   } else {
     ThreadBlock& block = add_block(program, tree.parent(), kNone, channel);
-    // Those that have the longest way to go come first.
+    // Parts with the longest path come first.
     for (int offset = tree.parts() - 1; offset >= 0; --offset) {
       block.steps.push_back(step(StepType::receive, kept(offset)));
       block.steps.back().publishes = offset != 0;

@@ -8,12 +8,12 @@
 
 namespace towpath::collective {
 
-// Bruck's all-gather: log2(R) steps over the wire one after the other, rounded up, S (R-1)/R bytes
-// on the wire per rank. S is the gathered array. In each round, a rank sends all that it has to one
-// twice as far. With one channel, these are one or two transfers, otherwise one per part.
+// Bruck's all-gather: ceil(log2(R)) sequential network steps, S (R-1)/R wire bytes per rank. S is
+// the gathered array. In each round, a rank sends all its data to a rank twice as far away. A round
+// takes one or two transfers with one channel, otherwise one per part.
 namespace {
 
-// Parts of the array, round its end.
+// A range of parts that may wrap around.
 struct Parts {
   int first;
   int count;
@@ -41,7 +41,7 @@ void add_rank(Schedule& schedule, int rank, int channel) {
       .steps.push_back(
           publishing(step(StepType::copy, input(static_cast<std::uint32_t>(channel)),
                           output(static_cast<std::uint32_t>(rank * channels + channel)))));
-  std::vector<std::uint32_t> before = {last_block(program)};  // what was added in the last round
+  std::vector<std::uint32_t> before = {last_block(program)};  // added in the last round
   for (int distance = 1; distance < ranks; distance *= 2) {
     const int parts = std::min(distance, ranks - distance);
     const int sender = (rank + ranks - distance) % ranks;
@@ -85,16 +85,16 @@ constinit const Algorithm bruck_all_gather{
     .cost = "log2(R) steps, S(R-1)/R bytes",
 };
 
-// Bruck's all-to-all: log2(R) steps over the wire one after the other, rounded up, about S
-// log2(R)/2 bytes on the wire per rank. A part that has to go `offset` ranks on takes one hop for
-// each bit of the offset, so that a rank has log2(R) peers only.
+// Bruck's all-to-all: ceil(log2(R)) sequential network steps, about S log2(R)/2 wire bytes per
+// rank. A part for the rank `offset` further takes one hop for each bit of the offset, so a rank
+// has only log2(R) peers.
 namespace {
 
-// How a part of an offset comes by: where each of its hops arrives, and by which step.
+// Arrival of a part after a hop: its chunk and the receiving step.
 struct Arrival {
   std::uint32_t block;
   std::uint32_t index;
-  std::uint32_t chunk;  // of scratch
+  std::uint32_t chunk;  // in scratch
 };
 
 class RankBuilder {
@@ -143,7 +143,7 @@ class RankBuilder {
         std::move(receives);
   }
 
-  // In place, a part of the output is the memory of one of the input, which has to be sent before.
+  // In place, a part of the output overlaps a part of the input, which must be sent first.
   void add_copies() {
     ThreadBlock& block = add_block(program_, kNone, kNone, channel_);
     block.steps.push_back(step(StepType::copy, input(part(0)), output(part(0))));

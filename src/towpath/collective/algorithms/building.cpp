@@ -34,7 +34,7 @@ void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
   }
 }
 
-// Every rank must come to the one root.
+// Every rank must reach the same root.
 void check_tree(const std::vector<int>& parents, int ranks, std::size_t channel) {
   if (parents.size() != static_cast<std::size_t>(ranks)) {
     throw std::invalid_argument(fmt::format("the tree of channel {} has {} parents for {} ranks",
@@ -255,8 +255,8 @@ void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks) {
 
 void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int piece, Chunk own,
                            Chunk result) {
-  // The first peer's slot gathers the sum; on rank 0 that peer comes second in the order of ranks,
-  // which is the same, as the operations commute.
+  // The first peer's slot accumulates the sum. On rank 0 that peer is second in rank order, which
+  // is equivalent because the operations commute.
   const int first = blocks.rank == 0 ? 1 : 0;
   const Chunk sum = scratch(blocks.scratch_of(first, piece));
   const auto received = [&](int peer, Step next) {

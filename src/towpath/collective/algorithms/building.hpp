@@ -9,11 +9,11 @@
 
 #include "towpath/collective/algorithms/algorithms.hpp"
 
-// What the generators share.
+// Shared by the generators.
 
 namespace towpath::collective {
 
-// Chunks that one step moves, at most; MSCCL allows 71.
+// Maximum chunks per step. MSCCL allows 71.
 inline constexpr std::uint32_t kSegmentChunks = 64;
 
 // One chunk of one buffer.
@@ -26,7 +26,7 @@ constexpr Chunk input(std::uint32_t index) { return {Buffer::input, index}; }
 constexpr Chunk output(std::uint32_t index) { return {Buffer::output, index}; }
 constexpr Chunk scratch(std::uint32_t index) { return {Buffer::scratch, index}; }
 
-// A step over one chunk. Sides that its type does not look at repeat the other one.
+// A step over one chunk. An unused side repeats the other one.
 constexpr Step step(StepType type, Chunk source, Chunk destination) {
   return {.type = type,
           .source = source.buffer,
@@ -54,68 +54,68 @@ constexpr Step after(std::uint32_t block, std::uint32_t index, Step step) {
   return step;
 }
 
-// Throws std::invalid_argument, one sentence, for options that are not possible.
+// Throws std::invalid_argument with one sentence if the options are invalid.
 void check_options(const AlgorithmOptions& options);
 
-// Checks the options and returns the schedule with all of it but thread blocks.
+// Checks the options and returns a schedule without thread blocks.
 Schedule schedule_without_blocks(std::string_view name, Collective collective,
                                  const AlgorithmOptions& options, std::uint32_t chunks);
 
-// Throws std::invalid_argument when ranks * ranks * channels steps are more than memory is for.
+// Throws std::invalid_argument if ranks * ranks * channels steps would take too much memory.
 void check_quadratic(const AlgorithmOptions& options);
 
-// What a collective is on a single rank: one thread block per channel copies its chunks.
+// The schedule of a single rank: one thread block per channel copies its chunks.
 Schedule local_copy(Schedule schedule);
 
-// A thread block per rank and channel that copies the rank's own chunk to its place in the gathered
-// array, while others send it.
+// A thread block per rank and channel that copies the rank's chunk to its position in the gathered
+// array, in parallel with the transfers.
 void add_own_copies(Schedule& schedule);
 
-// A thread block that copies chunks of the root's own array to its output while others send them: a
-// copy behind the sends would begin when the last one is done.
+// A thread block that copies chunks of the root's array to its output in parallel with the sends. A
+// copy after the sends in one block would start only when the last send is done.
 void add_root_copies(Schedule& schedule, int channel, std::uint32_t first, std::uint32_t count);
 
-// A thread block on `channel`, at the end of those of the rank.
+// Appends a thread block on `channel` to the rank.
 ThreadBlock& add_block(RankProgram& program, int receive_peer, int send_peer, int channel);
 
-// The number of the thread block that was added last.
+// Index of the last thread block.
 std::uint32_t last_block(const RankProgram& program);
 
-// Doubles the channels, for algorithms that hand out results on channels of their own. Throws
-// std::invalid_argument where there are too many.
+// Doubles the channels, for algorithms with separate channels for results. Throws
+// std::invalid_argument if there are too many.
 void take_two_channels_each(Schedule& schedule);
 
-// The ranks in the order of a channel's ring.
+// The ranks in ring order on a channel.
 std::vector<int> ring_of(const AlgorithmOptions& options, int channel);
 
-// A thread block for the rank at `position` of a ring, receiving from its predecessor and sending
-// to its successor.
+// A thread block of the rank at `position` of a ring. It receives from the predecessor and sends to
+// the successor.
 ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
                             int channel);
 
-// A list without steps for rings over arrays of one part per rank, each of a chunk per channel. Row
-// r is the part of the rank at position r of the ring, and the first place behind the grid stands
-// for the channel's chunk of a single part.
+// An empty list for rings over arrays of one part per rank, with one chunk of each part per
+// channel. Row r is the part of the rank at position r of the ring. The first chunk after the grid
+// stands for the channel's chunk of a single part.
 std::shared_ptr<StepList> list_of_parts(const std::vector<int>& ring, std::uint32_t channels);
 
-// A thread block per rank and channel that takes the steps of such a list as its place in the
-// channel's ring asks for.
+// A thread block per rank and channel that runs such a list, rotated to its position in the
+// channel's ring.
 void add_rings_of_parts(Schedule& schedule, const AlgorithmOptions& options,
                         std::shared_ptr<StepList> (*steps_of_first)(const std::vector<int>& ring,
                                                                     std::uint32_t channels));
 
-// A thread block for the rank at `position` of a line, receiving from its predecessor and sending
-// to its successor, if it has them.
+// A thread block of the rank at `position` of a line. It receives from the predecessor and sends to
+// the successor, if they exist.
 ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, std::size_t position,
                             int channel);
 
-// The order in which the all-pairs algorithms number a rank's thread blocks: one per channel and
-// peer, then those of each channel for local work.
+// Numbering of a rank's thread blocks in all-pairs algorithms: one per channel and peer, then those
+// for local work, channel by channel.
 struct PairBlocks {
   int rank = 0;
   int ranks = 1;
   int channels = 1;
-  int reducers = 1;  // local thread blocks of a channel, each with a piece of what comes in
+  int reducers = 1;  // local thread blocks per channel, each for a piece of the input
 
   int pieces() const { return channels * reducers; }
   std::uint32_t slot_of(int peer) const {
@@ -127,18 +127,18 @@ struct PairBlocks {
   std::uint32_t local_block(int piece) const {
     return static_cast<std::uint32_t>(channels * (ranks - 1) + piece);
   }
-  // The scratch chunk that keeps a peer's contribution.
+  // The scratch chunk of a peer's contribution.
   std::uint32_t scratch_of(int peer, int piece) const {
     return slot_of(peer) * static_cast<std::uint32_t>(pieces()) + static_cast<std::uint32_t>(piece);
   }
 };
 
-// All thread blocks in that order, still without steps.
+// Adds all thread blocks in that order, without steps.
 void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks);
 
-// Appends to `steps`: wait until every peer's contribution has been received by step 1 of its
-// thread block, combine them and `own` in the order of ranks, so that every rank gets the same
-// bits, and store the result. It is gathered in scratch: `result` and `own` may be one memory.
+// Appends to `steps`: wait until step 1 of each peer's thread block has received its contribution,
+// combine all of them and `own` in rank order (so that every rank gets the same bits), and store
+// the result. The sum is accumulated in scratch, so `result` and `own` may overlap.
 void add_ordered_reduction(Steps& steps, const PairBlocks& blocks, int piece, Chunk own,
                            Chunk result);
 

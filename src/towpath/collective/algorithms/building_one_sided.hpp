@@ -7,7 +7,7 @@
 
 #include "towpath/collective/algorithms/building.hpp"
 
-// What the generators of one-sided steps share.
+// Shared by the generators of one-sided steps.
 
 namespace towpath::collective {
 
@@ -20,35 +20,34 @@ constexpr Operand of_peer(int peer, Chunk chunk) {
 constexpr Operand of_group(int group, Chunk chunk) {
   return {Holder::group, chunk.buffer, false, group, chunk.index};
 }
-// The chunk of `rank`, seen from rank `self`.
+// The chunk of `rank` from the view of rank `self`.
 constexpr Operand of_rank(int self, int rank, Chunk chunk) {
   return rank == self ? own(chunk) : of_peer(rank, chunk);
 }
 
 // Appends a one-sided step to the thread block and returns it.
 Step& add_access(ThreadBlock& block, StepType type, Access access, std::uint32_t count = 1);
-// Of one chunk.
+// For one chunk.
 Step& add_direct(ThreadBlock& block, std::vector<Operand> sources,
                  std::vector<Operand> destinations);
 
-// A signal to each of the ranks but `self`, and one from each. A relaxed one only says that the
-// rank has come there.
+// A signal to each rank except `self`, and one from each. A relaxed signal orders no memory.
 void add_signals(ThreadBlock& block, int self, const std::vector<int>& ranks, int channel,
                  bool is_relaxed = false);
 void add_waits(ThreadBlock& block, int self, const std::vector<int>& ranks, int channel,
                bool is_relaxed = false);
-// Both: nobody goes on before all of them have come.
+// Both: a barrier of these ranks.
 void add_meeting(ThreadBlock& block, int self, const std::vector<int>& ranks, int channel,
                  bool is_relaxed = false);
 
-// 0, 1, ... of all ranks.
+// 0, 1, ... for all ranks.
 std::vector<int> all_ranks(const Schedule& schedule);
 
-// A thread block of `rank` without FIFOs.
+// Adds a thread block of `rank` without FIFOs.
 ThreadBlock& add_block_to(Schedule& schedule, int rank);
 
-// Throws std::invalid_argument unless ranks * ranks * channels operands are what memory is for, and
-// signals of `channels_per_channel` channels each have a number.
+// Throws std::invalid_argument if ranks * ranks * channels operands would take too much memory, or
+// if there are too few signal numbers for `channels_per_channel` channels each.
 void check_one_sided(const AlgorithmOptions& options, int channels_per_channel = 1);
 
 }  // namespace towpath::collective

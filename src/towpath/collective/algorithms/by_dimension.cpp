@@ -10,7 +10,8 @@
 namespace towpath::collective {
 namespace {
 
-// A place in the grid, row by row. Parts of the array are named by the place that keeps them.
+// A position in the grid, in row-major order. Parts of the array are named by the position of their
+// owner.
 using GridIndex = std::uint32_t;
 
 struct Dimension {
@@ -23,14 +24,14 @@ GridIndex coordinate(GridIndex place, const Dimension& dimension) {
   return place / dimension.stride % dimension.count;
 }
 
-// So many places before `place` in its row or column, round the end where it has to be.
+// The position `distance` before `place` in its row or column, with wrap-around.
 GridIndex back_from(GridIndex place, const Dimension& dimension, GridIndex distance) {
   const GridIndex from = coordinate(place, dimension);
   const GridIndex to = (from + dimension.count - distance) % dimension.count;
   return place - from * dimension.stride + to * dimension.stride;
 }
 
-// All places that differ from `place` in these dimensions only; itself first, then those before it.
+// All positions that differ from `place` in these dimensions only: itself, then its predecessors.
 std::vector<GridIndex> spread(GridIndex place, std::span<const Dimension> dimensions) {
   std::vector<GridIndex> places{place};
   for (const Dimension& dimension : dimensions) {
@@ -43,7 +44,7 @@ std::vector<GridIndex> spread(GridIndex place, std::span<const Dimension> dimens
   return places;
 }
 
-// Those with more than one place: rows, then columns.
+// Dimensions with more than one position: rows, then columns.
 std::vector<Dimension> dimensions_of(int rank_count, const Grid& grid) {
   const auto ranks = static_cast<GridIndex>(rank_count);
   const GridIndex columns = grid.columns == 0 ? ranks : static_cast<GridIndex>(grid.columns);
@@ -53,8 +54,7 @@ std::vector<Dimension> dimensions_of(int rank_count, const Grid& grid) {
   return dimensions;
 }
 
-// A row or column in the order in which something goes along it, and the thread block that each of
-// its places has for that.
+// A row or column in transfer order, and the thread blocks of its positions.
 struct Way {
   bool is_ring = false;
   std::vector<GridIndex> places;
@@ -66,15 +66,15 @@ struct Way {
   GridIndex before(GridIndex position, GridIndex distance) const {
     return places[(position + size() - distance) % size()];
   }
-  // How many places a gather brings something from.
+  // Number of positions that contribute to a gather.
   GridIndex senders(GridIndex position) const { return is_ring ? size() - 1 : position; }
 };
 
-// A ring is gone round one way, a line both ways.
+// One direction around a ring, two along a line.
 using Ways = std::vector<Way>;
 
-// Writes one channel of a schedule, phase by phase. A step that reads what another thread block of
-// its rank has stored waits for that.
+// Writes one channel of a schedule, phase by phase. A step that reads data of another thread block
+// of its rank depends on it.
 class ChannelWriter {
  public:
   using ChunkOf = std::function<Chunk(GridIndex place, GridIndex part)>;
@@ -86,8 +86,8 @@ class ChannelWriter {
         ranks_(ring_of(options, channel)),
         dimensions_(dimensions_of(options.ranks, grid)),
         writers_(ranks_.size()) {
-    // What goes along the second dimension is the most. On a mesh links of both are then busy with
-    // it; round a torus that is worth less than it costs (docs/fabric.md).
+    // The second dimension carries most of the data. On a mesh, alternating the order keeps links
+    // of both dimensions busy. Around a torus it costs more than it gains (docs/fabric.md).
     if (channel % 2 == 1 && !grid.row_rings) std::ranges::reverse(dimensions_);
     for (const Dimension& dimension : dimensions_) {
       std::vector<Ways>& groups = groups_.emplace_back();
@@ -99,13 +99,13 @@ class ChannelWriter {
 
   std::span<const Dimension> dimensions() const { return dimensions_; }
 
-  // The chunk of a buffer with all parts, and that of the buffer with this rank's only.
+  // Chunk numbers in a buffer with all parts, and in a buffer with this rank's part only.
   std::uint32_t index_of(GridIndex part) const {
     return static_cast<std::uint32_t>(ranks_[part]) * schedule_.channels + own();
   }
   std::uint32_t own() const { return static_cast<std::uint32_t>(channel_); }
 
-  // Each rank gets what `parts` says that the others in its row or column have.
+  // Each rank receives `parts` of the others in its row or column.
   void all_gather(std::size_t dimension, const Parts& parts, const ChunkOf& chunk) {
     for (const Ways& ways : groups_[dimension]) {
       for (const Way& way : ways) {
@@ -118,7 +118,7 @@ class ChannelWriter {
     }
   }
 
-  // Each rank gets the sums, over its row or column, of what `parts` says that it keeps.
+  // Each rank receives the sums of its `parts` over its row or column.
   void reduce_scatter(std::size_t dimension, const Parts& parts, const ChunkOf& source,
                       const ChunkOf& sum) {
     for (const Ways& ways : groups_[dimension]) {
@@ -126,7 +126,7 @@ class ChannelWriter {
         for (const Parts& some : batches(ways[i], parts)) {
           for (GridIndex position = 0; position < ways[i].size(); ++position) {
             pass_on(ways[i], position, some, source);
-            // The other way along a line has left its sums, except at its beginning.
+            // The other direction along a line has left its sums, except at its start.
             const bool is_second = i == 1 && !ways[i].is_end(position);
             keep(ways[i], position, some, is_second ? sum : source, sum);
           }
@@ -171,8 +171,8 @@ class ChannelWriter {
     return schedule_.ranks[static_cast<std::size_t>(ranks_[place])].blocks;
   }
 
-  // What goes along a way before anything else does: on a line all parts, but round a ring, where
-  // every rank sends before it receives, one by one, or the circle of slots would fill up.
+  // Data sent before any other on a way: on a line all parts. Around a ring part by part, because
+  // every rank sends before it receives and the cycle of slots would fill up.
   static std::vector<Parts> batches(const Way& way, const Parts& parts) {
     if (!way.is_ring) return {parts};
     std::vector<Parts> found;
@@ -199,7 +199,7 @@ class ChannelWriter {
     }
   }
 
-  // What goes past here: the farthest keeper's parts first.
+  // Parts in transit: the farthest owner's parts first.
   void pass_on(const Way& way, GridIndex position, const Parts& parts, const ChunkOf& source) {
     const GridIndex here = way.places[position];
     const GridIndex keepers = way.is_ring ? way.size() - 1 : way.size() - 1 - position;
@@ -240,7 +240,7 @@ class ChannelWriter {
     steps.push_back(next);
   }
 
-  // The last step that stored to a chunk; no step stores to the input.
+  // The last step that stored to a chunk. No step stores to the input.
   std::optional<Writer>& writer_of(GridIndex place, Chunk chunk) {
     auto& writers = writers_[place];
     writers.resize(std::size_t{kBuffers} * schedule_.chunks / schedule_.channels + kBuffers);
@@ -250,7 +250,7 @@ class ChannelWriter {
 
   Schedule& schedule_;
   int channel_;
-  std::vector<int> ranks_;  // by place
+  std::vector<int> ranks_;  // by position
   std::vector<Dimension> dimensions_;
   std::vector<std::vector<Ways>> groups_;  // by dimension: the rows, the columns
   std::vector<std::vector<std::optional<Writer>>> writers_;
@@ -264,14 +264,14 @@ Schedule empty_schedule(std::string_view name, Collective collective,
       static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
 }
 
-// Along each dimension in turn, with parts that spread over those to come.
+// Reduces along each dimension in turn, with parts spread over the remaining ones.
 void reduce_scatter_all(ChannelWriter& writer, const ChannelWriter::ChunkOf& input_of,
                         const ChannelWriter::ChunkOf& partial, const ChannelWriter::ChunkOf& sum) {
   const auto dimensions = writer.dimensions();
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const auto kept = [rest = dimensions.subspan(i + 1)](GridIndex place) {
       std::vector<GridIndex> parts = spread(place, rest);
-      // The next dimension passes on those of others first.
+      // The next dimension forwards parts of other ranks first.
       std::ranges::rotate(parts, parts.begin() + 1);
       return parts;
     };

@@ -6,13 +6,13 @@
 
 #include "towpath/collective/algorithms/building.hpp"
 
-// Schedules over the dimensions of a grid of ranks, one after the other, each as a ring or as a
-// line. A single row is a ring or a line of all ranks. Where rows are lines, every other channel
-// takes the columns before the rows.
+// Schedules over one dimension of a grid of ranks after the other, each as rings or lines. A single
+// row is a ring or line of all ranks. If rows are lines, every second channel starts with the
+// columns.
 
 namespace towpath::collective {
 
-// The default is a line of all ranks.
+// Default: a line of all ranks.
 struct Grid {
   int columns = 0;
   bool row_rings = false;
@@ -25,11 +25,11 @@ Grid grid_of(const AlgorithmOptions& options);
 Schedule all_gather_by_dimension(std::string_view name, const AlgorithmOptions& options,
                                  const Grid& grid);
 
-// Along the rows, then along the columns, with what is left.
+// Along the rows, then the remaining parts along the columns.
 Schedule reduce_scatter_by_dimension(std::string_view name, const AlgorithmOptions& options,
                                      const Grid& grid);
 
-// Sums as reduce-scatter does, and hands them out the way back.
+// Reduce-scatter, then all-gather in reverse order.
 Schedule all_reduce_by_dimension(std::string_view name, const AlgorithmOptions& options,
                                  const Grid& grid);
 

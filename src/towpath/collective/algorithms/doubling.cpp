@@ -8,15 +8,14 @@
 
 namespace towpath::collective {
 
-// Halving and doubling all-reduce: 2 log2(R) steps over the wire one after the other, 2 S (R-1)/R
-// bytes on the wire per rank. In each round of the first half, two ranks exchange the halves that
-// they do not sum themselves; rounds of the second half hand the sums out in the opposite order.
-// Where R is not a power of two, some ranks first give their input to a neighbour and get the
-// result at the end: 2 steps more, of S bytes each.
-// The second half has channels of its own, so that thread blocks of both work at the same time.
+// Halving-doubling all-reduce: 2 log2(R) sequential network steps, 2 S (R-1)/R wire bytes per rank.
+// In each round of the first half, two ranks exchange the halves that the other one sums. The
+// second half distributes the sums in reverse order. If R is not a power of two, some ranks first
+// send their input to a neighbour and receive the result at the end: 2 more steps of S bytes each.
+// The second half has separate channels, so that thread blocks of both halves run concurrently.
 namespace {
 
-// One rank's share of one channel. The members, a power of two, each sum one chunk of `chunks`.
+// One rank's share of one channel. The members, a power of two, sum one of `chunks` chunks each.
 struct Member {
   RankProgram& program;
   int channel;
@@ -26,7 +25,7 @@ struct Member {
   ThreadBlock& receive_from(int peer) const { return add_block(program, peer, kNone, channel); }
   ThreadBlock& send_to(int peer) const { return add_block(program, kNone, peer, channel); }
 
-  // Adds the steps of a thread block over `count` chunks from `chunk` on.
+  // Adds steps to a thread block for `count` chunks starting at `chunk`.
   void add_steps(ThreadBlock& block, Step step, std::uint32_t chunk, std::uint32_t count) const {
     step.source_chunk = step.destination_chunk = first_chunk + chunk;
     for (; count > 0; count -= step.count) {
@@ -37,7 +36,7 @@ struct Member {
   }
 };
 
-// The thread blocks of the rank's last round; what follows waits for both.
+// The thread blocks of the rank's last round. Later steps wait for both.
 struct Round {
   std::uint32_t sending = 0;
   std::uint32_t receiving = 0;
@@ -45,7 +44,7 @@ struct Round {
   bool has_received = false;
 };
 
-// Has the first step of the thread block wait until all steps of the round are done.
+// Makes the first step of the thread block depend on all steps of the round.
 void wait_for(const Member& member, const Round& round, ThreadBlock& block) {
   RankProgram& program = member.program;
   const auto await = [&](std::uint32_t awaited) {
@@ -62,8 +61,7 @@ void wait_for(const Member& member, const Round& round, ThreadBlock& block) {
   }
 }
 
-// What two members exchange: `send` and `receive` are single steps, of which the ranges are taken
-// and repeated as needed.
+// An exchange between two members. `send` and `receive` are templates, repeated over their ranges.
 struct Exchange {
   Step send;
   Step receive;
@@ -85,7 +83,7 @@ Round add_round(const Member& member, int peer, const Round& before, const Excha
   return round;
 }
 
-// Sums and hands out; `number` is the rank's among the members.
+// Sums and distributes. `number` is the rank's index among the members.
 template <typename RankOf>
 Round add_rounds(const Member& member, std::uint32_t number, Round last, int results_channel,
                  const RankOf& rank_of) {
@@ -110,7 +108,7 @@ Round add_rounds(const Member& member, std::uint32_t number, Round last, int res
   return last;
 }
 
-// Ranks below 2 * folded are neighbours, of whom the odd one takes part for both.
+// Ranks below 2 * folded form pairs of neighbours. The odd rank participates for both.
 void add_all_reduce_rank(int rank, const Member& member, int folded, int results_channel) {
   const bool has_neighbour = rank < 2 * folded;
   if (has_neighbour && rank % 2 == 0) {
@@ -167,19 +165,19 @@ constinit const Algorithm halving_doubling_all_reduce{
     .cost = "2log2(R) steps, 2S(R-1)/R bytes for powers of 2",
 };
 
-// Doubling barrier: log2(R) steps over the wire one after the other, S log2(R) bytes on the wire
-// per rank, for the few bytes of a token. In each round, two ranks exchange their sums, which then
-// stand for twice as many ranks. Where R is not a power of two, some ranks send theirs to a
-// neighbour first and hear from it at the end: 2 steps more.
+// Doubling barrier: log2(R) sequential network steps, S log2(R) wire bytes per rank, with S the few
+// bytes of a token. In each round, two ranks exchange their sums, doubling the number of ranks
+// covered. If R is not a power of two, some ranks first send their token to a neighbour and receive
+// the result at the end: 2 more steps.
 namespace {
 
-// One rank's thread blocks of one channel, of which each waits for the one before.
+// One rank's thread blocks of one channel. Each depends on the previous one.
 struct Tokens {
   RankProgram& program;
   int channel;
   bool has_sum = false;  // in the output
 
-  // Exchanges sums with the peer, or only receives one, or only sends the last one.
+  // Exchanges sums with the peer, or only receives a sum, or only sends the last one.
   void add(int peer, bool is_sending, bool is_receiving) {
     const auto chunk = static_cast<std::uint32_t>(channel);
     const Chunk own = has_sum ? output(chunk) : input(chunk);

@@ -1,23 +1,23 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Hierarchical all-reduce: 2(G-1) + 2(H-1) steps one after the other for H hosts of G GPUs, 2 S
-// (R-1)/R bytes on the wire per rank, of which 2 S (H-1)/R between hosts. A ring in each host
-// leaves every GPU with the host's sum of one part, a ring over the GPUs of each rail sums these,
-// and a second ring in each host hands them out. That ring has channels of its own, so that thread
-// blocks of all three work at the same time.
+// Hierarchical all-reduce: 2(G-1) + 2(H-1) sequential steps for H hosts of G GPUs, 2 S (R-1)/R wire
+// bytes per rank, including 2 S (H-1)/R between hosts. A ring in each host leaves the host's sum of
+// one part on every GPU, a ring over the GPUs of each rail combines these, and a second ring in
+// each host distributes the results. That ring has separate channels, so that thread blocks of all
+// three run concurrently.
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
 namespace {
 
-// How the array is cut on one channel: G parts of H chunks. Steps are those of GPU 0 of host 0,
-// which other GPUs take with parts further on, and other hosts with chunks further on.
+// Division of the array on one channel: G parts of H chunks. The steps are for GPU 0 of host 0.
+// Other GPUs rotate the parts, other hosts the chunks.
 struct Cut {
   int gpus;
   int hosts;
 
-  // The chunk of the part `back` places before the own one.
+  // A chunk of the part `back` positions before the GPU's part.
   std::uint32_t chunk(int back, int index) const {
     const int part = (2 * gpus - back) % gpus;
     return static_cast<std::uint32_t>(part * hosts + (2 * hosts + index) % hosts);
@@ -30,8 +30,8 @@ struct Cut {
   }
 };
 
-// The host's sum of the own part, chunk by chunk in the order in which the rail sends them; that of
-// a chunk is G steps after the last one's.
+// The host's sum of the GPU's part, in the rail's chunk order. The sum of a chunk completes G steps
+// after the previous one.
 std::shared_ptr<StepList> sums_in_host(const Cut& cut) {
   std::shared_ptr<StepList> list = cut.list();
   for (int turn = 1; turn <= cut.hosts; ++turn) {
@@ -45,8 +45,8 @@ std::shared_ptr<StepList> sums_in_host(const Cut& cut) {
   return list;
 }
 
-// A ring all-reduce of the part's chunks over the GPUs of the rail. `sums` is the thread block that
-// has the host's, where a host has several GPUs.
+// A ring all-reduce of the part's chunks over the GPUs of the rail. `sums` is the thread block with
+// the host's sum, if a host has several GPUs.
 std::shared_ptr<StepList> rail(const Cut& cut, std::uint32_t sums) {
   std::shared_ptr<StepList> list = cut.list();
   const int hosts = cut.hosts;
@@ -69,8 +69,8 @@ std::shared_ptr<StepList> rail(const Cut& cut, std::uint32_t sums) {
   return list;
 }
 
-// Chunk by chunk in the order in which the rail, or the host, has summed them. `summing` is the
-// thread block that does.
+// Distributes chunks in the order of their sums in the rail, or in the host. `summing` is the
+// summing thread block.
 std::shared_ptr<StepList> results_in_host(const Cut& cut, std::uint32_t summing) {
   std::shared_ptr<StepList> list = cut.list();
   for (int turn = 0; turn < cut.hosts; ++turn) {
@@ -85,7 +85,7 @@ std::shared_ptr<StepList> results_in_host(const Cut& cut, std::uint32_t summing)
   return list;
 }
 
-// What all ranks do on a channel; results are handed out on another.
+// The steps of all ranks on a channel. Results use another channel.
 class Channel {
  public:
   Channel(Schedule& schedule, const Cut& cut, int channel, int results_channel)

@@ -5,8 +5,8 @@
 
 namespace towpath::collective {
 
-// Line all-reduce: 2(R-1) steps one after the other, at most S bytes each way on the wire per rank.
-// A reduce-scatter and then an all-gather, either of them both ways along the line.
+// Line all-reduce: 2(R-1) sequential steps, at most S wire bytes per direction and rank. A
+// reduce-scatter, then an all-gather, both in both directions along the line.
 namespace {
 
 Schedule make_line_all_reduce(const AlgorithmOptions& options) {
@@ -23,10 +23,9 @@ constinit const Algorithm line_all_reduce{
     .cost = "2(R-1) steps, at most S bytes each way",
 };
 
-// Line all-gather: R-1 steps one after the other, at most S (R-1)/R bytes each way on the wire per
-// rank. S is the gathered array. Every part goes both ways from its rank to the ends of the line,
-// for machines on which the ends are not joined. The order of a channel's ranks is that of its
-// ring.
+// Line all-gather: R-1 sequential steps, at most S (R-1)/R wire bytes per direction and rank. S is
+// the gathered array. Every part goes from its rank to both ends of the line, for machines without
+// a link between the ends. A channel's ring gives the rank order.
 namespace {
 
 Schedule make_line_all_gather(const AlgorithmOptions& options) {
@@ -43,10 +42,9 @@ constinit const Algorithm line_all_gather{
     .cost = "R-1 steps, at most S(R-1)/R bytes each way",
 };
 
-// Line reduce-scatter: R-1 steps one after the other, at most S (R-1)/R bytes each way on the wire
-// per rank. S is the array before it is scattered. Sums of each part come to the rank that keeps it
-// from both ends of the line, for machines on which the ends are not joined. The order of a
-// channel's ranks is that of its ring.
+// Line reduce-scatter: R-1 sequential steps, at most S (R-1)/R wire bytes per direction and rank. S
+// is the array before scattering. Partial sums reach the owner of a part from both ends of the
+// line, for machines without a link between the ends. A channel's ring gives the rank order.
 namespace {
 
 Schedule make_line_reduce_scatter(const AlgorithmOptions& options) {
@@ -63,10 +61,9 @@ constinit const Algorithm line_reduce_scatter{
     .cost = "R-1 steps, at most S(R-1)/R bytes each way",
 };
 
-// Grid collectives, on X columns and Y rows, each dimension a ring or a line: (X-1) + (Y-1) steps
-// one after the other, twice as many for all-reduce, where rings and lines of all ranks take R-1.
-// On rings, S (R-1)/R bytes on the wire per rank, twice as many for all-reduce; on lines, at most
-// as many each way. S is the whole array.
+// Grid collectives, on X columns and Y rows, each dimension a ring or a line: (X-1) + (Y-1)
+// sequential steps, compared to R-1 for rings and lines of all ranks. Rings have S (R-1)/R wire
+// bytes per rank; lines at most that per direction. All-reduce doubles both. S is the whole array.
 namespace {
 
 Schedule all_gather(const AlgorithmOptions& options) {
@@ -110,9 +107,9 @@ constinit const Algorithm grid_all_reduce{
     .needs_grid = true,
 };
 
-// All-gather by multicast: 1 step over the wire, S/R bytes sent by each rank, copied on their way,
-// S (R-1)/R bytes received. S is the gathered array. All ranks meet at the beginning, when all
-// outputs may be stored to; a signal behind its bytes says that a rank's part is there.
+// All-gather by multicast: 1 network step, S/R bytes sent by each rank and copied en route, S
+// (R-1)/R bytes received. S is the gathered array. A barrier at the start ensures that all outputs
+// are writable. A signal after the bytes marks the arrival of a rank's part.
 namespace {
 
 void add_block(Schedule& schedule, int rank, int channel) {

@@ -6,10 +6,10 @@
 
 namespace towpath::collective {
 
-// NVLS all-reduce in one host: the array goes through scratch that a switch reaches, in K pieces
-// per channel, and three thread blocks per channel work on three pieces at once. One copies a piece
-// into scratch, one loads its part of the sum through the switch and stores it to the scratch of
-// all, one copies the sums out. K + 2 steps, S(1 + 1/R) bytes each way.
+// NVLS all-reduce in one host: the array goes through multicast scratch in K pieces per channel.
+// Three thread blocks per channel work on three pieces at once. One copies a piece into scratch,
+// one loads its part of the sum through the switch and stores it to all ranks' scratch, one copies
+// the sums out. K + 2 steps, S(1 + 1/R) bytes in each direction.
 namespace {
 
 // One rank's thread blocks of one channel.
@@ -20,11 +20,11 @@ struct Lane {
   std::uint32_t pieces;
 
   std::uint32_t parts() const { return static_cast<std::uint32_t>(schedule.rank_count()); }
-  // The first chunk of a piece; it has one for each rank.
+  // The first chunk of a piece, which has one chunk per rank.
   std::uint32_t first(std::uint32_t piece) const {
     return (static_cast<std::uint32_t>(channel) * pieces + piece) * parts();
   }
-  // Sums are announced on a channel of their own.
+  // Sums are signalled on separate channels.
   int sum_channel() const { return channel + static_cast<int>(schedule.channels / 2); }
 
   Step copy(Buffer from, Buffer to, std::uint32_t piece) const {
@@ -94,17 +94,17 @@ constinit const Algorithm nvls_all_reduce{
     .reach = Reach::group,
 };
 
-// NVLS tree all-reduce: 2 log2(H) + 2 steps for H hosts, and K - 1 more for K chunks per channel.
-// In each host rank g of G loads the g-th part of the host's sum through the switch, the ranks g of
-// all hosts sum it up and hand it down along a binary tree, and each stores the result to all of
-// its host through the switch. S(1 + 1/G) bytes each way between a GPU and its switch; between
-// hosts S/G to the parent and to each child.
+// NVLS tree all-reduce: 2 log2(H) + 2 steps for H hosts, plus K - 1 for K chunks per channel. In
+// each host, rank g of G loads the g-th part of the host's sum through the switch. The ranks g of
+// all hosts sum it and distribute the result along a binary tree, and each stores the result to its
+// whole host through the switch. S(1 + 1/G) bytes in each direction between a GPU and its switch;
+// between hosts S/G to the parent and to each child.
 namespace {
 
-// Steps of the meeting that a thread block begins with.
+// Steps of the barrier at the start of a thread block.
 constexpr std::uint32_t kMeetingSteps = 2;
 
-// One rank's part of one channel.
+// One rank's share of one channel.
 struct TreeLane {
   Schedule& schedule;
   const AlgorithmOptions& options;
@@ -119,8 +119,8 @@ struct TreeLane {
   std::uint32_t first_chunk() const {
     return static_cast<std::uint32_t>(channel * gpus() + gpu()) * chunks();
   }
-  // Sums and results are kept in scratch, so that the switch's store to the own output meets no one
-  // who still sends them on.
+  // Sums and results stay in scratch, so that a switch store to the output cannot overwrite data
+  // that a rank still has to send.
   std::uint32_t first_scratch() const { return static_cast<std::uint32_t>(channel) * chunks(); }
   const std::vector<int>& members() const {
     return schedule.groups[static_cast<std::size_t>(host())];
@@ -136,7 +136,7 @@ struct TreeLane {
     add_stores(add_tree(load), 0);
   }
 
-  // What the host's ranks have together.
+  // Loads the host's sums.
   std::uint32_t add_loads() const {
     ThreadBlock& block = add_block_to(schedule, rank);
     add_meeting(block, rank, members(), channel, true);
@@ -168,7 +168,7 @@ struct TreeLane {
     return node.add_way_down();
   }
 
-  // The results, which step first_step + i of a thread block has, to the host's ranks.
+  // Stores the results of step first_step + i of a thread block to the host's ranks.
   void add_stores(std::uint32_t result, std::uint32_t first_step) const {
     const int stores_channel = channel + options.channels;
     ThreadBlock& block = add_block_to(schedule, rank);
@@ -213,24 +213,24 @@ constinit const Algorithm nvls_tree_all_reduce{
     .reach = Reach::group_of_host,
 };
 
-// Collectives through a switch that combines and copies, straight from and to the ranks' buffers,
-// as kernels with multimem instructions do it on symmetric memory. All ranks meet at the beginning,
-// when all inputs are there, and at the end, when none is read and no output stored to any more.
-//   one-shot all-reduce  every rank loads the whole sum; 1 step, S R bytes up, S down. The others
-//                        read its input till the end, so it does not run in place.
+// Collectives through a switch that combines and multicasts, directly between the ranks' buffers,
+// as in kernels with multimem instructions on symmetric memory. A barrier at the start ensures that
+// all inputs are complete. A barrier at the end ensures that all loads and stores are done.
+//   one-shot all-reduce  every rank loads the whole sum; 1 step, S R bytes up, S down. Other ranks
+//                        read the input until the end, so it does not run in place.
 //   two-shot all-reduce  every rank loads the sum of one part and stores it to all; 1 step,
-//                        S(1 + 1/R) bytes each way.
+//                        S(1 + 1/R) bytes in each direction.
 //   all-gather           every rank stores its part to all; 1 step, S/R bytes up, S down.
 //   reduce-scatter       every rank loads the sum of its part; 1 step, S bytes up, S/R down.
 namespace {
 
-// How many chunks of the array a rank handles per channel, and which step it takes for each.
+// A rank's chunks per channel, and the step for each.
 struct Plan {
   std::string_view name;
   Collective collective;
   bool is_whole = false;  // the whole array instead of one part
   bool runs_in_place = true;
-  // The step for chunk `chunk` of the array, which is chunk `own_chunk` of a rank's own part.
+  // Adds the step for chunk `chunk` of the array, which is chunk `own_chunk` of the rank's part.
   void (*add)(ThreadBlock& block, std::uint32_t chunk, std::uint32_t own_chunk) = nullptr;
 };
 

@@ -8,14 +8,14 @@
 
 namespace towpath::collective {
 
-// PAT all-gather (parallel aggregated trees, NCCL's for one GPU per host): log2(R) steps over the
-// wire one after the other, rounded up, S (R-1)/R bytes on the wire per rank. S is the gathered
-// array. Each part goes down a binomial tree from its rank; what goes far goes first, while there
-// is least of it. A part is sent on as soon as it is there.
+// PAT all-gather (parallel aggregated trees, NCCL's for one GPU per host): ceil(log2(R)) sequential
+// network steps, S (R-1)/R wire bytes per rank. S is the gathered array. Each part goes down a
+// binomial tree from its rank. Long distances come first, while there is little data. A part is
+// forwarded on arrival.
 namespace {
 
-// A rank's parts by their offset: how many ranks before this one a part's own rank is. In the round
-// of a distance, a rank has the parts whose offset is a multiple of twice the distance.
+// Parts are identified by offset: the distance back to their owner. In the round of a distance, a
+// rank has the parts with offsets divisible by twice the distance.
 void add_all_gather_rank(Schedule& schedule, int rank, int channel) {
   const int ranks = schedule.rank_count();
   const auto channels = static_cast<int>(schedule.channels);
@@ -73,14 +73,14 @@ constinit const Algorithm pat_all_gather{
     .cost = "log2(R) steps, S(R-1)/R bytes",
 };
 
-// PAT reduce-scatter (parallel aggregated trees, NCCL's for one GPU per host): log2(R) steps over
-// the wire one after the other, rounded up, S (R-1)/R bytes on the wire per rank. Each part goes up
-// a binomial tree to its rank, the opposite way of the all-gather: what goes far goes last, when
-// most of it is summed.
+// PAT reduce-scatter (parallel aggregated trees, NCCL's for one GPU per host): ceil(log2(R))
+// sequential network steps, S (R-1)/R wire bytes per rank. Each part goes up a binomial tree to its
+// rank, in the reverse order of the all-gather: long distances come last, when most of the data is
+// summed.
 namespace {
 
-// A rank's parts by their offset: how many ranks before this one a part's own rank is. In the round
-// of a distance, a rank sends the parts whose offset has it as its lowest bit.
+// Parts are identified by offset: the distance back to their owner. In the round of a distance, a
+// rank sends the parts with the distance as their offset's lowest bit.
 class RankBuilder {
  public:
   RankBuilder(Schedule& schedule, int rank, int channel)
@@ -110,7 +110,7 @@ class RankBuilder {
     const int part = (rank_ + ranks_ - offset) % ranks_;
     return input(static_cast<std::uint32_t>(part * channels_ + channel_));
   }
-  // The own part is summed in the output, those of others in scratch.
+  // The rank's part is summed in the output, all others in scratch.
   Chunk sum(int offset) const {
     if (offset == 0) return output(static_cast<std::uint32_t>(channel_));
     return scratch(static_cast<std::uint32_t>(offset / 2 * channels_ + channel_));
@@ -121,7 +121,7 @@ class RankBuilder {
   }
 
   Step send(int offset, int distance) const {
-    int last = distance / 2;  // the round in which the sum was completed
+    int last = distance / 2;  // the round that completed the sum
     while (last > 0 && offset + last >= ranks_) last /= 2;
     if (last == 0) return step(StepType::send, contribution(offset));
     return after_receipt(offset, last, step(StepType::send, sum(offset)));
@@ -141,7 +141,7 @@ class RankBuilder {
   int ranks_;
   int channels_;
   int channel_;
-  std::map<int, std::uint32_t> receiving_;  // the thread block of a round, by its distance
+  std::map<int, std::uint32_t> receiving_;  // thread block of a round, by its distance
 };
 
 Schedule make_pat_reduce_scatter(const AlgorithmOptions& options) {

@@ -9,15 +9,14 @@
 namespace towpath::collective {
 namespace {
 
-// How far the rail by which a host is left is shifted against the ring's own: neighbours differ,
-// also the last host and the first, which takes a third value when their number is odd.
+// Offset of a host's exit rail from the ring's rail. Neighbouring hosts differ, including the last
+// and the first. With an odd number of hosts the last uses a third value.
 int exit_shift(int host, int hosts) {
   const bool is_odd_one = hosts % 2 == 1 && host == hosts - 1;
   return is_odd_one && hosts > 1 ? 2 : host % 2;
 }
 
-// From GPU `entry` of a host over all others to `exit`, always to a neighbour where that is
-// possible.
+// From GPU `entry` of a host over all others to `exit`, between neighbours if possible.
 void walk(int first_rank, int gpus, int entry, int exit, std::vector<int>& ring) {
   if (gpus == 1) {
     ring.push_back(first_rank);

@@ -6,11 +6,11 @@
 
 namespace towpath::collective {
 
-// Ring all-reduce: 2(R-1) steps one after the other, 2 S (R-1)/R bytes on the wire per rank.
-// Each of the R chunks of a channel travels round once to be summed and once to be handed out.
+// Ring all-reduce: 2(R-1) sequential steps, 2 S (R-1)/R wire bytes per rank. Each of a channel's R
+// chunks goes around the ring once for the sum and once for the distribution.
 namespace {
 
-// Of the rank at position 0 of a ring. The others take the same steps with chunks further on.
+// Steps of the rank at position 0 of a ring. Other ranks rotate the chunks.
 std::shared_ptr<StepList> all_reduce_steps(std::uint32_t ranks) {
   auto list = std::make_shared<StepList>();
   list->rows = ranks;
@@ -57,10 +57,9 @@ constinit const Algorithm ring_all_reduce{
     .cost = "2(R-1) steps, 2S(R-1)/R bytes",
 };
 
-// Simple ring all-reduce: 2(R-1) steps one after the other, 2 S bytes on the wire per rank but for
-// the ends of the ring. Each channel's share of the array travels as one chunk: from the ring's
-// first rank to its last to be summed, and round once more to be handed out. Only channels work
-// side by side.
+// Simple ring all-reduce: 2(R-1) sequential steps, 2 S wire bytes per rank except at the ends of
+// the ring. Each channel's share of the array is one chunk. It is summed from the ring's first rank
+// to its last, then distributed around the ring. Only channels run in parallel.
 namespace {
 
 Schedule make_simple_ring_all_reduce(const AlgorithmOptions& options) {
@@ -75,7 +74,7 @@ Schedule make_simple_ring_all_reduce(const AlgorithmOptions& options) {
       Steps& steps = add_ring_block(schedule, ring, position, channel).steps;
       const bool is_first = position == 0;
       const bool is_last = position + 1 == ring.size();
-      const bool is_end = position + 2 == ring.size();  // who is handed the result last
+      const bool is_end = position + 2 == ring.size();  // last to receive the result
       if (is_last) {
         steps.push_back(step(StepType::receive_reduce_copy_send, input(chunk), output(chunk)));
       } else {
@@ -99,11 +98,11 @@ constinit const Algorithm simple_ring_all_reduce{
     .cost = "2(R-1) steps, 2S bytes",
 };
 
-// Ring all-gather: R-1 steps one after the other, S (R-1)/R bytes on the wire per rank. S is the
-// gathered array. Every part travels round once, one chunk of it on each channel.
+// Ring all-gather: R-1 sequential steps, S (R-1)/R wire bytes per rank. S is the gathered array.
+// Every part goes around the ring once, with one chunk per channel.
 namespace {
 
-// Of the rank at position 0 of a ring, whose parts are rows of a chunk per channel.
+// Steps of the rank at position 0 of a ring. Parts are rows of one chunk per channel.
 std::shared_ptr<StepList> all_gather_steps(const std::vector<int>& ring, std::uint32_t channels) {
   const auto ranks = static_cast<std::uint32_t>(ring.size());
   std::shared_ptr<StepList> list = list_of_parts(ring, channels);
@@ -139,11 +138,11 @@ constinit const Algorithm ring_all_gather{
     .cost = "R-1 steps, S(R-1)/R bytes",
 };
 
-// Ring reduce-scatter: R-1 steps one after the other, S (R-1)/R bytes on the wire per rank. S is
-// the array before it is scattered. Each part ends its way round at the rank that keeps it.
+// Ring reduce-scatter: R-1 sequential steps, S (R-1)/R wire bytes per rank. S is the array before
+// scattering. Each part ends its path at its owner.
 namespace {
 
-// Of the rank at position 0 of a ring, whose parts are rows of a chunk per channel.
+// Steps of the rank at position 0 of a ring. Parts are rows of one chunk per channel.
 std::shared_ptr<StepList> reduce_scatter_steps(const std::vector<int>& ring,
                                                std::uint32_t channels) {
   const auto ranks = static_cast<std::uint32_t>(ring.size());
@@ -179,18 +178,18 @@ constinit const Algorithm ring_reduce_scatter{
     .cost = "R-1 steps, S(R-1)/R bytes",
 };
 
-// Half-ring reduce-scatter: R/2 steps one after the other, S (R-1)/R bytes on the wire per rank. S
-// is the array before it is scattered. Sums of each part come to the rank that keeps it from both
-// sides, each from half way round. Of an even number of ranks, what the farthest one has goes the
-// channel's own way, so that with channels both ways round as much goes each way. tt-metal does the
-// same on rings of chips (reduce_scatter_minimal_async, from its PR 41522 on).
+// Half-ring reduce-scatter: R/2 sequential steps, S (R-1)/R wire bytes per rank. S is the array
+// before scattering. Partial sums reach the owner of a part from both sides, each over half the
+// ring. If the number of ranks is even, the farthest rank's data takes the channel's forward
+// direction, so that channels in both directions balance the load. tt-metal uses this algorithm on
+// rings of chips (reduce_scatter_minimal_async, since PR 41522).
 namespace {
 
-// How many ranks send a channel's part its own way, and against it.
+// Number of ranks that send a part forward, and backward.
 std::uint32_t behind(std::uint32_t ranks) { return ranks / 2; }
 std::uint32_t ahead(std::uint32_t ranks) { return (ranks - 1) / 2; }
 
-// What passes the rank at position 0: parts of those that are `farthest` away, and nearer.
+// Data in transit at position 0: parts for ranks up to `farthest` away, the farthest first.
 void add_passing(std::vector<Step>& steps, std::uint32_t farthest, auto part_at) {
   for (std::uint32_t distance = farthest; distance > 0; --distance) {
     const bool begins = distance == farthest;
@@ -199,8 +198,8 @@ void add_passing(std::vector<Step>& steps, std::uint32_t farthest, auto part_at)
   }
 }
 
-// A rank's thread blocks on a channel: one for its own way and, from three ranks on, one for the
-// other way, which leaves its sum in scratch.
+// A rank's thread blocks on a channel: one for the forward direction and, from three ranks, one for
+// the backward direction, which leaves its sum in scratch.
 class ChannelBuilder {
  public:
   ChannelBuilder(Schedule& schedule, const AlgorithmOptions& options, int channel)
@@ -242,7 +241,7 @@ class ChannelBuilder {
       list->steps.push_back(add_own);
       return list;
     }
-    // In one pass, as soon as both ways' sums are there.
+    // In one pass, as soon as the sums of both directions are ready.
     list->steps.push_back(after(other_block, ahead(ranks_), add_own));
     list->steps.push_back(step(StepType::reduce, scratch(list->places()), sum));
     return list;
@@ -283,8 +282,8 @@ constinit const Algorithm half_ring_reduce_scatter{
     .cost = "R/2 steps, S(R-1)/R bytes",
 };
 
-// Ring broadcast: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
-// rank but the last. A chain along the ring from the root; the chunks go through it as a pipeline.
+// Ring broadcast: R-2+K sequential steps for K chunks per channel, S wire bytes per rank except the
+// last. A chain along the ring from the root, with the chunks as a pipeline.
 namespace {
 
 Schedule make_ring_broadcast(const AlgorithmOptions& options) {
@@ -325,8 +324,8 @@ constinit const Algorithm ring_broadcast{
     .cost = "R-2+K steps, S bytes",
 };
 
-// Ring reduce: R-2+K steps one after the other for K chunks per channel, S bytes on the wire per
-// rank but the root. A chain along the ring to the root; the chunks go through it as a pipeline.
+// Ring reduce: R-2+K sequential steps for K chunks per channel, S wire bytes per rank except the
+// root. A chain along the ring to the root, with the chunks as a pipeline.
 namespace {
 
 Schedule make_ring_reduce(const AlgorithmOptions& options) {

@@ -7,8 +7,8 @@
 
 namespace towpath::collective {
 
-// One-shot all-reduce: 1 step over the wire, S bytes on the wire per rank. Every rank gets
-// every input and adds them up by itself: the quickest for few bytes, the costliest for many.
+// One-shot all-reduce: 1 network step, S wire bytes per rank. Every rank receives every input
+// and sums locally: fastest for small sizes, most expensive for large ones.
 namespace {
 
 Schedule make_one_shot_all_reduce(const AlgorithmOptions& options) {
@@ -30,8 +30,8 @@ Schedule make_one_shot_all_reduce(const AlgorithmOptions& options) {
             step(StepType::send, input(chunk)),
             publishing(step(StepType::receive, scratch(blocks.scratch_of(peer, channel))))};
       }
-      // In place the result overwrites what the thread blocks above send; each of them has sent
-      // before it receives, and all receives are awaited.
+      // In place, the result overwrites the source of the sends above. Each of those thread blocks
+      // sends before it receives, and all receives are awaited.
       add_ordered_reduction(program.blocks[blocks.local_block(channel)].steps, blocks, channel,
                             input(chunk), output(chunk));
     }
@@ -49,8 +49,8 @@ constinit const Algorithm one_shot_all_reduce{
     .cost = "1 step, S(R-1) bytes",
 };
 
-// Two-shot all-reduce: 2 steps over the wire, 2 S (R-1)/R bytes on the wire per rank. Rank r sums
-// the r-th part of every rank's input and hands the sum to every rank.
+// Two-shot all-reduce: 2 network steps, 2 S (R-1)/R wire bytes per rank. Rank r sums the r-th part
+// of every input and sends the sum to every rank.
 namespace {
 
 void add_rank(Schedule& schedule, const PairBlocks& blocks) {
@@ -102,14 +102,14 @@ constinit const Algorithm two_shot_all_reduce{
     .cost = "2 steps, 2S(R-1)/R bytes",
 };
 
-// All-reduce by loads from the peers' memory, as vLLM's custom all-reduce does it inside a host.
-// One-shot: every rank loads and adds up the whole array of all; 1 step, S(R-1) bytes loaded. The
-// peers read its input till the end, so it does not run in place. Two-shot: every rank adds up one
-// part, and then loads the others' sums; 2 steps, 2S(R-1)/R bytes. Two meetings of all ranks each:
-// at the beginning, when all inputs are there, and before the end, or between the steps.
+// All-reduce by loads from peer memory, like vLLM's custom all-reduce within a host. One-shot:
+// every rank loads and sums all arrays; 1 step, S(R-1) bytes loaded. Peers read its input until the
+// end, so it does not run in place. Two-shot: every rank sums one part, then loads the other sums;
+// 2 steps, 2S(R-1)/R bytes. Each has two barriers: at the start for the inputs, and before the end
+// or between the steps.
 namespace {
 
-// A chunk of every rank, beginning with that of rank `first`.
+// A chunk of every rank, starting with rank `first`.
 std::vector<Operand> chunk_of_all(const Schedule& schedule, int self, int first, Chunk chunk) {
   std::vector<int> ranks = all_ranks(schedule);
   std::rotate(ranks.begin(), ranks.begin() + first, ranks.end());

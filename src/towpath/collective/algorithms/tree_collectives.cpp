@@ -4,14 +4,13 @@
 
 namespace towpath::collective {
 
-// Tree all-reduce: 2(log2(H) + G-1) + K steps one after the other for H hosts of G GPUs and K
-// chunks per channel. A rank sends S bytes to its parent and S to each child: 2 S (R-1)/R on
-// average, 4 S at most. Inside a host the tree is a chain, between hosts a binary tree. Odd
-// channels use a second tree, in which hosts that have children in the first one are leaves. With
-// options.trees, those are taken instead.
+// Tree all-reduce: 2(log2(H) + G-1) + K sequential steps for H hosts of G GPUs and K chunks per
+// channel. A rank sends S bytes to its parent and S to each child: 2 S (R-1)/R on average, 4 S at
+// most. The tree is a chain within a host and binary between hosts. Odd channels use a second tree,
+// in which inner hosts of the first tree are leaves. options.trees overrides both.
 namespace {
 
-// A channel's chain starts at the GPU whose rail the channel uses between hosts.
+// A channel's chain starts at the GPU of the channel's rail between hosts.
 int parent_in_chain(int rank, int channel, const AlgorithmOptions& options) {
   const int gpus = options.gpus_per_host;
   const int host = rank / gpus;
@@ -45,11 +44,11 @@ constinit const Algorithm tree_all_reduce{
     .cost = "2(log2(H)+G-1)+K steps, 2S(R-1)/R bytes on average",
 };
 
-// Double binary tree all-reduce, as NCCL builds it (src/graph/trees.cc and connect.cc): 2(log2(H) +
-// G-1) + K steps one after the other for H hosts of G GPUs and K chunks per channel, 2 S (R-1)/R
-// bytes on average. Inside a host the tree is a chain, whose head is the GPU of the channel's rail.
-// The first half of the channels takes one tree of hosts and the second half the other. The chain's
-// second GPU serves the host's left child, so that two NICs share the traffic of a host.
+// Double binary tree all-reduce, as in NCCL (src/graph/trees.cc and connect.cc): 2(log2(H) + G-1) +
+// K sequential steps for H hosts of G GPUs and K chunks per channel, 2 S (R-1)/R bytes on average.
+// Within a host the tree is a chain that starts at the GPU of the channel's rail. The first half of
+// the channels uses one tree of hosts, the second half the other. The chain's second GPU serves the
+// host's left child, so that two NICs share the traffic of a host.
 namespace {
 
 int parent_by_side(int rank, int channel, const AlgorithmOptions& options) {
@@ -84,12 +83,12 @@ constinit const Algorithm double_binary_tree_all_reduce{
     .cost = "2(log2(H)+G-1)+K steps, 2S(R-1)/R bytes on average",
 };
 
-// Tree broadcast: log2(H) + log2(G) + K steps one after the other for H hosts of G GPUs and K
-// chunks per channel. A rank sends S bytes to each child: S (R-1)/R on average, 3 S at most. A
-// binary tree of hosts and one inside each, from the root down.
+// Tree broadcast: log2(H) + log2(G) + K sequential steps for H hosts of G GPUs and K chunks per
+// channel. A rank sends S bytes to each child: S (R-1)/R on average, 3 S at most. A binary tree of
+// hosts and one within each host, from the root down.
 namespace {
 
-// One thread block for each child sends the root's own array.
+// One thread block per child sends the root's array.
 void add_root(Schedule& schedule, const TreeNode& node) {
   for (const int child : node.children) {
     ThreadBlock& block = add_block(node.program, kNone, child, node.channel);
@@ -122,9 +121,9 @@ constinit const Algorithm tree_broadcast{
     .cost = "log2(H)+log2(G)+K steps, S(R-1)/R bytes on average",
 };
 
-// Tree reduce: log2(H) + log2(G) + K steps one after the other for H hosts of G GPUs and K chunks
-// per channel, S bytes on the wire per rank but the root. Sums go up a binary tree of hosts and one
-// inside each; ranks with several children gather them in scratch.
+// Tree reduce: log2(H) + log2(G) + K sequential steps for H hosts of G GPUs and K chunks per
+// channel, S wire bytes per rank except the root. Sums go up a binary tree of hosts and one within
+// each host. Ranks with several children accumulate in scratch.
 namespace {
 
 void add_reduce_rank(Schedule& schedule, TreeNode& node) {

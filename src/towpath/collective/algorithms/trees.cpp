@@ -8,7 +8,7 @@
 namespace towpath::collective {
 namespace {
 
-// In a tree over 0 to nodes-1 whose levels are the lowest set bits; 0 is the root.
+// Parent in a tree over 0 to nodes-1 with the lowest set bits as levels; 0 is the root.
 int parent_of_node(int node, int nodes) {
   if (node == 0) return kNone;
   const int bit = node & -node;
@@ -42,8 +42,8 @@ void add_tree(Schedule& schedule, const Parents& parents, int channel, std::uint
 
 }  // namespace
 
-// The second tree is the first one mirrored, or shifted by one where mirroring would keep the
-// middle node in its place.
+// The second tree is the mirrored first one, or shifted by one if mirroring would fix the middle
+// node.
 HostParent parent_of_host(int host, int hosts, bool is_second) {
   const bool is_shifted = is_second && hosts % 2 == 1;
   const bool is_mirrored = is_second && !is_shifted;
@@ -58,7 +58,7 @@ HostParent parent_of_host(int host, int hosts, bool is_second) {
 
 namespace {
 
-// Numbers 0 to count-1 that go round, from `first` on; number 0 is the root's own.
+// Cyclic numbers 0 to count-1 starting at `first`. Number 0 is the root.
 struct Circle {
   int first = 0;
   int count = 1;
@@ -66,10 +66,10 @@ struct Circle {
   int item_of(int number) const { return (number + first) % count; }
 };
 
-// The parent of a host, by its number from the root's host on, in the first or the second tree.
+// The parent of a host in the first or second tree, with hosts numbered from the root's host.
 int parent_of_host_number(int number, int hosts, bool is_second) {
   if (!is_second || number == 0 || hosts < 3) return parent_of_node(number, hosts);
-  const bool is_mirrored = hosts % 2 == 1;  // where leaves, the odd numbers, become even
+  const bool is_mirrored = hosts % 2 == 1;  // turns leaves, the odd numbers, into even ones
   const int node = is_mirrored ? hosts - number : 1 + number % (hosts - 1);
   const int parent = parent_of_node(node, hosts);
   if (parent == 0) return 0;
@@ -81,9 +81,9 @@ Parents tree_from_root(const AlgorithmOptions& options, int channel) {
   const int gpus = options.gpus_per_host;
   const Circle hosts{options.root / gpus, options.ranks / gpus};
   const Circle places{options.root % gpus, gpus};
-  const int head = channel % gpus;  // the place on the channel's rail, counted from the root's
-  // In the root's host the tree begins at the root, and the head is its child; in others at the
-  // head.
+  const int head = channel % gpus;  // position of the channel's rail, counted from the root
+  // In the root's host the tree starts at the root, with the head as its child. In other hosts it
+  // starts at the head.
   const int top = gpus < 3 ? gpus - 1 : static_cast<int>(std::bit_floor(unsigned(gpus - 1)));
   const Circle from_head{head, gpus};
   const auto node_of = [&](int place, bool is_root_host) {

@@ -8,7 +8,7 @@
 #include "towpath/collective/algorithms/building.hpp"
 #include "towpath/collective/algorithms/building_tree.hpp"
 
-// A tree per channel.
+// One tree per channel.
 
 namespace towpath::collective {
 
@@ -16,24 +16,24 @@ namespace towpath::collective {
 using Parents = std::vector<int>;
 
 struct HostParent {
-  int host = kNone;      // kNone: there is none, the host is the root
-  bool is_left = false;  // whether the host is the left one of its parent's two children
+  int host = kNone;      // kNone: the host is the root
+  bool is_left = false;  // left child of its parent
 };
 
-// The parent of a host in one of two binary trees over hosts, in which hosts that have children in
-// one are leaves in the other, but for one host if their number is odd.
+// The parent of a host in one of two binary trees. Inner hosts of one tree are leaves in the other,
+// except for one host if their number is odd.
 HostParent parent_of_host(int host, int hosts, bool is_second);
 
-// chunks_per_channel chunks go along each channel's tree with options.root as its root; `add` gives
-// a rank its thread blocks. A channel has a binary tree of hosts, which joins the GPUs of one rail,
-// and a binary tree inside each. Odd channels have a second tree of hosts, in which most that have
-// children in the first one are leaves.
+// Sends chunks_per_channel chunks along each channel's tree, rooted at options.root. `add` creates
+// a rank's thread blocks. A channel has a binary tree of hosts over the GPUs of one rail, and a
+// binary tree within each host. Odd channels use a second tree of hosts, in which most inner hosts
+// of the first are leaves.
 Schedule along_trees_of_root(std::string_view name, Collective collective,
                              const AlgorithmOptions& options,
                              void (*add)(Schedule& schedule, TreeNode& node));
 
-// Sums go up the tree of each channel to its root, and results down, chunks_per_channel chunks one
-// after the other.
+// Sums go up the tree of each channel to its root, and results down, as a pipeline of
+// chunks_per_channel chunks.
 Schedule all_reduce_by_trees(std::string_view name, const AlgorithmOptions& options,
                              const std::vector<Parents>& trees);
 
