@@ -27,7 +27,13 @@ std::int32_t bank_to_l1_offset[NUM_L1_BANKS];
 
 namespace towpath {
 
-// Pages below 4 GiB are L1, registers, or a mistake: what the kernel itself uses is above.
+// Copies from the simulator's memory past the instrumentation of accesses. The heap and static
+// data of a program that is not position-independent lie below 4 GiB.
+inline void copy_from_host(void* to, const void* from, std::size_t size) {
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+}
+
+// Addresses below 4 GiB are L1, registers, or a mistake. The kernel's stack and data are above.
 inline bool is_device_address(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address) >> 32 == 0;
 }
@@ -41,14 +47,16 @@ inline void access(const void* address, std::uint32_t size, std::uint32_t how) {
 inline void fill_banks() {
   const std::uint64_t offset_mask = (std::uint64_t{1} << TOWPATH_COORDINATE_SHIFT) - 1;
   for (std::uint32_t bank = 0; bank < towpath_core.dram_bank_count; ++bank) {
-    const std::uint64_t address = towpath_core.dram_banks[bank];
+    std::uint64_t address;
+    copy_from_host(&address, towpath_core.dram_banks + bank, sizeof(address));
     for (auto& noc : dram_bank_to_noc_xy) {
       noc[bank] = static_cast<std::uint16_t>(address >> TOWPATH_COORDINATE_SHIFT);
     }
     bank_to_dram_offset[bank] = static_cast<std::int32_t>(address & offset_mask);
   }
   for (std::uint32_t bank = 0; bank < towpath_core.l1_bank_count; ++bank) {
-    const std::uint64_t address = towpath_core.l1_banks[bank];
+    std::uint64_t address;
+    copy_from_host(&address, towpath_core.l1_banks + bank, sizeof(address));
     for (auto& noc : l1_bank_to_noc_xy) {
       noc[bank] = static_cast<std::uint16_t>(address >> TOWPATH_COORDINATE_SHIFT);
     }
@@ -62,14 +70,19 @@ extern "C" {
 
 __attribute__((visibility("default"))) void TOWPATH_KERNEL_ENTRY(const TowpathCore* core) {
   static std::uint32_t arguments[2][TOWPATH_ARGUMENTS_MAX];
-  towpath_core = *core;
-  std::copy_n(core->arguments, core->argument_count, arguments[0]);
-  std::copy_n(core->common_arguments, core->common_argument_count, arguments[1]);
+  static TowpathCalls calls;
+  towpath::copy_from_host(&towpath_core, core, sizeof(towpath_core));
+  towpath::copy_from_host(&calls, towpath_core.calls, sizeof(calls));
+  towpath::copy_from_host(arguments[0], towpath_core.arguments,
+                          towpath_core.argument_count * sizeof(std::uint32_t));
+  towpath::copy_from_host(arguments[1], towpath_core.common_arguments,
+                          towpath_core.common_argument_count * sizeof(std::uint32_t));
+  towpath_core.calls = &calls;
   towpath_core.arguments = arguments[0];
   towpath_core.common_arguments = arguments[1];
   for (int noc = 0; noc < 2; ++noc) {
-    my_x[noc] = static_cast<std::uint8_t>(core->x);
-    my_y[noc] = static_cast<std::uint8_t>(core->y);
+    my_x[noc] = static_cast<std::uint8_t>(towpath_core.x);
+    my_y[noc] = static_cast<std::uint8_t>(towpath_core.y);
   }
   towpath::fill_banks();
   kernel_main();
@@ -142,8 +155,7 @@ void* memcpy(void* __restrict to, const void* __restrict from, std::size_t size)
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(address));
   };
   if (!is_to_l1 && !is_from_l1) {
-    void* target = to;
-    asm volatile("rep movsb" : "+D"(target), "+S"(from), "+c"(size) : : "memory");
+    towpath::copy_from_host(to, from, size);
     return to;
   }
   unsigned char block[256];
