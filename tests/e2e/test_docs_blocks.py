@@ -125,6 +125,16 @@ def test_a_cheap_command_runs(words, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_first_example_of_the_readme_prints_its_output():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"^```\n\$ towpath (.*)\n((?:.*\n)*?)```$", text, re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-m", "towpath.cli.main", *shlex.split(example[1])],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.stdout == example[2]
+
+
 def test_there_is_code_to_run():
     assert len(list(blocks("python"))) >= 3
     assert len(list(commands())) >= 8
