@@ -70,6 +70,8 @@ _STEP_TYPES = {
     "nop": StepType.nop,
 }
 _BOOLEANS = {"0": False, "1": True}
+RENDEZVOUS = {_core.name_of(each): each for each in _core.Rendezvous}
+NOTIFICATIONS = {_core.name_of(each): each for each in _core.Notification}
 
 
 class _Element(NamedTuple):
@@ -82,8 +84,9 @@ _ELEMENTS = {
     "algo": _Element(
         None,
         frozenset("name proto nchannels nchunksperloop ngpus coll".split()),
-        # The second line is what some tools write and no executor reads.
+        # The last line is what some tools write and no executor reads.
         frozenset("inplace outofplace minBytes maxBytes root pattern".split())
+        | frozenset("rendezvous notification".split())
         | frozenset("redop nthreadblocks maxcount".split()),
     ),
     "gpu": _Element("algo", frozenset("id i_chunks o_chunks s_chunks".split())),
@@ -281,6 +284,8 @@ class _Reader(ContentHandler):
             size_bytes_max=self._integer("maxBytes", 0, _BYTES_MAX, "0"),
             pattern=self._pattern(),
         )
+        self._schedule.rendezvous = self._word("rendezvous", RENDEZVOUS, "all")
+        self._schedule.notification = self._word("notification", NOTIFICATIONS, "trailing")
 
     def _collective(self) -> Collective:
         """What the file computes: the word of `coll`, or what the caller declares for "custom"."""
@@ -487,16 +492,20 @@ def _check_at_most(place: str, noun: str, value: int, limit: int) -> None:
 
 def _write(schedule: Schedule, ranks: list[RankProgram], stream: IO[str]) -> None:
     name = escape(schedule.name, {'"': "&quot;"})
-    # MSCCL has no root: a file for another root than 0 says so in an attribute its reader skips.
-    root = f' root="{schedule.root}"' if schedule.root else ""
+    # Attributes that MSCCL does not have, and its reader skips.
+    more = f' root="{schedule.root}"' if schedule.root else ""
     if schedule.pattern:
-        root += f' pattern="{" ".join(map(str, schedule.pattern))}"'
+        more += f' pattern="{" ".join(map(str, schedule.pattern))}"'
+    if schedule.rendezvous != _core.Rendezvous.all:
+        more += f' rendezvous="{_core.name_of(schedule.rendezvous)}"'
+    if schedule.notification != _core.Notification.trailing:
+        more += f' notification="{_core.name_of(schedule.notification)}"'
     stream.write(
         f'<algo name="{name}" proto="{_core.name_of(schedule.protocol)}" '
         f'nchannels="{schedule.channels}" nchunksperloop="{schedule.chunks}" '
         f'ngpus="{len(ranks)}" coll="{_key(_COLLECTIVES, schedule.collective)}" '
         f'inplace="{int(schedule.in_place)}" outofplace="{int(schedule.out_of_place)}" '
-        f'minBytes="{schedule.size_bytes_min}" maxBytes="{schedule.size_bytes_max}"{root}>\n'
+        f'minBytes="{schedule.size_bytes_min}" maxBytes="{schedule.size_bytes_max}"{more}>\n'
     )
     for rank, program in enumerate(ranks):
         stream.write(

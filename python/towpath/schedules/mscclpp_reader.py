@@ -27,6 +27,8 @@ from towpath.schedules.msccl_xml import (
     CHANNELS_MAX,
     CHUNKS_MAX,
     NAME_LENGTH_MAX,
+    NOTIFICATIONS,
+    RENDEZVOUS,
 )
 from towpath.schedules.mscclpp_words import (
     ALIGNMENT_BYTES,
@@ -100,7 +102,7 @@ class _Plan:
         node.names(
             "name collective protocol inplace gpus",
             "reuse_resources num_threads_per_block use_double_scratch_buffer buffer_alignment "
-            "min_message_size max_message_size",
+            "min_message_size max_message_size rendezvous notification",
         )
         name = node.at("name").value
         if not isinstance(name, str) or not name.isprintable() or len(name) > NAME_LENGTH_MAX:
@@ -121,6 +123,10 @@ class _Plan:
             size_bytes_min=node.number("min_message_size", 0, NO_LIMIT - 1, 0),
             size_bytes_max=0 if most >= NO_LIMIT else most,
         )  # fmt: skip
+        if node.has("rendezvous"):
+            schedule.rendezvous = node.word("rendezvous", RENDEZVOUS)
+        if node.has("notification"):
+            schedule.notification = node.word("notification", NOTIFICATIONS)
         schedule.has_double_scratch = node.flag("use_double_scratch_buffer", False)
         if node.flag("reuse_resources", False):
             schedule.scratch_bytes_max = SCRATCH_BYTES

@@ -137,7 +137,18 @@ class _Writer:
             "buffer_alignment": ALIGNMENT_BYTES,
             "min_message_size": schedule.size_bytes_min,
             "max_message_size": schedule.size_bytes_max or BYTES_MAX,
+            **self._synchronization(),
         }
+
+    def _synchronization(self) -> dict[str, str]:
+        """Fields that MSCCL++ does not have, unless they have their defaults."""
+        schedule = self._schedule
+        fields = {}
+        if schedule.rendezvous != _core.Rendezvous.all:
+            fields["rendezvous"] = _core.name_of(schedule.rendezvous)
+        if schedule.notification != _core.Notification.trailing:
+            fields["notification"] = _core.name_of(schedule.notification)
+        return fields
 
     def _gpu(self, rank: int, program: RankProgram) -> dict[str, Any]:
         gpu = _GpuWriter(self._groups, self._first_port)

@@ -22,10 +22,10 @@
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/sim/trace.hpp"
-#include "towpath/simulate/simulated_chips.hpp"
 #include "towpath/simulate/simulated_gpus.hpp"
 #include "towpath/simulate/simulated_mailboxes.hpp"
 #include "towpath/simulate/simulated_run.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 #include "towpath/transport/transport.hpp"
 
 namespace nb = nanobind;
@@ -206,9 +206,9 @@ void bind_chips(nb::class_<SimulatedRun>& run) {
          std::optional<tenstorrent::fabric::Shape> shape, int threads, bool by_packets,
          std::uint64_t payload_bytes) {
         return run_on(
-            std::make_unique<simulate::SimulatedChips>(
+            std::make_unique<tenstorrent::ccl::SimulatedChips>(
                 std::move(cluster), plan->schedule->rank_count(),
-                simulate::SimulatedChipsOptions{
+                tenstorrent::ccl::SimulatedChipsOptions{
                     .places = std::move(places),
                     .carries_data = carries_data,
                     .seed = seed,
@@ -251,7 +251,7 @@ void bind_mailboxes(nb::class_<SimulatedRun>& run) {
       "A run on the nodes of a cluster with mailboxes, rank r on node r. Raises ValueError.");
 }
 
-nb::tuple load_of(const gpu_links::LinkLoad& load) {
+nb::tuple load_of(const sim::LinkLoad& load) {
   return nb::make_tuple(load.bytes.count(), load.busy.us(), load.messages);
 }
 
@@ -314,7 +314,7 @@ void bind_simulated_run(nb::module_& module) {
           "loads",
           [](const SimulatedRun& run) {
             nb::list loads;
-            for (const gpu_links::LinkLoad& load : run.loads()) loads.append(load_of(load));
+            for (const sim::LinkLoad& load : run.loads()) loads.append(load_of(load));
             return loads;
           },
           "(size_bytes, busy_us, messages) per link of a GPU machine; two per link of a chip\n"

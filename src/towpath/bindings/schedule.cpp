@@ -99,10 +99,14 @@ void bind_names(nb::module_& module) {
       .value("simple", Protocol::simple)
       .value("ll", Protocol::ll)
       .value("ll128", Protocol::ll128);
+  bind_enum<Rendezvous::peers>(module, "Rendezvous");
+  bind_enum<Notification::deferred>(module, "Notification");
   bind_enum<Buffer::scratch>(module, "Buffer");
   bind_enum<StepType::pipeline>(module, "StepType");
   module.def("name_of", nb::overload_cast<Collective>(&name_of), "collective"_a);
   module.def("name_of", nb::overload_cast<Protocol>(&name_of), "protocol"_a);
+  module.def("name_of", nb::overload_cast<Rendezvous>(&name_of), "rendezvous"_a);
+  module.def("name_of", nb::overload_cast<Notification>(&name_of), "notification"_a);
   module.def("name_of", nb::overload_cast<Buffer>(&name_of), "buffer"_a);
   module.def("name_of", nb::overload_cast<StepType>(&name_of), "type"_a);
   module.def("collective_from", &collective_from, "name"_a);
@@ -247,6 +251,8 @@ void bind_schedule_class(nb::module_& module) {
       .def_prop_rw(
           "ranks", [](const Schedule& self) { return self.ranks; },
           [](Schedule& self, std::vector<RankProgram> ranks) { self.ranks = std::move(ranks); })
+      .def_rw("rendezvous", &Schedule::rendezvous)
+      .def_rw("notification", &Schedule::notification)
       .def_rw("groups", &Schedule::groups)
       .def_rw("has_double_scratch", &Schedule::has_double_scratch)
       .def_rw("scratch_bytes_max", &Schedule::scratch_bytes_max)

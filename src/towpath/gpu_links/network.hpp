@@ -18,6 +18,7 @@
 #include "towpath/machine/machine.hpp"
 #include "towpath/machine/route_search.hpp"
 #include "towpath/sim/crossing.hpp"
+#include "towpath/sim/link_load.hpp"
 
 // The links of a cluster under load: NVLink and NVSwitch inside a host, PCIe to the NIC, network
 // switches between hosts.
@@ -53,11 +54,7 @@ struct Route {
   std::uint32_t to_part = 0;
 };
 
-struct LinkLoad {
-  Bytes bytes;
-  Time busy;
-  std::uint64_t messages = 0;
-};
+using sim::LinkLoad;
 
 struct Message;
 

@@ -14,7 +14,7 @@
 #include "towpath/base/units.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/collective/time_only/time_only_run.hpp"
-#include "towpath/gpu_links/network.hpp"
+#include "towpath/sim/link_load.hpp"
 #include "towpath/sim/simulation_group.hpp"
 #include "towpath/transport/transport.hpp"
 
@@ -31,6 +31,22 @@ struct LinkFailure {
   std::uint64_t frames_lost = 0;
   std::array<Bytes, 2> resent;  // payload, from each end
   bool is_up = true;
+};
+
+// Ranks that open connections for a call, over links that may fail.
+class ConnectedRanks {
+ public:
+  virtual ~ConnectedRanks() = default;
+  // The plan of all calls. Called once, before the executors are made.
+  virtual void set_plan(const collective::Plan& plan) = 0;
+  // A rank has finished a call; its connections may be closed.
+  virtual void close(int rank) = 0;
+  // Time at which the last connection was closed.
+  virtual Time closed_at() const = 0;
+  // Links that are down, for the sentence of an error; empty if none is.
+  virtual std::string outages() const = 0;
+  // One entry per link that has faults.
+  virtual std::vector<LinkFailure> link_failures() const = 0;
 };
 
 class SimulatedRanks {
@@ -58,26 +74,18 @@ class SimulatedRanks {
   virtual int simulated_ranks(int ranks) const { return ranks; }
   // Whether those that they stand for may have done something else, as far as can be told.
   virtual bool may_differ() const { return false; }
-  // What the ranks run. Called once, before their executors are made.
-  virtual void set_plan(const collective::Plan& plan) { (void)plan; }
   // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.
   virtual void start(int rank, Protocol protocol) = 0;
   // Called when a rank begins, where it is simulated; must be set.
   std::function<void(int rank)> on_begin;
   // Runs the simulation until nothing happens any more up to `limit`.
   virtual void run(Time limit = Time::max()) = 0;
-  // A rank has done its part of an invocation; its connections may be closed.
-  virtual void close(int rank) { static_cast<void>(rank); }
-  // Time at which everything was closed; the origin where nothing has to be.
-  virtual Time closed_at() const { return Time(); }
-  // Links that are down, for the sentence of an error; empty if none is.
-  virtual std::string outages() { return {}; }
+  // Null if the ranks have no connections.
+  virtual ConnectedRanks* connected() { return nullptr; }
 
   // One entry per link of a GPU machine; two per link of a chip cluster (from its first end, then
   // from its second); none for mailboxes. Retransmitted bytes count toward `busy`, not `bytes`.
-  virtual std::vector<gpu_links::LinkLoad> loads() { return {}; }
-  // One entry per link that has faults.
-  virtual std::vector<LinkFailure> link_failures() { return {}; }
+  virtual std::vector<sim::LinkLoad> loads() { return {}; }
 };
 
 // `places`, or the first places of the machine when it is empty. Throws std::invalid_argument

@@ -18,13 +18,13 @@ using namespace collective;
 
 SimulatedRun::SimulatedRun(std::unique_ptr<SimulatedRanks> ranks, std::shared_ptr<const Plan> plan,
                            sim::Trace* trace)
-    : plan_(std::move(plan)), ranks_(std::move(ranks)) {
+    : plan_(std::move(plan)), ranks_(std::move(ranks)), connected_(ranks_->connected()) {
   if (trace == nullptr) time_only_ = ranks_->time_only(plan_);
   if (time_only_ == nullptr) make_executors(trace);
 }
 
 void SimulatedRun::make_executors(sim::Trace* trace) {
-  ranks_->set_plan(*plan_);
+  if (connected_ != nullptr) connected_->set_plan(*plan_);
   const int simulated = simulated_ranks();
   for (int rank = 0; rank < simulated; ++rank) {
     executors_.push_back(std::make_unique<Executor>(ranks_->transport(rank), plan_));
@@ -61,9 +61,9 @@ void SimulatedRun::observe_steps() {
   }
 }
 
-std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> SimulatedRun::busiest() const {
-  std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> busiest;
-  const auto add = [&](std::size_t link, const gpu_links::LinkLoad& load) {
+std::optional<std::pair<std::size_t, sim::LinkLoad>> SimulatedRun::busiest() const {
+  std::optional<std::pair<std::size_t, sim::LinkLoad>> busiest;
+  const auto add = [&](std::size_t link, const sim::LinkLoad& load) {
     const bool is_first = !busiest || load.busy > busiest->second.busy ||
                           (load.busy == busiest->second.busy && link < busiest->first);
     if (is_first) busiest = std::pair(link, load);
@@ -72,7 +72,7 @@ std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> SimulatedRun::busiest
     // A link that stands for others is the first of them.
     for (const auto& [link, load] : time_only_->used_loads()) add(index(link), load);
   } else {
-    const std::vector<gpu_links::LinkLoad> loads = ranks_->loads();
+    const std::vector<sim::LinkLoad> loads = ranks_->loads();
     for (std::size_t link = 0; link < loads.size(); ++link) add(link, loads[link]);
   }
   return busiest;
@@ -81,7 +81,7 @@ std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> SimulatedRun::busiest
 // Ranks of different partitions may finish at the same moment.
 void SimulatedRun::finish_rank(std::size_t rank) {
   finished_[rank] = ranks_->transport(static_cast<int>(rank)).now();
-  ranks_->close(static_cast<int>(rank));
+  if (connected_ != nullptr) connected_->close(static_cast<int>(rank));
 }
 
 Time SimulatedRun::invoke(const std::vector<Buffers>& buffers) {
@@ -114,7 +114,8 @@ std::optional<Time> SimulatedRun::invoke(const std::vector<Buffers>& buffers, Ti
   if (last == Time::max() && ranks_->simulations().has_live_events()) return std::nullopt;
   if (last == Time::max()) fail_deadlocked();
   ranks_->run(Time::max());  // what follows the end, such as credits
-  return std::max(last, ranks_->closed_at()) - called;
+  const Time closed_at = connected_ != nullptr ? connected_->closed_at() : Time();
+  return std::max(last, closed_at) - called;
 }
 
 void SimulatedRun::fail_deadlocked() const {
@@ -135,7 +136,7 @@ void SimulatedRun::fail_deadlocked() const {
       blocked.push_back(image);
     }
   }
-  const std::string outages = ranks_->outages();
+  const std::string outages = connected_ != nullptr ? connected_->outages() : std::string();
   const WaitChain chain = find_wait_chain(blocked);
   throw DeadlockError((outages.empty() ? "" : outages + "; ") + describe(*plan_->schedule, chain),
                       describe_cycle(*plan_->schedule, chain));

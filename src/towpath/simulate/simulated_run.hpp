@@ -36,11 +36,13 @@ class SimulatedRun {
   // The same without data, unless it takes longer than `limit`: then nothing, and the run is over.
   std::optional<Time> invoke_within(Time limit);
 
-  std::vector<gpu_links::LinkLoad> loads() const { return ranks_->loads(); }
+  std::vector<sim::LinkLoad> loads() const { return ranks_->loads(); }
   // The first of the busiest links, with its number; nothing without links. Of a large machine less
   // work than the loads of all.
-  std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> busiest() const;
-  std::vector<LinkFailure> link_failures() const { return ranks_->link_failures(); }
+  std::optional<std::pair<std::size_t, sim::LinkLoad>> busiest() const;
+  std::vector<LinkFailure> link_failures() const {
+    return connected_ != nullptr ? connected_->link_failures() : std::vector<LinkFailure>();
+  }
   std::uint64_t events() const {
     return time_only_ != nullptr ? time_only_->events() : ranks_->simulations().events();
   }
@@ -64,6 +66,7 @@ class SimulatedRun {
 
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;
+  ConnectedRanks* connected_;  // of the ranks, or null
   collective::TimeOnlyRun* time_only_ = nullptr;  // in place of executors
   // Both have one entry per rank that is simulated.
   std::vector<std::unique_ptr<collective::Executor>> executors_;

@@ -77,19 +77,12 @@ struct SignalUpdate {
 // store. In a time-only run the pointers are null and the has_ flags alone say what is read and
 // written.
 struct Move {
-  // Where in its rank's memory an operand is. A transport may keep scratch near its cores.
-  enum class Region : std::uint8_t { array, slot, scratch };
-
   const std::byte* source = nullptr;
   const std::byte* addend = nullptr;  // combined with source by `reduction`
   std::byte* destination = nullptr;   // local store
   bool has_source = false;
   bool has_addend = false;
   bool has_destination = false;
-  Region source_in = Region::array;
-  Region addend_in = Region::array;
-  Region destination_in = Region::array;
-  bool accumulates = false;  // the source is what the destination holds
   std::uint64_t size_bytes = 0;
   Reduction reduction;
 
@@ -196,6 +189,14 @@ class TransportError : public std::runtime_error {
 
 class RemoteMemory;  // remote_memory.hpp
 
+// For transports whose costs depend on the step of a plan that a Move belongs to.
+class MoveOrigins {
+ public:
+  virtual ~MoveOrigins() = default;
+  // The next Move that is started belongs to this step of this thread block.
+  virtual void set_origin(std::uint32_t block, std::uint32_t step) = 0;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -233,6 +234,8 @@ class Transport {
   virtual std::string direct_refusal(const DirectNeeds& needs) const;
   // Gets, atomic operations and words of the heap, for programs; null where a transport has none.
   virtual RemoteMemory* remote_memory() { return nullptr; }
+  // Null unless the transport looks up the origin of each Move.
+  virtual MoveOrigins* move_origins() { return nullptr; }
   virtual void fence() = 0;
   // Whether all that this rank started is visible at its peers.
   virtual bool is_quiet() const = 0;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/simulate/simulated_chips.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,8 +22,11 @@
 #include "towpath/simulate/simulated_run.hpp"
 #include "towpath/tenstorrent/ccl/link_faults.hpp"
 
-namespace towpath::simulate {
+namespace towpath::tenstorrent::ccl {
 namespace {
+
+using simulate::LinkFailure;
+using simulate::SimulatedRun;
 
 using collective::AlgorithmOptions;
 using collective::Buffers;
@@ -35,7 +38,7 @@ using transport::TransportError;
 struct Result {
   Time time;
   std::vector<std::vector<std::int32_t>> outputs;
-  std::vector<gpu_links::LinkLoad> loads;
+  std::vector<sim::LinkLoad> loads;
   std::vector<LinkFailure> failures;
 };
 
@@ -129,7 +132,7 @@ TEST(SimulatedChips, ReduceScattersStraightToTheirRanksLoadOneWayMore) {
   SimulatedRun run(std::make_unique<SimulatedChips>(ring_of_four(), 4, run_options), plan);
   run.invoke({});
   std::vector<double> parts;
-  for (const gpu_links::LinkLoad& load : run.loads()) {
+  for (const sim::LinkLoad& load : run.loads()) {
     parts.push_back(static_cast<double>(load.bytes.count()) / (64 << 10));
   }
   std::ranges::sort(parts);
@@ -180,7 +183,7 @@ TEST(SimulatedChips, EachDirectionOfALinkHasItsLoad) {
   const Result one_way = all_reduce(6'000, 1, 1);
   ASSERT_EQ(one_way.loads.size(), 2 * chips->links.size());
   std::uint64_t bytes = 0;
-  for (const gpu_links::LinkLoad& load : one_way.loads) {
+  for (const sim::LinkLoad& load : one_way.loads) {
     EXPECT_GT(load.busy, Time());
     EXPECT_LT(load.busy, one_way.time);
     bytes += load.bytes.count();
@@ -331,7 +334,7 @@ TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
   const auto chips = machine::chips_on_grid(4, 2, false, 1);
   const tenstorrent::fabric::Topology topology(*chips, tenstorrent::fabric::default_shape(*chips));
   const auto refused = [&](const std::vector<LinkFaults>& faults) {
-    return sentence_of([&] { tenstorrent::ccl::check_link_faults(faults, *chips, topology); });
+    return sentence_of([&] { check_link_faults(faults, *chips, topology); });
   };
   const machine::EthernetEnd middle{1, chips->channels_to(1, 5, false).front()};
   EXPECT_EQ(
@@ -344,4 +347,4 @@ TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
 }
 
 }  // namespace
-}  // namespace towpath::simulate
+}  // namespace towpath::tenstorrent::ccl

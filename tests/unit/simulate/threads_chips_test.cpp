@@ -15,13 +15,15 @@
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/sim/trace.hpp"
-#include "towpath/simulate/simulated_chips.hpp"
 #include "towpath/simulate/simulated_run.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 
 // Chips that are simulated side by side, by any number of threads, against all in one simulation.
 
-namespace towpath::simulate {
+namespace towpath::tenstorrent::ccl {
 namespace {
+
+using simulate::SimulatedRun;
 using namespace literals;
 using collective::AlgorithmOptions;
 using collective::Buffers;
@@ -89,7 +91,7 @@ struct Outcome {
   std::vector<Time> times;  // of two invocations, one after the other
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
-  std::vector<gpu_links::LinkLoad> loads;
+  std::vector<sim::LinkLoad> loads;
   std::vector<std::vector<std::int32_t>> outputs;
   std::size_t partitions = 0;
   bool operator==(const Outcome&) const = default;
@@ -152,4 +154,4 @@ TEST(ThreadsOfChips, AgreeWithOneSimulationOnRandomMachines) {
 }
 
 }  // namespace
-}  // namespace towpath::simulate
+}  // namespace towpath::tenstorrent::ccl

@@ -70,6 +70,20 @@ void check_trees(const AlgorithmOptions& options) {
   }
 }
 
+// In an all-gather by chains neighbours await each other. The last packet of a reduce-scatter round
+// a ring carries the notification, and so does the last packet of an all-to-all, whose receivers
+// pass nothing on. Source: tt-metal, unicast_writer.cpp of all_gather,
+// reduce_scatter_minimal_direct, reduce_scatter_minimal_async, all_to_all_async_generic.
+void set_synchronization(Schedule& schedule) {
+  switch (schedule.collective) {
+    case Collective::all_gather: schedule.rendezvous = Rendezvous::peers; break;
+    case Collective::reduce_scatter: schedule.notification = Notification::attached; break;
+    case Collective::all_to_all:
+    case Collective::all_to_all_v: schedule.notification = Notification::deferred; break;
+    default: break;
+  }
+}
+
 }  // namespace
 
 void check_options(const AlgorithmOptions& options) {
@@ -110,6 +124,7 @@ Schedule schedule_without_blocks(std::string_view name, Collective collective,
   schedule.chunks = chunks;
   schedule.root = options.root;
   schedule.in_place = true;
+  set_synchronization(schedule);
   schedule.ranks.resize(static_cast<std::size_t>(options.ranks));
   for (RankProgram& program : schedule.ranks) {
     program.input_chunks = chunks_in(schedule, 0, Buffer::input);

@@ -25,14 +25,11 @@ const RankProgram* program_of(const Schedule& schedule, const transport::Transpo
                                           schedule.rank_count(), transport.ranks()));
 }
 
-Move::Region region_of(Buffer buffer) {
-  return buffer == Buffer::scratch ? Move::Region::scratch : Move::Region::array;
-}
-
 }  // namespace
 
 Executor::Executor(transport::Transport& transport, std::shared_ptr<const Plan> plan)
     : transport_(transport),
+      origins_(transport.move_origins()),
       plan_(std::move(plan)),
       program_(program_of(*plan_->schedule, transport)),
       memory_(transport, plan_),
@@ -166,6 +163,7 @@ bool Executor::move_slice(Block& block) {
   if (block.cursor.is_first_slice()) block.moving = transport_.now();
   if (block.cursor.current().type == StepType::nop) return true;
   set_operands(block);
+  if (origins_ != nullptr) origins_->set_origin(block.index, block.cursor.step);
   block.is_moving = true;
   block.is_starting_move = true;
   transport_.start(block.move);
@@ -192,33 +190,30 @@ void Executor::set_operands(Block& block) {
   Move& move = block.move;
   move.source = move.addend = nullptr;
   move.destination = nullptr;
-  move.has_source = move.has_addend = move.has_destination = move.accumulates = false;
+  move.has_source = move.has_addend = move.has_destination = false;
   move.has_signal = false;
   move.peer = transport::kNoPeer;
   move.size_bytes = at.slice().count * chunking().element_bytes();
 
-  const auto add_operand = [&move](const std::byte* address, Move::Region region) {
+  const auto add_operand = [&move](const std::byte* address) {
     (move.has_source ? move.addend : move.source) = address;
-    (move.has_source ? move.addend_in : move.source_in) = region;
     (move.has_source ? move.has_addend : move.has_source) = true;
   };
   if (receives(step.type)) {
     const std::uint64_t slot = at.slots_received % block.receive_slots;
-    add_operand(transport_.data(memory_.slot_offset(block.wiring->fifo, slot)), Move::Region::slot);
+    add_operand(transport_.data(memory_.slot_offset(block.wiring->fifo, slot)));
   }
   if (writes_destination(step.type)) {
     const Part to = part(block, step.destination, step.destination_chunk);
     move.destination = to.address;
-    move.destination_in = region_of(step.destination);
     move.has_destination = true;
     move.size_bytes = std::min(move.size_bytes, to.size_bytes);
-    move.accumulates = step.type == StepType::reduce;
-    if (move.accumulates) add_operand(to.address, move.destination_in);
+    if (step.type == StepType::reduce) add_operand(to.address);
   }
   if (reads_source(step.type)) {
     const Part from = part(block, step.source, step.source_chunk);
     move.size_bytes = std::min(move.size_bytes, from.size_bytes);
-    add_operand(from.address, region_of(step.source));
+    add_operand(from.address);
   }
   if (sends(step.type)) {
     const std::uint64_t slot = at.slots_sent % block.send_slots;

@@ -105,6 +105,7 @@ class Executor {
   std::string describe(const Block& block) const;
 
   transport::Transport& transport_;
+  transport::MoveOrigins* origins_;
   std::shared_ptr<const Plan> plan_;
   const RankProgram* program_;
   PlanMemory memory_;

@@ -41,6 +41,7 @@ constexpr std::array<std::string_view, kStepTypes> kStepNames = {"send",
                                                                  "release",
                                                                  "pipeline"};
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"Simple", "LL", "LL128"};
+constexpr std::array<std::string_view, 3> kNotificationNames = {"trailing", "attached", "deferred"};
 
 void check_ranges(const StepLocation& at, const Step& step) {
   if (reads_source(step.type)) {
@@ -279,6 +280,10 @@ std::string_view name_of(Collective c) { return kCollectiveNames[static_cast<std
 std::string_view name_of(Buffer b) { return kBufferNames[static_cast<std::size_t>(b)]; }
 std::string_view name_of(StepType t) { return kStepNames[static_cast<std::size_t>(t)]; }
 std::string_view name_of(Protocol p) { return kProtocolNames[static_cast<std::size_t>(p)]; }
+std::string_view name_of(Rendezvous rendezvous) {
+  return rendezvous == Rendezvous::all ? "all" : "peers";
+}
+std::string_view name_of(Notification n) { return kNotificationNames[static_cast<std::size_t>(n)]; }
 
 std::optional<Collective> collective_from(std::string_view name) {
   for (std::size_t i = 0; i < kCollectiveNames.size(); ++i) {
@@ -454,6 +459,10 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   for (const auto& group : schedule.groups) {
     mix(group.size());
     for (const std::int32_t rank : group) mix(static_cast<std::uint32_t>(rank));
+  }
+  if (schedule.rendezvous != Rendezvous::all || schedule.notification != Notification::trailing) {
+    pair(static_cast<std::uint64_t>(schedule.rendezvous),
+         static_cast<std::uint64_t>(schedule.notification));
   }
   if (schedule.has_double_scratch) mix(1);
   if (schedule.scratch_bytes_max > 0) mix(schedule.scratch_bytes_max);

@@ -63,10 +63,25 @@ enum class WaitReason : std::uint8_t {
   packet,      // its input packets are not written
 };
 
-std::string_view name_of(Collective collective);  // "all_reduce"
-std::string_view name_of(Buffer buffer);          // "input"
-std::string_view name_of(StepType type);          // "receive_reduce_send"
-std::string_view name_of(Protocol protocol);      // "Simple", "LL", "LL128"
+// Which other ranks must have called before a rank begins, on machines whose ranks rendezvous.
+enum class Rendezvous : std::uint8_t {
+  all,    // all of them, if packets can be multicast to them; otherwise as peers
+  peers,  // the ranks that it exchanges data with
+};
+
+// What notifies a receiver that data has arrived, on machines that send data in packets.
+enum class Notification : std::uint8_t {
+  trailing,  // a packet behind the data
+  attached,  // round a ring the last packet of the data, once all of it is written; else trailing
+  deferred,  // the last packet of the data, which waits for no acknowledgement of a write
+};
+
+std::string_view name_of(Collective collective);      // "all_reduce"
+std::string_view name_of(Buffer buffer);              // "input"
+std::string_view name_of(StepType type);              // "receive_reduce_send"
+std::string_view name_of(Protocol protocol);          // "Simple", "LL", "LL128"
+std::string_view name_of(Rendezvous rendezvous);      // "all"
+std::string_view name_of(Notification notification);  // "trailing"
 std::optional<Collective> collective_from(std::string_view name);
 std::optional<Protocol> protocol_from(std::string_view name);
 
@@ -106,6 +121,8 @@ struct Schedule {
   // the destination of rank s, each rank once. Empty otherwise.
   std::vector<std::uint32_t> pattern;
   std::vector<RankProgram> ranks;
+  Rendezvous rendezvous = Rendezvous::all;
+  Notification notification = Notification::trailing;
 
   // One-sided steps only.
   std::vector<std::vector<std::int32_t>> groups{};  // ascending ranks behind one switch

@@ -8,7 +8,7 @@
 #include <deque>
 #include <optional>
 
-#include "towpath/tenstorrent/ccl/fabric_worker.hpp"
+#include "towpath/tenstorrent/ccl/pages.hpp"
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 
 // A worker that sends to all chips of a line or ring at once, as tt-metal's all-gather by multicast
@@ -18,11 +18,13 @@
 
 namespace towpath::tenstorrent::ccl {
 
+inline constexpr int kWays = 2;  // along a line or round a ring
+
 // Payload of a packet: pages of the array.
 inline constexpr std::uint64_t kArrayPageBytes = fabric::kPageBytes;
 std::uint64_t multicast_packet_bytes(std::uint64_t payload_bytes_max);
 
-// One of two directions.
+// Packets in one direction.
 struct MulticastWay {
   fabric::Header header;   // of each packet, but for what follows
   fabric::Header shorter;  // to all but the last chip
@@ -41,8 +43,8 @@ struct Multicast {
   bool is_stored = false;     // in the chip's own DRAM, too
   std::uint64_t staging = 0;  // page of the first packet in the chip's DRAM
   std::uint64_t landing = 0;  // page of the far chips that the first packet goes to
-  std::array<std::optional<MulticastWay>, 2> ways;
-  int to_pass = 2;                          // kernels that have not sent it
+  std::array<std::optional<MulticastWay>, kWays> ways;
+  int to_pass = kWays;                      // kernels that have not sent it
   void (*left)(Multicast& sent) = nullptr;  // called when both have, and all is stored
 };
 
@@ -50,7 +52,7 @@ class MulticastWorker {
  public:
   struct Config {
     machine::Coordinate core;
-    std::array<std::optional<fabric::RouterPort>, 2> ports;
+    std::array<std::optional<fabric::RouterPort>, kWays> ports;
     std::uint64_t payload_bytes_max = 4096;
   };
   // Creates its kernels in the program, which, like the pages, outlives it.
@@ -58,7 +60,7 @@ class MulticastWorker {
   MulticastWorker(const MulticastWorker&) = delete;
   MulticastWorker& operator=(const MulticastWorker&) = delete;
 
-  // See FabricWorker.
+  // Earliest time at which it opens its connections.
   void start_at(Time time) { started_at_ = time; }
   void add(Multicast& multicast);
   // Closes its connections after what it has to send; the next multicast opens them again.
@@ -101,7 +103,7 @@ class MulticastWorker {
   Config config_;
   std::uint64_t packet_bytes_;
   sim::Simulation& simulation_;
-  std::array<Side, 2> sides_;
+  std::array<Side, kWays> sides_;
   std::uint64_t read_ = 0;   // entries that were read
   std::uint64_t freed_ = 0;  // entries that the writer has done with
   Time started_at_;

@@ -14,13 +14,15 @@
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/collective/verify/verify.hpp"
 #include "towpath/machine/load.hpp"
-#include "towpath/simulate/simulated_chips.hpp"
 #include "towpath/simulate/simulated_run.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 
 // All-gather by multicast: what each rank has goes to all others at once.
 
-namespace towpath::simulate {
+namespace towpath::tenstorrent::ccl {
 namespace {
+
+using simulate::SimulatedRun;
 
 using collective::Buffers;
 using collective::Plan;
@@ -144,8 +146,8 @@ TEST(MulticastAllGather, APairTakesTheSoftwareAndTheBytesOfEachPacket) {
 TEST(MulticastAllGather, BothWaysRoundARingCarryTheSame) {
   SimulatedRun run(simulated({4, true}, false), plan_of("multicast_all_gather", 4, 1 << 16));
   run.invoke({});
-  const std::vector<gpu_links::LinkLoad> loads = run.loads();
-  const auto bytes = [](const gpu_links::LinkLoad& load) { return load.bytes.count(); };
+  const std::vector<sim::LinkLoad> loads = run.loads();
+  const auto bytes = [](const sim::LinkLoad& load) { return load.bytes.count(); };
   const auto [least, most] = std::ranges::minmax(loads, {}, bytes);
   // A part of 64 KiB to a neighbour, and half of another one's to the next.
   EXPECT_GT(least.bytes.count(), (64u << 10) * 3 / 2);
@@ -177,4 +179,4 @@ TEST(MulticastAllGather, WhatTheChipsCannotDoIsRefused) {
 }
 
 }  // namespace
-}  // namespace towpath::simulate
+}  // namespace towpath::tenstorrent::ccl

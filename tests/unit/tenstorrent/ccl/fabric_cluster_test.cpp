@@ -7,14 +7,18 @@
 #include <vector>
 
 #include "fabrics.hpp"
+#include "towpath/tenstorrent/ccl/broadcasts.hpp"
+#include "towpath/tenstorrent/ccl/endpoint.hpp"
+#include "towpath/tenstorrent/ccl/unicasts.hpp"
 
 namespace towpath::tenstorrent::ccl {
 namespace {
 
+using collective::Notification;
 using transport::DataType;
+using transport::Move;
 using transport::ReductionOperation;
 using transport::SignalWait;
-using Region = Move::Region;
 
 constexpr std::uint64_t kBytes = 4096;  // in one packet
 
@@ -28,11 +32,18 @@ struct TwoChips : FabricCluster {
   TwoChips() : FabricCluster(machine::chips_on_grid(2, 1, false, 1), without_data()) {}
 };
 
+// Operands of the Moves that follow, and whether scratch is in L1.
+void set_operands(FabricCluster& cluster, const Operands& operands, bool is_scratch_in_l1 = false) {
+  Workload& workload = cluster.endpoint(0).workload();
+  workload.set_operands(operands);
+  workload.keep_scratch_in_l1(is_scratch_in_l1);
+}
+
 const machine::Chip& chip_of(FabricCluster& cluster) {
   return *cluster.cluster().description().chips.front().chip;
 }
 
-// What a Move takes that the first rank starts now.
+// Time of a Move of the first rank.
 Time time_of(FabricCluster& cluster, Move& move) {
   const Time start = cluster.transport(0).now();
   struct Call {
@@ -50,10 +61,11 @@ Time time_of(FabricCluster& cluster, Move& move) {
 }
 
 // scratch = scratch + scratch
+constexpr Operands kAllScratch{Region::scratch, Region::scratch, Region::scratch, true};
+
 Move addition() {
   Move move;
-  move.has_source = move.has_addend = move.has_destination = move.accumulates = true;
-  move.source_in = move.addend_in = move.destination_in = Region::scratch;
+  move.has_source = move.has_addend = move.has_destination = true;
   move.size_bytes = kBytes;
   move.reduction = {DataType::float32, ReductionOperation::sum};
   return move;
@@ -70,17 +82,16 @@ TEST(FabricCluster, WhatArrivesIsThereAlready) {
   TwoChips cluster;
   Move move;
   move.has_source = move.has_destination = true;
-  move.source_in = Region::slot;
-  move.destination_in = Region::scratch;
   move.size_bytes = kBytes;
-  EXPECT_EQ(time_of(cluster, move), Time());
-  move.destination_in = Region::array;
-  EXPECT_EQ(time_of(cluster, move), Time());
+  for (const Region destination : {Region::scratch, Region::array}) {
+    set_operands(cluster, {.source = Region::slot, .destination = destination});
+    EXPECT_EQ(time_of(cluster, move), Time());
+  }
 }
 
 TEST(FabricCluster, ScratchAtHandIsAddedUpWithoutTheNetwork) {
   TwoChips cluster;
-  cluster.keep_scratch_near(true);
+  set_operands(cluster, kAllScratch, true);
   const machine::Chip& chip = chip_of(cluster);
   const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
   constexpr std::int64_t kUnpackedPerCycle = 80;
@@ -94,10 +105,13 @@ TEST(FabricCluster, WhatHasComeInIsAddedUpAsItIsRead) {
   TwoChips cluster;
   const machine::Chip& chip = chip_of(cluster);
   Move sum = addition();
-  sum.accumulates = false;
+  Operands operands = kAllScratch;
+  operands.accumulates = false;
+  set_operands(cluster, operands);
   const Time from_scratch = time_of(cluster, sum);
   TwoChips other;
-  sum.source_in = Region::slot;
+  operands.source = Region::slot;
+  set_operands(other, operands);
   const auto per_cycle = static_cast<std::int64_t>(chip.software.reduce_bytes_per_cycle);
   EXPECT_EQ(time_of(other, sum) - from_scratch,
             compute_time(chip, per_cycle) - compute_time(chip, 40));
@@ -105,17 +119,38 @@ TEST(FabricCluster, WhatHasComeInIsAddedUpAsItIsRead) {
 
 TEST(FabricCluster, ScratchInDramIsReadAndStored) {
   TwoChips near;
-  near.keep_scratch_near(true);
+  set_operands(near, kAllScratch, true);
   TwoChips far;
+  set_operands(far, kAllScratch, false);
   Move sum = addition();
   const Time at_hand = time_of(near, sum);
   EXPECT_GT(time_of(far, sum), at_hand);
   // Only scratch is at hand.
-  TwoChips beside;
-  beside.keep_scratch_near(true);
+  TwoChips mixed;
+  Operands operands = kAllScratch;
+  operands.addend = Region::array;
+  set_operands(mixed, operands, true);
   Move own = addition();
-  own.addend_in = Region::array;
-  EXPECT_GT(time_of(beside, own), at_hand);
+  EXPECT_GT(time_of(mixed, own), at_hand);
+}
+
+TEST(FabricCluster, OperandsOfAStepAreThoseOfItsMoves) {
+  using collective::StepType;
+  collective::Step step{.type = StepType::receive_reduce_copy,
+                        .source = collective::Buffer::scratch,
+                        .destination = collective::Buffer::output};
+  const Operands received = operands_of(step);
+  EXPECT_EQ(received.source, Region::slot);
+  EXPECT_EQ(received.addend, Region::scratch);
+  EXPECT_EQ(received.destination, Region::array);
+  EXPECT_FALSE(received.accumulates);
+  step.type = StepType::reduce;
+  step.destination = collective::Buffer::scratch;
+  step.source = collective::Buffer::input;
+  const Operands reduced = operands_of(step);
+  EXPECT_EQ(reduced.source, Region::scratch);
+  EXPECT_EQ(reduced.addend, Region::array);
+  EXPECT_TRUE(reduced.accumulates);
 }
 
 // --- what goes over links ------------------------------------------------------------------------
@@ -134,8 +169,8 @@ Move move_to(int peer, std::uint64_t size_bytes) {
   return move;
 }
 
-// Until all others know that rank 0 has greeted them.
-Time greeting_of(FabricCluster& cluster, bool all_round_ring) {
+// Until all others have the notice of rank 0.
+Time notice_of(FabricCluster& cluster, bool all_round_ring) {
   std::vector<SignalWait> waits(4);
   std::vector<Time> times;
   for (int rank = 0; rank < 4; ++rank) {
@@ -147,7 +182,7 @@ Time greeting_of(FabricCluster& cluster, bool all_round_ring) {
       static_cast<std::vector<Time>*>(ready.context)->push_back(Time());
     };
   }
-  cluster.greet_all(0, waits[0].signal, all_round_ring);
+  cluster.broadcasts().notify_all(cluster.endpoint(0), waits[0].signal, all_round_ring);
   for (int rank = 1; rank < 4; ++rank) {
     cluster.transport(rank).wait(waits[static_cast<std::size_t>(rank)]);
   }
@@ -167,18 +202,19 @@ std::uint64_t commands(FabricCluster& cluster) {
 }  // namespace
 
 // Half way round are two hops, all round three of at least 400 ns.
-TEST(FabricCluster, AGreetingReachesAllByTheShorterWayOrAllRound) {
+TEST(FabricCluster, ANoticeReachesAllByTheShorterWayOrAllRound) {
   RingOfFour shorter, all_round;
-  const Time one = greeting_of(shorter, false);
-  EXPECT_GT(greeting_of(all_round, true), one + Time::from_ns(400));
+  const Time one = notice_of(shorter, false);
+  EXPECT_GT(notice_of(all_round, true), one + Time::from_ns(400));
 }
 
-TEST(FabricCluster, RanksOfAMeshGreetOneByOne) {
+TEST(FabricCluster, RanksOfAMeshCannotReachAllAtOnce) {
   const auto options = [](bool is_mesh) {
     const auto chips = machine::chips_on_grid(3, 2, false, 1);
     FabricClusterOptions found = without_data();
     if (is_mesh) found.shape = tenstorrent::fabric::mesh_of(*chips);
-    return FabricCluster(chips, found).can_greet_all(0);
+    const std::vector<int> ranks = {0, 1, 2, 3, 4, 5};
+    return FabricCluster(chips, found).broadcasts().refusal(0, ranks).empty();
   };
   EXPECT_TRUE(options(false));  // in a ring round the edge
   EXPECT_FALSE(options(true));
@@ -199,17 +235,17 @@ TEST(FabricCluster, OfAllThatWaitsTheFarthestGoesFirst) {
   EXPECT_EQ(left, (std::vector<int>{2, 1}));
 }
 
-TEST(FabricCluster, TheLastPacketTellsInPlaceOfOneBehindIt) {
-  const auto commands_with = [](Telling telling) {
+TEST(FabricCluster, TheLastPacketNotifiesInPlaceOfOneBehindIt) {
+  const auto commands_with = [](Notification notification) {
     TwoChips cluster;
-    cluster.set_telling(telling, 100);
+    cluster.unicasts().set_notification(notification, 100);
     Move move = move_to(1, 64);
     time_of(cluster, move);
     return commands(cluster);
   };
-  const std::uint64_t behind = commands_with(Telling::behind);
-  EXPECT_LT(commands_with(Telling::with_last), behind);
-  EXPECT_EQ(commands_with(Telling::with_last), commands_with(Telling::with_last_deferred));
+  const std::uint64_t trailing = commands_with(Notification::trailing);
+  EXPECT_LT(commands_with(Notification::attached), trailing);
+  EXPECT_EQ(commands_with(Notification::attached), commands_with(Notification::deferred));
 }
 
 // Writes that wait for their acknowledgement, of all of a chip's tiles.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/ccl/page_ring.hpp"
+#include "towpath/tenstorrent/ccl/pages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,9 @@
 
 namespace towpath::tenstorrent::ccl {
 namespace {
+
+using transport::Move;
+using transport::Transport;
 
 TEST(PageRing, GivesPagesInTurnAndSkipsWhatIsTooShortAtTheEnd) {
   PageRing ring(100, 10);

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/ccl/fabric_worker.hpp"
+#include "towpath/tenstorrent/ccl/unicast_worker.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "towpath/noc/torus.hpp"
-
 namespace towpath::tenstorrent::ccl {
+
+using collective::Notification;
 
 using fabric::Connection;
 using fabric::Header;
@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t kHeaderBytes = 64;  // two for each buffer
 constexpr std::uint64_t kBufferAlignment = 64;
 
-// tt-isa-documentation, WormholeB0/TensixTile/L1.md: both unpackers of a core together.
+// Both unpackers of a core together. Source: tt-isa-documentation, WormholeB0/TensixTile/L1.md.
 constexpr std::uint64_t kUnpackBytesPerCycle = 80;
 
 constexpr int kReaderNoc = 0;
@@ -31,13 +31,13 @@ std::uint64_t aligned(std::uint64_t size_bytes) {
   return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-// What has come in over a link is read page by page, by kernels that are as fast as is fitted. What
-// lies in scratch comes in circular buffers, and takes what unpackers take for all but the sum.
-Time reduce_time(const machine::Chip& chip, const Part& part, std::uint64_t size_bytes) {
+// Data that arrived over a link is read page by page, at a fitted rate. Scratch comes in circular
+// buffers, at the rate of the unpackers.
+Time reduce_time(const machine::Chip& chip, const Work& work, std::uint64_t size_bytes) {
   std::uint64_t bytes = size_bytes;
   auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle);
-  if (!part.adds_received) {
-    bytes *= part.adds_in_pairs ? 1 : 2;
+  if (!work.adds_received) {
+    bytes *= work.adds_in_pairs ? 1 : 2;
     per_cycle = kUnpackBytesPerCycle;
   }
   return chip.clock.time_of(Cycles(static_cast<std::int64_t>((bytes + per_cycle - 1) / per_cycle)));
@@ -45,37 +45,7 @@ Time reduce_time(const machine::Chip& chip, const Part& part, std::uint64_t size
 
 }  // namespace
 
-Pages::Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max)
-    : chip_(chip),
-      page_bytes_(aligned(payload_bytes_max)),
-      rows_(static_cast<std::uint64_t>(chip.dram.channel_bytes) / page_bytes_) {}
-
-const std::vector<machine::Coordinate>& Pages::tiles(std::uint64_t page) const {
-  return chip_.dram_groups[page % chip_.dram_groups.size()];
-}
-
-std::uint64_t Pages::offset(std::uint64_t page) const {
-  const std::uint64_t bank = page % banks();
-  const std::uint64_t channel = bank / chip_.dram_groups.size();
-  return channel * static_cast<std::uint64_t>(chip_.dram.channel_bytes) +
-         page / banks() * page_bytes_;
-}
-
-noc::Address Pages::address(std::uint64_t page) const {
-  return {tiles(page).front(), offset(page)};
-}
-
-noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {
-  const auto way = [&](machine::Coordinate tile) { return noc::hops(chip_, tile, reader, noc); };
-  return {std::ranges::min(tiles(page), {}, way), offset(page)};
-}
-
-noc::Address Pages::to_write(std::uint64_t page, machine::Coordinate writer, int noc) const {
-  const auto way = [&](machine::Coordinate tile) { return noc::hops(chip_, writer, tile, noc); };
-  return {std::ranges::min(tiles(page), {}, way), offset(page)};
-}
-
-FabricWorker::FabricWorker(Program& program, const Pages& pages, const Config& config)
+UnicastWorker::UnicastWorker(Program& program, const Pages& pages, const Config& config)
     : pages_(pages), config_(config), simulation_(program.network().simulation()) {
   program.create_kernel({.core = config_.core, .name = "reader", .noc_index = kReaderNoc},
                         [this](DataMovementCore& core) { run_reader(core); });
@@ -84,7 +54,7 @@ FabricWorker::FabricWorker(Program& program, const Pages& pages, const Config& c
   simulation_.spawn("compute", [this, &chip = program.network().chip()] { run_compute(chip); });
 }
 
-void FabricWorker::add(Part& part) {
+void UnicastWorker::add(Part& part) {
   queued_bytes_ += part.size_bytes;
   ++queued_parts_;
   ++parts_taken_;
@@ -94,30 +64,30 @@ void FabricWorker::add(Part& part) {
   wake(reader_);
 }
 
-void FabricWorker::close() {
+void UnicastWorker::close() {
   shall_close_ = true;
   wake(writer_);
 }
 
-void FabricWorker::wake(sim::Process*& waiting) {
+void UnicastWorker::wake(sim::Process*& waiting) {
   if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
 }
 
-// Waits for something that another kernel of the core, or the transport, has to do first.
+// Waits for another kernel of the core, or for the transport.
 template <typename Condition>
-void FabricWorker::wait_until(sim::Process*& waiting, Condition condition) {
+void UnicastWorker::wait_until(sim::Process*& waiting, Condition condition) {
   while (!condition()) {
     waiting = simulation_.current();
     simulation_.suspend("data to move");
   }
 }
 
-std::uint64_t FabricWorker::buffer(std::uint64_t packet, bool is_addend) const {
+std::uint64_t UnicastWorker::buffer(std::uint64_t packet, bool is_addend) const {
   const std::uint64_t number = 2 * (packet % kBuffers) + (is_addend ? 1 : 0);
   return kWorkerPayloads + number * aligned(config_.payload_bytes_max);
 }
 
-FabricWorker::Packet FabricWorker::next_packet() {
+UnicastWorker::Packet UnicastWorker::next_packet() {
   Part& part = *parts_.front();
   const std::uint64_t begin = next_number_ * config_.payload_bytes_max;
   const std::uint64_t size_bytes = std::min(part.size_bytes - begin, config_.payload_bytes_max);
@@ -131,7 +101,7 @@ FabricWorker::Packet FabricWorker::next_packet() {
 }
 
 // Reads some packets ahead of the one that it waits for.
-void FabricWorker::run_reader(DataMovementCore& core) {
+void UnicastWorker::run_reader(DataMovementCore& core) {
   std::deque<Packet> under_way;
   const auto can_read = [&] {
     return !parts_.empty() && read_ - freed_ < kBuffers && under_way.size() < kReadAhead;
@@ -145,7 +115,7 @@ void FabricWorker::run_reader(DataMovementCore& core) {
       continue;
     }
     const Packet packet = under_way.front();
-    if (packet.part->reads > 0 && packet.size_bytes > 0) {
+    if (packet.part->work.reads > 0 && packet.size_bytes > 0) {
       core.noc_async_read_barrier_with_trid(
           static_cast<int>((read_ - under_way.size()) % kReadAhead));
     }
@@ -155,32 +125,33 @@ void FabricWorker::run_reader(DataMovementCore& core) {
   }
 }
 
-void FabricWorker::run_compute(const machine::Chip& chip) {
+void UnicastWorker::run_compute(const machine::Chip& chip) {
   const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
   while (true) {
     wait_until(compute_, [&] { return !read_packets_.empty(); });
     Packet packet = read_packets_.front();
     read_packets_.pop_front();
-    if (packet.part->has_addend) {
-      simulation_.sleep(reduce_time(chip, *packet.part, packet.size_bytes));
-      packet.ready_at = simulation_.now() + (packet.part->continues_reduction ? Time() : latency);
+    if (packet.part->work.has_addend) {
+      simulation_.sleep(reduce_time(chip, packet.part->work, packet.size_bytes));
+      packet.ready_at =
+          simulation_.now() + (packet.part->work.continues_reduction ? Time() : latency);
     }
     packets_.push_back(packet);
     wake(writer_);
   }
 }
 
-void FabricWorker::read(DataMovementCore& core, const Packet& packet) {
-  if (packet.part->reads == 0 || packet.size_bytes == 0) return;
+void UnicastWorker::read(DataMovementCore& core, const Packet& packet) {
+  if (packet.part->work.reads == 0 || packet.size_bytes == 0) return;
   const noc::Address from =
       pages_.to_read(packet.part->staging + packet.number, config_.core, kReaderNoc);
   core.noc_async_read_set_trid(static_cast<int>(read_ % kReadAhead));
   core.noc_async_read(from, buffer(read_, false), packet.size_bytes);
-  if (packet.part->reads == 1) return;
+  if (packet.part->work.reads == 1) return;
   core.noc_async_read(from, buffer(read_, true), packet.size_bytes);
 }
 
-void FabricWorker::run_writer(DataMovementCore& core) {
+void UnicastWorker::run_writer(DataMovementCore& core) {
   std::optional<Connection> connection;
   if (config_.port) connection.emplace(core, *config_.port, kWorkerWords);
   while (true) {
@@ -208,7 +179,7 @@ void FabricWorker::run_writer(DataMovementCore& core) {
   }
 }
 
-void FabricWorker::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
+void UnicastWorker::write(DataMovementCore& core, Connection* connection, const Packet& packet) {
   const Part& part = *packet.part;
   if (written_ - freed_ == kBuffers / 2) {
     core.noc_async_writes_flushed();
@@ -216,38 +187,38 @@ void FabricWorker::write(DataMovementCore& core, Connection* connection, const P
     freed_ = written_;
     wake(reader_);
   }
-  if (part.has_destination && packet.size_bytes > 0) {
+  if (part.work.has_destination && packet.size_bytes > 0) {
     core.noc_async_write(buffer(written_, false),
                          pages_.to_write(part.staging + packet.number, config_.core, kWriterNoc),
                          packet.size_bytes);
-    if (packet.is_last && connection == nullptr && !part.continues_reduction) {
+    if (packet.is_last && connection == nullptr && !part.work.continues_reduction) {
       core.noc_async_write_barrier();
     }
   }
   if (connection != nullptr) send(*connection, packet);
 }
 
-void FabricWorker::send(Connection& connection, const Packet& packet) {
+void UnicastWorker::send(Connection& connection, const Packet& packet) {
   const Part& part = *packet.part;
   Header header = part.header;
   header.payload_bytes = static_cast<std::uint16_t>(packet.size_bytes);
   header.payload_to =
       pack(part.pages->to_write(part.landing + packet.number, part.lander, fabric::kReceiverNoc));
   const std::uint64_t header_at = kWorkerHeaders + written_ % kBuffers * 2 * kHeaderBytes;
-  const bool tells = packet.is_last && part.arrivals > 0;
+  const bool notifies = packet.is_last && part.arrivals > 0;
   const bool has_payload = packet.size_bytes > 0;
   header.word_at = part.arrival_word;
   header.increment = part.arrivals;
   if (has_payload) {
-    const bool tells_now = tells && part.telling != Telling::behind;
+    const bool is_attached = notifies && part.notification != Notification::trailing;
     header.operation =
-        paged(!tells_now                           ? Operation::write
-              : part.telling == Telling::with_last ? Operation::write_flush_increment
-                                                   : Operation::write_deferred_increment);
+        paged(!is_attached                                  ? Operation::write
+              : part.notification == Notification::attached ? Operation::write_flush_increment
+                                                            : Operation::write_deferred_increment);
     connection.send(header, header_at, buffer(written_, false));
-    if (tells_now) return;
+    if (is_attached) return;
   }
-  if (!tells) return;
+  if (!notifies) return;
   header.payload_bytes = 0;
   header.operation = has_payload ? Operation::flush_increment : Operation::increment;
   connection.send(header, header_at + kHeaderBytes, buffer(written_, false));

@@ -14,7 +14,7 @@
 #include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 
-namespace towpath::simulate {
+namespace towpath::tenstorrent::ccl {
 
 struct SimulatedChipsOptions {
   std::vector<int> places;  // rank -> place of the fabric; empty: the first ones
@@ -25,7 +25,7 @@ struct SimulatedChipsOptions {
   std::vector<ethernet::LinkFaults> link_faults{};
   // Longest simulated time of an invocation where links have faults.
   Time deadline = Time::from_seconds(1);
-  std::optional<tenstorrent::fabric::Shape> shape{};  // of the fabric; none: the default shape
+  std::optional<fabric::Shape> shape{};  // of the fabric; none: the default shape
   // Each chip is a partition unless links have faults; so many threads run them. Nothing depends on
   // their number. 0: one simulation for all chips, the reference.
   int threads = 1;
@@ -35,7 +35,7 @@ struct SimulatedChipsOptions {
 
 // Ranks on chips that Ethernet joins. Programs of neighbours wait for each other before they send,
 // so a rank begins when all its peers have been called; it is done when its connections are closed.
-class SimulatedChips final : public SimulatedRanks {
+class SimulatedChips final : public simulate::SimulatedRanks, public simulate::ConnectedRanks {
  public:
   SimulatedChips(std::shared_ptr<const machine::ChipCluster> cluster, int ranks,
                  const SimulatedChipsOptions& options = {});
@@ -43,40 +43,20 @@ class SimulatedChips final : public SimulatedRanks {
   sim::SimulationGroup& simulations() override { return chips_.simulations(); }
   sim::Simulation& simulation(int rank = 0) override { return chips_.simulation(rank); }
   transport::Transport& transport(int rank) override { return chips_.transport(rank); }
-  void set_plan(const collective::Plan& plan) override;
-  void start(int rank, Protocol) override;
+  void start(int rank, Protocol) override { chips_.enter(rank); }
   void run(Time limit = Time::max()) override { chips_.run(limit); }
+  std::vector<sim::LinkLoad> loads() override;
+
+  simulate::ConnectedRanks* connected() override { return this; }
+  void set_plan(const collective::Plan& plan) override;
   void close(int rank) override { chips_.close_connections(rank); }
   Time closed_at() const override { return chips_.closed_at(); }
-  std::string outages() override;
-  std::vector<gpu_links::LinkLoad> loads() override;
-  std::vector<LinkFailure> link_failures() override;
+  std::string outages() const override;
+  std::vector<simulate::LinkFailure> link_failures() const override;
 
  private:
-  // How one rank waits for its peers.
-  struct Meeting {
-    SimulatedChips* chips = nullptr;
-    int rank = 0;
-    std::vector<transport::Move> notices;  // one to each peer
-    transport::SignalWait all_present;
-  };
-
-  // Whom a rank greets.
-  enum class Greeting { peers, all, all_round };
-
-  void send_to_all(const collective::Schedule& schedule);
-  void choose_greeting(const collective::Schedule& schedule,
-                       const std::vector<std::vector<int>>& peers);
-  void choose_telling(collective::Collective collective);
-  // Whether the ranks fill a ring.
-  bool is_ring() const;
-  // Tells the peers of a rank that it has been called, and waits until all of them have.
-  void await_peers(int rank);
-
   std::vector<ethernet::LinkFaults> link_faults_;
-  tenstorrent::ccl::FabricCluster chips_;
-  std::vector<Meeting> meetings_;  // one per rank
-  Greeting greeting_ = Greeting::peers;
+  FabricCluster chips_;
 };
 
-}  // namespace towpath::simulate
+}  // namespace towpath::tenstorrent::ccl

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "towpath/base/pool.hpp"
+#include "towpath/tenstorrent/ccl/chips.hpp"
+#include "towpath/tenstorrent/ccl/multicast_routes.hpp"
+#include "towpath/transport/transport.hpp"
+
+// Data and signals for several ranks at once. A packet goes in each direction along the line or
+// ring, and each router on its route delivers it and forwards a copy.
+
+namespace towpath::tenstorrent::ccl {
+
+// Range of a broadcast that goes on one plane.
+struct Stretch : Multicast {
+  Broadcast* broadcast = nullptr;
+  std::uint64_t offset = 0;         // of its bytes
+  std::uint64_t staged_pages = 0;   // at the source
+  std::uint64_t landing_pages = 0;  // at all destinations
+};
+
+// Packet of a rendezvous that goes in one direction.
+struct Notice : Part {
+  Broadcast* broadcast = nullptr;
+};
+
+// Pooled.
+struct Broadcast {
+  Broadcasts* broadcasts = nullptr;
+  Endpoint* from = nullptr;
+  transport::DirectMove* move = nullptr;  // until it is visible; null for signals alone
+  std::vector<std::byte> payload;         // until it has left
+  std::deque<Stretch> stretches;          // one per plane; one for a rendezvous
+  std::deque<Notice> notices;             // one per direction; none unless for a rendezvous
+  std::vector<Delivery*> shares;          // one per rank
+  std::vector<DeliveryPart*> parts;
+  int to_leave = 0;    // stretches, or notices
+  int to_deliver = 0;  // ranks
+};
+
+class Broadcasts {
+ public:
+  Broadcasts(Chips& chips, Unicasts& unicasts);
+
+  // Creates the workers. From now on Moves to single peers are refused, since workers of both kinds
+  // would share the channels of routers. Before the simulation starts.
+  void enable();
+  bool is_enabled() const { return !landings_.front().empty(); }
+  // Throws std::invalid_argument if it is enabled.
+  void check_unicasts() const;
+
+  // Reason why a place cannot reach all these ranks at once; empty if it can.
+  std::string refusal(int from, std::span<const int> ranks) const;
+  bool reaches(int from, std::span<const int> ranks) const;
+
+  // Stores to the ranks, unless `move` is null, and raises the signals.
+  void send(Endpoint& from, std::span<const int> ranks, std::span<const transport::Raise> raises,
+            transport::DirectMove* move);
+  // Adds 1 to a signal of all other ranks: by the shorter direction, or, all round, by both
+  // directions of a ring. The workers for single peers of the first plane send the packets.
+  void notify_all(Endpoint& from, transport::Signal signal, bool is_all_round);
+
+  void share_delivered(Broadcast& broadcast);
+
+ private:
+  std::vector<Target> targets(int from, std::span<const int> ranks) const;
+  MulticastWay way_of(int from, int plane, int way, const Targets& targets, bool has_bytes) const;
+  Broadcast& new_broadcast(Endpoint& from, transport::DirectMove* move);
+  void add_stretch(Broadcast& broadcast, int plane, std::uint64_t first, std::uint64_t end,
+                   const BothWays& targets);
+  void take_pages_for(Stretch& stretch, int plane);
+  void add_notice(Broadcast& broadcast, const MulticastWay& way, int number);
+  void expect(Stretch& stretch, Delivery& share, int plane, int way);
+  void stretch_left(Broadcast& broadcast);
+  void finish(Broadcast& broadcast);
+
+  Chips& chips_;
+  Unicasts& unicasts_;
+  std::vector<Pool<Broadcast>> pools_;  // by place
+  // By place, then by plane: pages at all places for data from here. Empty unless enabled.
+  std::vector<std::vector<PageRing>> landings_;
+};
+
+}  // namespace towpath::tenstorrent::ccl

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "towpath/base/pool.hpp"
+#include "towpath/sim/crossing.hpp"
+#include "towpath/tenstorrent/ccl/arrivals.hpp"
+#include "towpath/tenstorrent/ccl/chip_workers.hpp"
+#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/fabric/fabric.hpp"
+
+// The chips that a fabric joins, each at a place with its workers and its arrivals, and the places
+// of the ranks.
+
+namespace towpath::tenstorrent::ccl {
+
+struct ChipsOptions {
+  std::optional<fabric::Shape> shape;  // none: default_shape
+  // Place in the shape of each rank; empty: rank r at place r, for all places.
+  std::vector<int> places;
+  bool carries_data = true;
+  std::uint64_t payload_bytes_max = 0;  // of a packet; 0: the chip's default
+  RunOptions run{.finds_hazards = false};
+};
+
+struct Place {
+  Place(fabric::Fabric& fabric, int number, std::uint64_t payload_bytes_max);
+  sim::Simulation& simulation;
+  sim::Crossing crossing;
+  ChipWorkers workers;
+  Arrivals arrivals;
+  Pool<DeliveryPart> parts;  // from here
+};
+
+class Chips {
+ public:
+  Chips(std::shared_ptr<const machine::ChipCluster> description, const ChipsOptions& options);
+
+  Cluster& cluster() { return cluster_; }
+  const Cluster& cluster() const { return cluster_; }
+  const fabric::Fabric& fabric() const { return fabric_; }
+  const fabric::Topology& topology() const { return fabric_.topology(); }
+  std::uint64_t payload_bytes_max() const { return options_.payload_bytes_max; }
+
+  int ranks() const { return static_cast<int>(options_.places.size()); }
+  int place_of(int rank) const { return options_.places[static_cast<std::size_t>(rank)]; }
+  Place& at(int place) { return *places_[static_cast<std::size_t>(place)]; }
+  Place& of(int rank) { return at(options_.places.at(static_cast<std::size_t>(rank))); }
+  const std::vector<std::unique_ptr<Place>>& places() const { return places_; }
+  // Whether the ranks are on all chips of a ring.
+  bool fill_ring() const;
+
+  // Runs an action at another place, once a frame could have arrived there: chips learn nothing of
+  // each other any sooner.
+  void notify(int from, int to, sim::Action action, void* context);
+  // Takes pages of a ring at a place. Throws std::runtime_error if there are not enough.
+  std::uint64_t take_pages(PageRing& ring, std::uint64_t count, int place) const;
+
+ private:
+  ChipsOptions options_;
+  std::shared_ptr<const machine::ChipCluster> description_;
+  std::vector<std::unique_ptr<Place>> places_;
+  // Kernels use the places until the simulation ends with the cluster.
+  Cluster cluster_;
+  fabric::Fabric fabric_;
+};
+
+}  // namespace towpath::tenstorrent::ccl
