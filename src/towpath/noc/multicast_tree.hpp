@@ -12,8 +12,8 @@ namespace towpath::noc {
 
 // Tree of a multicast, and the state of its reservation. A packet goes along the source's row to
 // the first column with a destination, which may be the source's own, then along that column, and
-// from there along each row with destinations: with x as the major axis, which tt-metal asks for
-// (tt-isa-documentation, NoC/RoutingPaths.md).
+// from there along each row with destinations: x is the major axis.
+// Source: tt-isa-documentation, NoC/RoutingPaths.md; tt-metal asks for this axis.
 struct MulticastTree {
   // A router of the tree; outputs as in Network::Port.
   struct Branch {

@@ -180,7 +180,7 @@ void ChipNetwork::check_alignment(const Request& request) const {
     return;
   }
   const machine::Alignment& alignment = chip_->alignment;
-  // Those of the PCIe tile are those of DRAM tiles (tt-metal, noc_parameters.h of both chips).
+  // The PCIe tile is aligned as DRAM tiles. Source: tt-metal, noc_parameters.h of both chips.
   const bool is_wide = !request.is_multicast && (is_dram(request.remote.tile) ||
                                                  attached_to(request.remote.tile) != nullptr);
   const auto step =

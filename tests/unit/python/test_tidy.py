@@ -5,6 +5,8 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location("tidy", ROOT / "tools" / "tidy.py")
 tidy = importlib.util.module_from_spec(_spec)
@@ -40,7 +42,35 @@ def test_a_vendor_is_named_in_its_own_folders_only():
     assert not tidy.check_vendor("tenstorrent/device/program.hpp", text)
     assert not tidy.check_vendor("tenstorrent/ccl/fabric_worker.cpp", text)
     joins = '#include "towpath/tenstorrent/device/cluster.hpp"\nusing tenstorrent::Cluster;\n'
-    assert not tidy.check_vendor("simulate/simulated_run.cpp", joins)
+    assert len(tidy.check_vendor("simulate/simulated_run.cpp", joins)) == 2
+    assert not tidy.check_vendor("bindings/run.cpp", joins)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// tt-metal does so.", "// TT_METAL", "// as ttnn", "int fabric_cycles = 5;", "// the EDM",
+        "// CCL kernels", "namespace ccl {", "// of an ERISC", "Fabric fabric;",
+    ],
+)  # fmt: skip
+def test_the_vendor_s_software_is_named_in_its_own_folders_only(text):
+    assert tidy.check_vendor("noc/chip_network.cpp", text)
+    assert not tidy.check_vendor("tenstorrent/ccl/chips.cpp", text)
+
+
+def test_a_citation_at_the_end_of_a_comment_may_name_a_vendor():
+    cited = "// 23 cycles. Source: tt-metal,\n// noc_parameters.h of Wormhole.\nint cycles = 23;\n"
+    assert not tidy.check_vendor("noc/niu.cpp", cited)
+    assert not tidy.check_vendor("noc/niu.cpp", "int cycles = 23;  // Source: tt-metal\n")
+    (problem,) = tidy.check_vendor("noc/niu.cpp", cited + "// As tt-metal does.\n")
+    assert "noc/niu.cpp:4" in problem
+    assert tidy.check_vendor("noc/niu.cpp", cited + "int fabric_cycles = 2;  // more\n")
+
+
+@pytest.mark.parametrize("path", tidy.VENDOR_ALLOWED)
+def test_a_file_that_may_name_a_vendor_does_so(path, monkeypatch):
+    monkeypatch.setattr(tidy, "VENDOR_ALLOWED", {})
+    assert tidy.check_vendor(path, (ROOT / "src" / "towpath" / path).read_text())
 
 
 def test_a_module_that_looks_upwards_is_named():
