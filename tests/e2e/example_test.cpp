@@ -49,4 +49,10 @@ TEST(Example, HazardsPrintsWhatStandsBesideIt) {
       << "build/example_hazards > examples/04_hazards/expected_output.txt";
 }
 
+TEST(Example, DataMoverPrintsWhatStandsBesideIt) {
+  EXPECT_EQ(output_of(TOWPATH_EXAMPLE_DATA_MOVER),
+            content_of(TOWPATH_EXAMPLES "/06_data_mover/expected_output.txt"))
+      << "build/example_data_mover > examples/06_data_mover/expected_output.txt";
+}
+
 }  // namespace

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "data_mover.hpp"
 #include "joined_chips.hpp"
 #include "towpath/tenstorrent/device/cluster.hpp"
-#include "towpath/tenstorrent/kernels/data_mover.hpp"
 
 // Random programs for several chips that are right, and the same with one mistake.
 //

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "data_mover_worker.hpp"
 #include "program_generator.hpp"
-#include "towpath/tenstorrent/kernels/data_mover_worker.hpp"
 
 // Building blocks of generated programs. Each kernel can make the mistake that its plan asks for.
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <stdexcept>
 
+#include "data_mover_builder.hpp"
 #include "program_generator.hpp"
 #include "program_kernels.hpp"
 #include "program_source.hpp"
-#include "towpath/tenstorrent/kernels/data_mover_builder.hpp"
 #include "towpath/tenstorrent/kernels/handshake.hpp"
 
 // Makes the programs of a plan and runs them.

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "towpath/tenstorrent/kernels/data_mover.hpp"
+#include "data_mover.hpp"
 
 namespace towpath::tenstorrent::kernels {
 

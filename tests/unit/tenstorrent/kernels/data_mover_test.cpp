@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "chip_bench.hpp"
+#include "data_mover_builder.hpp"
 #include "joined_chips.hpp"
 #include "sentence.hpp"
 #include "towpath/sim/random.hpp"
-#include "towpath/tenstorrent/kernels/data_mover_builder.hpp"
 
 // The data mover between two small chips, one link, workers of their own for each channel.
 

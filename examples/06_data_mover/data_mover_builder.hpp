@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "data_mover.hpp"
+#include "data_mover_worker.hpp"
 #include "towpath/tenstorrent/device/cluster.hpp"
-#include "towpath/tenstorrent/kernels/data_mover.hpp"
-#include "towpath/tenstorrent/kernels/data_mover_worker.hpp"
 
 // Host side of a data mover: both ends of one link.
 //

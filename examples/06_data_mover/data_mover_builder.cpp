@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/kernels/data_mover_builder.hpp"
+#include "data_mover_builder.hpp"
 
 #include <fmt/format.h>
 

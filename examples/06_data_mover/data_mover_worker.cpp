@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/kernels/data_mover_worker.hpp"
+#include "data_mover_worker.hpp"
 
 #include <fmt/format.h>
 
 #include <stdexcept>
 
+#include "data_mover.hpp"
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
-#include "towpath/tenstorrent/kernels/data_mover.hpp"
 
 namespace towpath::tenstorrent::kernels {
 
