@@ -65,9 +65,9 @@ def program(samples: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pat
     (folder / "host.cpp").write_text(document_programs.host(samples))
     subprocess.run(
         [
-            os.environ.get("CXX", "g++"), "-std=c++20", "-w", "host.cpp", f"-I{ROOT}/include",
-            f"-I{ROOT}/src", f"-I{ROOT}/build/generated", str(LIBRARY), "-lfmt", "-lhwy",
-            "-lboost_context", "-lpthread", "-ldl", "-o", "ring_ping",
+            os.environ.get("CXX", "g++"), "-std=c++20", "-w", "host.cpp", f"-I{ROOT}/src",
+            f"-I{ROOT}/build/generated", str(LIBRARY), "-lfmt", "-lhwy", "-lboost_context",
+            "-lpthread", "-ldl", "-o", "ring_ping",
         ],
         cwd=folder,
         check=True,

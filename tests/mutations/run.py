@@ -41,7 +41,7 @@ import tomllib
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parent.parent
 COPIED = (
-    "CMakeLists.txt", "README.md", "benchmarks", "cmake", "docs", "examples", "include", "machines",
+    "CMakeLists.txt", "README.md", "benchmarks", "cmake", "docs", "examples", "machines",
     "pyproject.toml", "python", "rtl", "src", "tests", "tools", "validation",
 )  # fmt: skip
 # A mutant may take this many times as long as the original, and this much more.

@@ -1,5 +1,0 @@
-// SPDX-FileCopyrightText: The Towpath authors
-// SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-#include "towpath/tenstorrent/metalium/host_api.hpp"
