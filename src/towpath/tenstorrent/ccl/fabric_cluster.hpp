@@ -69,8 +69,7 @@ class FabricCluster {
   // Runs until no event is left. Throws TransportError::Kind::timeout, with the state of the links,
   // when the deadline passes first.
   void run(Time limit = Time::max());
-  // Closes the connections of a rank's workers; each closes once its router has released its
-  // packets.
+  // Closes the connections of a rank's workers, each once its router has released its packets.
   void close_connections(int rank);
   // Time at which the last connection was closed, after run(). Throws DeadlockError if one can
   // never be, naming the links that are down.

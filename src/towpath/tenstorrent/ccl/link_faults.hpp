@@ -10,7 +10,7 @@
 #include "towpath/tenstorrent/device/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 
-// Faults of a cluster's links, by the number of the link; links beyond the end have none.
+// Faults of a cluster's links, by the number of the link. Links beyond the end have none.
 
 namespace towpath::tenstorrent::ccl {
 
@@ -19,11 +19,11 @@ using LinkFaults = towpath::ethernet::LinkFaults;
 bool has_faults(const std::vector<LinkFaults>& faults);
 
 // Throws std::invalid_argument when there are more faults than links, or one is for a link that a
-// fabric of this topology does not use, where it would have no effect.
+// fabric of this topology does not use.
 void check_link_faults(const std::vector<LinkFaults>& faults, const machine::ChipCluster& cluster,
                        const fabric::Topology& topology);
 
-// "the link between ... is down since ..." for each that is down; empty if none is.
+// "the link between ... is down since ..." for each link that is down; empty if none is.
 std::string describe_outages(const Cluster& cluster);
 
 // "the link between ... dropped 3 times and was down for 60 us" for each that has faults.

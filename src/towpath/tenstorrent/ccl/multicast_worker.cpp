@@ -17,21 +17,21 @@ using fabric::pack;
 
 namespace {
 
-// tt-metal, all_gather_multicast_factory.cpp: entries of the buffer between reader and writer, and
-// packets of each where the array is of tiles.
+// Entries of the buffer between reader and writer, and packets of each if the array has tiles.
+// Source: tt-metal, all_gather_multicast_factory.cpp.
 constexpr std::uint64_t kEntries = 3;
 constexpr std::uint64_t kPacketsPerEntry = 3;
 
-// Cycles of tt-metal's kernels beside the calls of a NoC, counted as gcc 12.2 -O3 compiles them for
-// rv32im, with an instruction a cycle, loads of 7 from L1 and registers and of 2 from the core's
-// own memory. With -O2, which tt-metal asks of its own compiler, loops over a packet's pages stay
-// loops, and a packet takes 140 more.
-constexpr noc::Cycle kReadCycles = 23;     // the address of a page to read
-constexpr noc::Cycle kPageCycles = 70;     // that of a page to send: its number, its bank, its tile
-constexpr noc::Cycle kStoreCycles = 8;     // to store it, too
-constexpr noc::Cycle kPacketCycles = 174;  // a packet's header and slot, not its announcement
-// Code that runs for the first time comes from L1, in lines of 16 B: for the first packet, and for
-// the last increment.
+// Cycles of the kernels outside of calls to a NoC. Source: tt-metal, multicast_reader.cpp and
+// multicast_writer.cpp, counted as gcc 12.2 -O3 compiles them for rv32im: an instruction takes a
+// cycle, a load 7 from L1 and registers and 2 from the core's local memory. With the -O2 of
+// tt-metal's compiler, loops over pages are not unrolled, and a packet takes 140 cycles more.
+constexpr noc::Cycle kReadCycles = 23;     // address of a page to read
+constexpr noc::Cycle kPageCycles = 70;     // address of a page to send: number, bank, tile
+constexpr noc::Cycle kStoreCycles = 8;     // store of a page
+constexpr noc::Cycle kPacketCycles = 174;  // header and slot of a packet, without its announcement
+// Lines of 16 B of code that run for the first time, and come from L1: for the first packet, and
+// for the last increment. Source: as above.
 constexpr noc::Cycle kFirstPacketLines = 110;
 constexpr noc::Cycle kLastLines = 47;
 
@@ -43,7 +43,7 @@ constexpr std::uint64_t kIncrementHeader = 0x40;
 static_assert(Connection::kWordsBytes <= kWordsStride);
 static_assert(kWorkerWords + 2 * kWordsStride <= kWorkerHeaders);
 
-// Of a line of code. Cores of workers have the caches of Ethernet cores, or larger ones.
+// One line of code. Cores of workers have the caches of Ethernet cores, or larger ones.
 noc::Cycle fetch_cycles(const DataMovementCore& core) {
   return core.network().chip().ethernet_software.instruction_fetch_cycles;
 }
@@ -90,7 +90,7 @@ void MulticastWorker::wake(sim::Process*& waiting) {
   if (waiting != nullptr) simulation_.wake(*std::exchange(waiting, nullptr));
 }
 
-// Waits for something that the other kernel, or the transport, has to do first.
+// Waits for the other kernel, or for the transport.
 template <typename Condition>
 void MulticastWorker::wait_until(sim::Process*& waiting, Condition condition) {
   while (!condition()) {
@@ -166,7 +166,7 @@ std::uint64_t MulticastWorker::buffer(std::uint64_t packet) const {
   return kWorkerPayloads + packet % (kEntries * kPacketsPerEntry) * packet_bytes_;
 }
 
-// An entry is under way while the one before is sent.
+// An entry is read while the one before is sent.
 void MulticastWorker::read_and_send(DataMovementCore& core, const Multicast& multicast) {
   const std::uint64_t entries = (packets_of(multicast) + kPacketsPerEntry - 1) / kPacketsPerEntry;
   Side& side = sides_[kReader];
@@ -218,7 +218,7 @@ void MulticastWorker::send_and_store(DataMovementCore& core, const Multicast& mu
   }
 }
 
-// Nothing of a packet is written before the one before has left.
+// A packet is written once the one before has left.
 void MulticastWorker::send_packet(DataMovementCore& core, std::size_t number,
                                   const Multicast& multicast, std::uint64_t packet) {
   const auto& way = multicast.ways[number];

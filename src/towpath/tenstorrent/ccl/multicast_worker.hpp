@@ -11,10 +11,10 @@
 #include "towpath/tenstorrent/ccl/pages.hpp"
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 
-// A worker that sends to all chips of a line or ring at once, as tt-metal's all-gather by multicast
-// does (all_gather/device/kernels/multicast_reader.cpp, multicast_writer.cpp): one core for each
-// link of both directions. Its reader reads from DRAM and sends one way, its writer sends the same
-// bytes the other way and stores them in the chip's own DRAM.
+// A worker that sends to all chips of a line or ring at once: one core for a link in each
+// direction. Its reader reads from DRAM and sends one way. Its writer sends the same bytes the
+// other way and stores them in the DRAM of its chip. Source: tt-metal, all-gather by multicast
+// (all_gather/device/kernels/multicast_reader.cpp, multicast_writer.cpp).
 
 namespace towpath::tenstorrent::ccl {
 
@@ -26,21 +26,21 @@ std::uint64_t multicast_packet_bytes(std::uint64_t payload_bytes_max);
 
 // Packets in one direction.
 struct MulticastWay {
-  fabric::Header header;   // of each packet, but for what follows
+  fabric::Header header;   // of each packet; the worker completes it
   fabric::Header shorter;  // to all but the last chip
-  // Whether packets take turns to have the shorter header. Half way round a ring is a chip that
-  // each direction brings half of the packets to.
+  // Every other packet has the shorter header: each direction brings half of the packets to the
+  // chip half way round a ring.
   bool alternates = false;
   bool begins_shorter = false;
   machine::Coordinate lander;      // router of the nearest chip that writes it
   std::uint64_t arrival_word = 0;  // packed address, the same at each chip
 };
 
-// Bytes for all chips of both ways, and an increment behind them; no bytes: the increment alone. It
-// must live until `left` is called.
+// Bytes for all chips in both directions, and an increment behind them. Without bytes, the
+// increment alone. It must live until `left` is called.
 struct Multicast {
   std::uint64_t size_bytes = 0;
-  bool is_stored = false;     // in the chip's own DRAM, too
+  bool is_stored = false;     // in the DRAM of its chip, too
   std::uint64_t staging = 0;  // page of the first packet in the chip's DRAM
   std::uint64_t landing = 0;  // page of the far chips that the first packet goes to
   std::array<std::optional<MulticastWay>, kWays> ways;
@@ -63,14 +63,14 @@ class MulticastWorker {
   // Earliest time at which it opens its connections.
   void start_at(Time time) { started_at_ = time; }
   void add(Multicast& multicast);
-  // Closes its connections after what it has to send; the next multicast opens them again.
+  // Closes its connections after all multicasts; the next multicast opens them again.
   void close();
   bool is_open() const;
-  // When it last closed a connection.
+  // Time at which it last closed a connection.
   Time closed_at() const { return closed_at_; }
 
  private:
-  // A kernel, its connection, and what it still has to send.
+  // A kernel with its connection and its queue.
   struct Side {
     std::optional<fabric::Connection> connection;
     std::deque<Multicast*> queue;
@@ -104,8 +104,8 @@ class MulticastWorker {
   std::uint64_t packet_bytes_;
   sim::Simulation& simulation_;
   std::array<Side, kWays> sides_;
-  std::uint64_t read_ = 0;   // entries that were read
-  std::uint64_t freed_ = 0;  // entries that the writer has done with
+  std::uint64_t read_ = 0;   // entries read
+  std::uint64_t freed_ = 0;  // entries that the writer has finished
   Time started_at_;
   Time closed_at_;
 };

@@ -20,7 +20,7 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  // The rank notifies the others; on_complete is called once all that it waits for have done so.
+  // The rank notifies the others. on_complete is called once all their notices are here.
   void enter(int rank);
 
  private:
@@ -40,7 +40,7 @@ class Rendezvous {
   Form form_ = Form::peers;
 };
 
-// Whether ranks pass on what they receive: the first one does not exchange data with all others.
+// Whether ranks pass data on: the first one does not exchange data with all others.
 bool passes_on(const collective::Schedule& schedule);
 
 }  // namespace towpath::tenstorrent::ccl

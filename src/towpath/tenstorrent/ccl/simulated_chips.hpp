@@ -23,18 +23,18 @@ struct SimulatedChipsOptions {
   // Faults by the number of the link; missing entries mean none. Faults may be set only on links
   // the fabric uses.
   std::vector<ethernet::LinkFaults> link_faults{};
-  // Longest simulated time of an invocation where links have faults.
+  // Longest simulated time of an invocation if links have faults.
   Time deadline = Time::from_seconds(1);
   std::optional<fabric::Shape> shape{};  // of the fabric; none: the default shape
-  // Each chip is a partition unless links have faults; so many threads run them. Nothing depends on
-  // their number. 0: one simulation for all chips, the reference.
+  // Threads that run the chips, each a partition unless links have faults. No result depends on the
+  // number. 0: one simulation for all chips, the reference.
   int threads = 1;
   noc::NetworkModel network = noc::NetworkModel::flits;  // of each chip
-  std::uint64_t payload_bytes_max = 0;  // of a packet; 0: what the chip's spec says
+  std::uint64_t payload_bytes_max = 0;                   // of a packet; 0: the chip's default
 };
 
-// Ranks on chips that Ethernet joins. Programs of neighbours wait for each other before they send,
-// so a rank begins when all its peers have been called; it is done when its connections are closed.
+// Ranks on chips that Ethernet joins. A rank begins once the ranks of its rendezvous have been
+// called, and has finished once its connections are closed.
 class SimulatedChips final : public simulate::SimulatedRanks, public simulate::ConnectedRanks {
  public:
   SimulatedChips(std::shared_ptr<const machine::ChipCluster> cluster, int ranks,

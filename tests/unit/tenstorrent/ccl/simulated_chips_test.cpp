@@ -92,16 +92,20 @@ TEST(SimulatedChips, AnAllReduceGivesTheSumOnAllRanks) {
   }
 }
 
+collective::Schedule schedule_of_four(std::string_view algorithm) {
+  AlgorithmOptions options;
+  options.ranks = 4;
+  return collective::make_schedule(algorithm, options);
+}
+
 // Ranks that begin when the first three of four have been called.
-std::vector<int> ranks_of_three_that_begin(std::string_view algorithm) {
+std::vector<int> ranks_of_three_that_begin(const collective::Schedule& schedule) {
   SimulatedChips chips(ring_of_four(), 4);
   std::vector<int> begun;
   chips.on_begin = [&](int rank) { begun.push_back(rank); };
-  AlgorithmOptions options;
-  options.ranks = 4;
-  const auto plan = collective::make_plan(
-      std::make_shared<collective::Schedule>(collective::make_schedule(algorithm, options)), 64,
-      {transport::DataType::int32, transport::ReductionOperation::sum});
+  const auto plan =
+      collective::make_plan(std::make_shared<collective::Schedule>(schedule), 64,
+                            {transport::DataType::int32, transport::ReductionOperation::sum});
   chips.set_plan(*plan);
   for (const int rank : {0, 1, 2}) chips.start(rank, Protocol::simple);
   chips.run();
@@ -109,14 +113,40 @@ std::vector<int> ranks_of_three_that_begin(std::string_view algorithm) {
   chips.start(3, Protocol::simple);
   chips.run();
   std::ranges::sort(begun);
-  EXPECT_EQ(begun, (std::vector<int>{0, 1, 2, 3})) << algorithm;
+  EXPECT_EQ(begun, (std::vector<int>{0, 1, 2, 3})) << schedule.name;
   return found;
 }
 
 TEST(SimulatedChips, ARankBeginsWhenThoseThatItAwaitsHaveBeenCalled) {
-  EXPECT_EQ(ranks_of_three_that_begin("ring_all_gather"), std::vector<int>{1});
-  EXPECT_EQ(ranks_of_three_that_begin("ring_all_reduce"), std::vector<int>{});
-  EXPECT_EQ(ranks_of_three_that_begin("all_pairs_all_to_all"), std::vector<int>{});
+  EXPECT_EQ(ranks_of_three_that_begin(schedule_of_four("ring_all_gather")), std::vector<int>{1});
+  EXPECT_EQ(ranks_of_three_that_begin(schedule_of_four("ring_all_reduce")), std::vector<int>{});
+  EXPECT_EQ(ranks_of_three_that_begin(schedule_of_four("all_pairs_all_to_all")),
+            std::vector<int>{});
+}
+
+TEST(SimulatedChips, AScheduleSaysWhichRanksAwaitEachOther) {
+  collective::Schedule schedule = schedule_of_four("ring_all_reduce");
+  schedule.rendezvous = collective::Rendezvous::peers;
+  EXPECT_EQ(ranks_of_three_that_begin(schedule), std::vector<int>{1});
+}
+
+TEST(SimulatedChips, AScheduleSaysWhichPacketNotifies) {
+  SimulatedChipsOptions options;
+  options.carries_data = false;
+  const auto commands_of = [&](const collective::Schedule& schedule) {
+    SimulatedRun run(std::make_unique<SimulatedChips>(ring_of_four(), 4, options),
+                     collective::make_plan(std::make_shared<collective::Schedule>(schedule),
+                                           1 << 16, {transport::DataType::int32, {}}));
+    run.invoke({});
+    std::uint64_t commands = 0;
+    for (const sim::LinkLoad& load : run.loads()) commands += load.messages;
+    return commands;
+  };
+  collective::Schedule schedule = schedule_of_four("ring_reduce_scatter");
+  EXPECT_EQ(schedule.notification, collective::Notification::attached);
+  const std::uint64_t attached = commands_of(schedule);
+  schedule.notification = collective::Notification::trailing;
+  EXPECT_GT(commands_of(schedule), attached);
 }
 
 // What is half way round goes up from all: three parts over each link one way, one the other way.
