@@ -9,13 +9,13 @@
 
 #include "conformance/simulated_ranks.hpp"
 #include "fabrics.hpp"
-#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 
 namespace towpath::conformance {
 namespace {
 
-using tenstorrent::ccl::FabricCluster;
-using tenstorrent::ccl::FabricClusterOptions;
+using tenstorrent::ccl::SimulatedChips;
+using tenstorrent::ccl::SimulatedChipsOptions;
 
 std::shared_ptr<const machine::ChipCluster> chips_for(FabricForm form, int ranks) {
   if (form != FabricForm::torus) {
@@ -27,7 +27,8 @@ std::shared_ptr<const machine::ChipCluster> chips_for(FabricForm form, int ranks
 }  // namespace
 
 std::vector<std::string> run_simulated_fabric(int ranks, const Body& body, FabricForm form) {
-  FabricClusterOptions options;
+  SimulatedChipsOptions options;
+  options.run.threads = 0;
   const auto chips = chips_for(form, ranks);
   options.shape = tenstorrent::fabric::mesh_of(*chips);
   options.places.resize(static_cast<std::size_t>(ranks));
@@ -39,7 +40,7 @@ std::vector<std::string> run_simulated_fabric(int ranks, const Body& body, Fabri
                                                          .training_time = Time::from_us(2)});
     options.deadline = Time::max();  // tests wait for seconds
   }
-  FabricCluster cluster(chips, options);
+  SimulatedChips cluster(chips, ranks, options);
   return run_ranks(cluster.simulation(), cluster, ranks, body, [&] { cluster.run(); });
 }
 

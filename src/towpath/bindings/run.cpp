@@ -205,20 +205,21 @@ void bind_chips(nb::class_<SimulatedRun>& run) {
          std::vector<ethernet::LinkFaults> link_faults, double deadline_us,
          std::optional<tenstorrent::fabric::Shape> shape, int threads, bool by_packets,
          std::uint64_t payload_bytes) {
-        return run_on(
-            std::make_unique<tenstorrent::ccl::SimulatedChips>(
-                std::move(cluster), plan->schedule->rank_count(),
-                tenstorrent::ccl::SimulatedChipsOptions{
-                    .places = std::move(places),
-                    .carries_data = carries_data,
-                    .seed = seed,
-                    .link_faults = std::move(link_faults),
-                    .deadline = Time::from_us(deadline_us),
-                    .shape = std::move(shape),
-                    .threads = threads,
-                    .network = by_packets ? noc::NetworkModel::packets : noc::NetworkModel::flits,
-                    .payload_bytes_max = payload_bytes}),
-            plan, trace);
+        return run_on(std::make_unique<tenstorrent::ccl::SimulatedChips>(
+                          std::move(cluster), plan->schedule->rank_count(),
+                          tenstorrent::ccl::SimulatedChipsOptions{
+                              .places = std::move(places),
+                              .carries_data = carries_data,
+                              .shape = std::move(shape),
+                              .payload_bytes_max = payload_bytes,
+                              .deadline = Time::from_us(deadline_us),
+                              .run = {.seed = seed,
+                                      .finds_hazards = false,
+                                      .link_faults = std::move(link_faults),
+                                      .threads = threads,
+                                      .network = by_packets ? noc::NetworkModel::packets
+                                                            : noc::NetworkModel::flits}}),
+                      plan, trace);
       },
       "cluster"_a, "plan"_a, nb::kw_only(), "places"_a = std::vector<int>(),
       "carries_data"_a = true, "seed"_a = 1, "trace"_a = nb::none(),

@@ -66,7 +66,7 @@ class SimulatedRun {
 
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;
-  ConnectedRanks* connected_;  // of the ranks, or null
+  ConnectedRanks* connected_;                     // of the ranks, or null
   collective::TimeOnlyRun* time_only_ = nullptr;  // in place of executors
   // Both have one entry per rank that is simulated.
   std::vector<std::unique_ptr<collective::Executor>> executors_;

@@ -11,7 +11,7 @@ namespace towpath::tenstorrent::ccl {
 
 namespace {
 
-// Offset of the words in L1. Chosen here; no source.
+// Offset of the words in L1. Chosen here, without a source.
 constexpr std::uint64_t kWords = 0x1000;
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "towpath/tenstorrent/device/device.hpp"
 
 // Streams of packets to one chip. Each has a word in the L1 of one worker core, which its packets
-// increment; a change of a word is the arrival of parts.
+// increment. A change of a word is the arrival of parts.
 
 namespace towpath::tenstorrent::ccl {
 
@@ -41,7 +41,7 @@ class Arrivals {
   machine::Coordinate core_;
   int places_;
   int planes_;
-  std::vector<Stream> streams_;  // unicasts by source and plane; multicasts by way, too
+  std::vector<Stream> streams_;  // unicasts by source and plane, multicasts by way, too
 };
 
 }  // namespace towpath::tenstorrent::ccl

@@ -35,10 +35,10 @@ struct Notice : Part {
 struct Broadcast {
   Broadcasts* broadcasts = nullptr;
   Endpoint* from = nullptr;
-  transport::DirectMove* move = nullptr;  // until it is visible; null for signals alone
+  transport::DirectMove* move = nullptr;  // until it is visible. Null for signals alone
   std::vector<std::byte> payload;         // until it has left
-  std::deque<Stretch> stretches;          // one per plane; one for a rendezvous
-  std::deque<Notice> notices;             // one per direction; none unless for a rendezvous
+  std::deque<Stretch> stretches;          // one per plane, or one for a rendezvous
+  std::deque<Notice> notices;             // of a rendezvous: one per direction
   std::vector<Delivery*> shares;          // one per rank
   std::vector<DeliveryPart*> parts;
   int to_leave = 0;    // stretches, or notices
@@ -56,7 +56,7 @@ class Broadcasts {
   // Throws std::invalid_argument if it is enabled.
   void check_unicasts() const;
 
-  // Reason why a place cannot reach all these ranks at once; empty if it can.
+  // Reason why a place cannot reach all these ranks at once. Empty if it can.
   std::string refusal(int from, std::span<const int> ranks) const;
   bool reaches(int from, std::span<const int> ranks) const;
 

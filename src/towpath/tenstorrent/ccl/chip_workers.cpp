@@ -20,7 +20,7 @@ namespace {
 // assumed to be alike.
 constexpr std::int64_t kStartCycles = 930;
 constexpr std::int64_t kStartLines = 196;
-// Workers of a chip for Moves inside it. Chosen here; no source.
+// Workers of a chip for Moves inside it. Chosen here, without a source.
 constexpr int kLocalWorkers = 4;
 
 using Workers = std::vector<std::unique_ptr<UnicastWorker>>;

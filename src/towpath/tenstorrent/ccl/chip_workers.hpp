@@ -40,7 +40,7 @@ class ChipWorkers {
   void create_multicast_workers();
   MulticastWorker& multicast(int plane) { return *multicast_[static_cast<std::size_t>(plane)]; }
 
-  // A host launches the program now; workers with links begin some time later.
+  // A host launches the program now. Workers with links begin some time later.
   void launch();
   // Workers close their connections once they have sent everything.
   void close();
@@ -63,7 +63,7 @@ class ChipWorkers {
   // By direction, then by plane.
   std::vector<std::vector<std::unique_ptr<UnicastWorker>>> by_direction_;
   std::vector<std::unique_ptr<UnicastWorker>> local_;
-  std::vector<std::unique_ptr<MulticastWorker>> multicast_;  // by plane; or none
+  std::vector<std::unique_ptr<MulticastWorker>> multicast_;  // by plane, or none
 };
 
 }  // namespace towpath::tenstorrent::ccl

@@ -16,7 +16,8 @@ namespace towpath::tenstorrent::ccl {
 
 namespace {
 
-ChipsOptions completed(ChipsOptions options, const machine::ChipCluster& description) {
+SimulatedChipsOptions completed(SimulatedChipsOptions options,
+                                const machine::ChipCluster& description) {
   if (options.payload_bytes_max == 0) {
     options.payload_bytes_max = static_cast<std::uint64_t>(
         description.chips.front().chip->ethernet_software.fabric_payload_bytes);
@@ -24,7 +25,7 @@ ChipsOptions completed(ChipsOptions options, const machine::ChipCluster& descrip
   // Packets have whole pages, unless there is no room for one.
   const std::uint64_t pages = options.payload_bytes_max / kArrayPageBytes;
   if (pages > 0) options.payload_bytes_max = pages * kArrayPageBytes;
-  // DRAM holds nothing but arrays; kernels wait for words in the cores.
+  // DRAM holds arrays only: kernels wait for words in the cores.
   if (!options.carries_data) options.run.stores_dram = false;
   return options;
 }
@@ -41,7 +42,8 @@ Place::Place(fabric::Fabric& fabric, int number, std::uint64_t payload_bytes_max
                    [this] { arrivals.watch(); });
 }
 
-Chips::Chips(std::shared_ptr<const machine::ChipCluster> description, const ChipsOptions& options)
+Chips::Chips(std::shared_ptr<const machine::ChipCluster> description,
+             const SimulatedChipsOptions& options)
     : options_(completed(options, *description)),
       description_(std::move(description)),
       cluster_(description_, options_.run),

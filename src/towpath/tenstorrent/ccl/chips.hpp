@@ -19,13 +19,19 @@
 
 namespace towpath::tenstorrent::ccl {
 
-struct ChipsOptions {
-  std::optional<fabric::Shape> shape;  // none: default_shape
-  // Place in the shape of each rank; empty: rank r at place r, for all places.
-  std::vector<int> places;
+struct SimulatedChipsOptions {
+  std::vector<int> places;  // rank -> place of the fabric. Empty: the first ones
   bool carries_data = true;
-  std::uint64_t payload_bytes_max = 0;  // of a packet; 0: the chip's default
-  RunOptions run{.finds_hazards = false};
+  std::optional<fabric::Shape> shape{};   // none: default_shape
+  std::uint64_t payload_bytes_max = 0;    // of a packet. 0: the chip's default
+  std::uint64_t heap_bytes = 4ull << 30;  // per rank. Untouched bytes take no memory
+  std::uint32_t signals = 1u << 16;       // most that a rank can have
+  // Longest simulated time of a call of run() if links have faults.
+  Time deadline = Time::from_seconds(1);
+  // Faults may be set only on links that the fabric uses. With threads each chip is a partition,
+  // unless links have faults. No result depends on the number of threads. 0: one simulation for all
+  // chips, the reference.
+  RunOptions run{.finds_hazards = false, .threads = 1};
 };
 
 struct Place {
@@ -39,7 +45,8 @@ struct Place {
 
 class Chips {
  public:
-  Chips(std::shared_ptr<const machine::ChipCluster> description, const ChipsOptions& options);
+  Chips(std::shared_ptr<const machine::ChipCluster> description,
+        const SimulatedChipsOptions& options);
 
   Cluster& cluster() { return cluster_; }
   const Cluster& cluster() const { return cluster_; }
@@ -62,7 +69,7 @@ class Chips {
   std::uint64_t take_pages(PageRing& ring, std::uint64_t count, int place) const;
 
  private:
-  ChipsOptions options_;
+  SimulatedChipsOptions options_;
   std::shared_ptr<const machine::ChipCluster> description_;
   std::vector<std::unique_ptr<Place>> places_;
   // Kernels use the places until the simulation ends with the cluster.

@@ -20,14 +20,14 @@ struct Broadcast;
 struct DeliveryPart;
 
 // Packets from one place to another on one plane, in order. The source chooses their pages at the
-// destination; the destination has the parts in flight.
+// destination. The destination has the parts in flight.
 struct Stream {
   PageRing landings;
   std::deque<DeliveryPart*> in_flight;
   std::uint32_t arrived = 0;
 };
 
-// Delivery to a peer, or within the rank's own chip. Pooled.
+// Delivery to a peer, or within the rank's chip. Pooled.
 struct Delivery : transport::simulated::Delivery {
   Endpoint* from = nullptr;
   Endpoint* to = nullptr;  // null within the chip

@@ -8,7 +8,7 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/ccl/broadcasts.hpp"
-#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 #include "towpath/tenstorrent/ccl/unicasts.hpp"
 
 namespace towpath::tenstorrent::ccl {
@@ -19,11 +19,11 @@ using transport::kNoPeer;
 using transport::Move;
 using transport::Raise;
 
-Endpoint::Endpoint(FabricCluster& cluster, int rank, const Options& options)
-    : transport::simulated::Endpoint(cluster.simulation(rank), rank, cluster.ranks(), options),
-      cluster_(cluster),
-      place_(cluster.chips().place_of(rank)),
-      orders_(index(cluster.ranks())) {}
+Endpoint::Endpoint(SimulatedChips& ranks, int rank, const Options& options)
+    : transport::simulated::Endpoint(ranks.simulation(rank), rank, ranks.ranks(), options),
+      ranks_(ranks),
+      place_(ranks.chips().place_of(rank)),
+      orders_(index(ranks.ranks())) {}
 
 // --- to one rank ---------------------------------------------------------------------------------
 
@@ -42,14 +42,14 @@ Delivery& Endpoint::new_delivery(Move& move) {
   fill(delivery, move);
   if (move.peer == kNoPeer) return delivery;
   check_peer(move.peer);
-  delivery.to = &cluster_.endpoint(move.peer);
+  delivery.to = &ranks_.endpoint(move.peer);
   orders_[index(move.peer)].add(delivery);
   ++in_flight_;
   return delivery;
 }
 
 void Endpoint::start(Move& move) {
-  if (move.peer != kNoPeer) cluster_.broadcasts().check_unicasts();
+  if (move.peer != kNoPeer) ranks_.broadcasts().check_unicasts();
   Delivery& delivery = new_delivery(move);
   load(delivery);
   if (move.peer == kNoPeer && workload_.is_in_place(move)) {
@@ -59,7 +59,7 @@ void Endpoint::start(Move& move) {
   // A flag alone is a posted store: its sender continues at once.
   const bool is_flag = !move.has_source;
   if (is_flag) delivery.move = nullptr;
-  cluster_.unicasts().send(delivery);
+  ranks_.unicasts().send(delivery);
   if (is_flag) finish(move);
 }
 
@@ -81,7 +81,7 @@ void Endpoint::part_arrived(Delivery& delivery) {
 void Endpoint::deliver(Delivery& delivery) {
   land(delivery);
   if (delivery.from == this) return delivered(delivery);
-  cluster_.chips().notify(
+  ranks_.chips().notify(
       place(), delivery.from->place(),
       [](void* context) {
         Delivery& done = *static_cast<Delivery*>(context);
@@ -94,7 +94,7 @@ void Endpoint::delivered(Delivery& delivery) {
   --in_flight_;
   Broadcast* const broadcast = delivery.broadcast;
   release(delivery);
-  if (broadcast != nullptr) cluster_.broadcasts().share_delivered(*broadcast);
+  if (broadcast != nullptr) ranks_.broadcasts().share_delivered(*broadcast);
   notify_blocked();
 }
 
@@ -109,11 +109,11 @@ void Endpoint::start_direct(DirectMove& move) {
   const transport::Location& to = move.destinations.front();
   std::vector<int> others(to.group.begin(), to.group.end());
   std::erase(others, rank());
-  cluster_.broadcasts().send(*this, others, move.raises, &move);
+  ranks_.broadcasts().send(*this, others, move.raises, &move);
 }
 
 void Endpoint::raise_all(std::span<const Raise> raises) {
-  Broadcasts& broadcasts = cluster_.broadcasts();
+  Broadcasts& broadcasts = ranks_.broadcasts();
   if (!broadcasts.is_enabled()) return Transport::raise_all(raises);
   std::vector<int> ranks;
   for (const Raise& raise : raises) ranks.push_back(raise.rank);
@@ -130,7 +130,7 @@ std::string Endpoint::direct_refusal(const DirectNeeds& needs) const {
   }
   if (needs.combines) return "chips do not add up what they load from others";
   for (const std::vector<int>& group : needs.groups) {
-    const std::string refusal = cluster_.broadcasts().refusal(place(), group);
+    const std::string refusal = ranks_.broadcasts().refusal(place(), group);
     if (!refusal.empty()) return refusal;
   }
   return {};
@@ -141,7 +141,7 @@ Delivery& Endpoint::new_share(Broadcast& broadcast, int peer, const Raise* raise
   Delivery& delivery = take_delivery();
   const DirectMove* const move = broadcast.move;
   delivery.move = nullptr;
-  delivery.to = &cluster_.endpoint(peer);
+  delivery.to = &ranks_.endpoint(peer);
   delivery.broadcast = &broadcast;
   delivery.to_arrive = 0;
   delivery.size_bytes = move == nullptr ? 0 : move->size_bytes;

@@ -15,12 +15,12 @@
 
 namespace towpath::tenstorrent::ccl {
 
-class FabricCluster;
+class SimulatedChips;
 
 // Transport of one rank.
 class Endpoint final : public transport::simulated::Endpoint, public transport::MoveOrigins {
  public:
-  Endpoint(FabricCluster& cluster, int rank, const Options& options);
+  Endpoint(SimulatedChips& ranks, int rank, const Options& options);
 
   int place() const { return place_; }
   Workload& workload() { return workload_; }
@@ -51,7 +51,7 @@ class Endpoint final : public transport::simulated::Endpoint, public transport::
   void delivered(Delivery& delivery);
   void release(Delivery& delivery);
 
-  FabricCluster& cluster_;
+  SimulatedChips& ranks_;
   int place_;
   Workload workload_;
   std::vector<transport::simulated::FenceOrder<Delivery>> orders_;  // by peer

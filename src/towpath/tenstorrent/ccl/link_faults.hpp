@@ -23,7 +23,7 @@ bool has_faults(const std::vector<LinkFaults>& faults);
 void check_link_faults(const std::vector<LinkFaults>& faults, const machine::ChipCluster& cluster,
                        const fabric::Topology& topology);
 
-// "the link between ... is down since ..." for each link that is down; empty if none is.
+// "the link between ... is down since ..." for each link that is down. Empty if none is.
 std::string describe_outages(const Cluster& cluster);
 
 // "the link between ... dropped 3 times and was down for 60 us" for each that has faults.

@@ -26,7 +26,7 @@ std::uint64_t multicast_packet_bytes(std::uint64_t payload_bytes_max);
 
 // Packets in one direction.
 struct MulticastWay {
-  fabric::Header header;   // of each packet; the worker completes it
+  fabric::Header header;   // of each packet, completed by the worker
   fabric::Header shorter;  // to all but the last chip
   // Every other packet has the shorter header: each direction brings half of the packets to the
   // chip half way round a ring.
@@ -63,7 +63,7 @@ class MulticastWorker {
   // Earliest time at which it opens its connections.
   void start_at(Time time) { started_at_ = time; }
   void add(Multicast& multicast);
-  // Closes its connections after all multicasts; the next multicast opens them again.
+  // Closes its connections after all multicasts. The next multicast opens them again.
   void close();
   bool is_open() const;
   // Time at which it last closed a connection.

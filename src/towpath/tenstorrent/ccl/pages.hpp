@@ -46,7 +46,7 @@ class PageRing {
   PageRing(std::uint64_t first, std::uint64_t pages) : first_(first), pages_(pages) {}
 
   std::uint64_t pages() const { return pages_; }
-  // Takes a run of pages and returns its number, for the calls below; none when it would overlap
+  // Takes a run of pages and returns its number, for the calls below. None if it would overlap
   // unreleased pages.
   std::optional<std::uint64_t> take(std::uint64_t count);
   std::uint64_t first_page(std::uint64_t number) const { return first_ + number % pages_; }
@@ -55,7 +55,7 @@ class PageRing {
  private:
   std::uint64_t first_ = 0;
   std::uint64_t pages_ = 0;
-  // Pages are counted without wrapping; pages skipped at the end of the ring count too.
+  // Pages are counted without wrapping. Pages skipped at the end of the ring count too.
   std::uint64_t next_ = 0;
   std::multiset<std::uint64_t> taken_;  // runs of no pages may be taken several times
 };

@@ -9,7 +9,7 @@
 #include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/ccl/broadcasts.hpp"
 #include "towpath/tenstorrent/ccl/endpoint.hpp"
-#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 
 namespace towpath::tenstorrent::ccl {
 
@@ -35,14 +35,14 @@ bool passes_on(const collective::Schedule& schedule) {
   return peers_of(schedule.ranks.front()).size() + 1 < schedule.ranks.size();
 }
 
-Rendezvous::Rendezvous(FabricCluster& cluster, const collective::Schedule& schedule,
+Rendezvous::Rendezvous(SimulatedChips& ranks, const collective::Schedule& schedule,
                        std::function<void(int rank)> on_complete)
-    : cluster_(cluster), on_complete_(std::move(on_complete)), meetings_(schedule.ranks.size()) {
+    : ranks_(ranks), on_complete_(std::move(on_complete)), meetings_(schedule.ranks.size()) {
   for (std::size_t rank = 0; rank < meetings_.size(); ++rank) {
     Meeting& meeting = meetings_[rank];
     meeting.rendezvous = this;
     meeting.rank = static_cast<int>(rank);
-    meeting.all_present.signal = cluster.endpoint(meeting.rank).allocate_signals(1);
+    meeting.all_present.signal = ranks.endpoint(meeting.rank).allocate_signals(1);
     meeting.all_present.context = &meeting;
     meeting.all_present.ready = [](SignalWait& wait) {
       const Meeting& ready = *static_cast<Meeting*>(wait.context);
@@ -68,22 +68,21 @@ Rendezvous::Form Rendezvous::form_for(const collective::Schedule& schedule) cons
   std::vector<int> ranks(meetings_.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = static_cast<int>(rank);
   const bool can_reach_all = std::ranges::all_of(meetings_, [&](const Meeting& meeting) {
-    const int place = cluster_.endpoint(meeting.rank).place();
-    return !meeting.notices.empty() && cluster_.broadcasts().refusal(place, ranks).empty();
+    const int place = ranks_.endpoint(meeting.rank).place();
+    return !meeting.notices.empty() && ranks_.broadcasts().refusal(place, ranks).empty();
   });
   if (!can_reach_all) return Form::peers;
-  return passes_on(schedule) && cluster_.chips().fill_ring() ? Form::all_round : Form::all;
+  return passes_on(schedule) && ranks_.chips().fill_ring() ? Form::all_round : Form::all;
 }
 
 void Rendezvous::enter(int rank) {
   Meeting& meeting = meetings_[index(rank)];
-  Endpoint& endpoint = cluster_.endpoint(rank);
+  Endpoint& endpoint = ranks_.endpoint(rank);
   if (form_ == Form::peers) {
     for (Move& notice : meeting.notices) endpoint.start(notice);
     meeting.all_present.value += meeting.notices.size();
   } else {
-    cluster_.broadcasts().notify_all(endpoint, meeting.all_present.signal,
-                                     form_ == Form::all_round);
+    ranks_.broadcasts().notify_all(endpoint, meeting.all_present.signal, form_ == Form::all_round);
     meeting.all_present.value += meetings_.size() - 1;
   }
   endpoint.wait(meeting.all_present);

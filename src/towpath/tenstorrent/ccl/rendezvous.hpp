@@ -10,12 +10,12 @@
 
 namespace towpath::tenstorrent::ccl {
 
-class FabricCluster;
+class SimulatedChips;
 
 // Ranks of a schedule wait for each other before each call.
 class Rendezvous {
  public:
-  Rendezvous(FabricCluster& cluster, const collective::Schedule& schedule,
+  Rendezvous(SimulatedChips& ranks, const collective::Schedule& schedule,
              std::function<void(int rank)> on_complete);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -34,7 +34,7 @@ class Rendezvous {
 
   Form form_for(const collective::Schedule& schedule) const;
 
-  FabricCluster& cluster_;
+  SimulatedChips& ranks_;
   std::function<void(int rank)> on_complete_;
   std::vector<Meeting> meetings_;  // one per rank
   Form form_ = Form::peers;

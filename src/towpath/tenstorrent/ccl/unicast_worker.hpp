@@ -22,7 +22,7 @@ struct Part {
   std::uint64_t size_bytes = 0;
   Work work;
   std::uint64_t staging = 0;       // page of the first packet in the chip's DRAM
-  fabric::Header header;           // of each packet; the worker completes it
+  fabric::Header header;           // of each packet, completed by the worker
   std::uint64_t landing = 0;       // page of the far chip for the first packet
   const Pages* pages = nullptr;    // of the far chip
   machine::Coordinate lander;      // router there that writes it
@@ -40,7 +40,7 @@ class UnicastWorker {
 
   struct Config {
     machine::Coordinate core;
-    // Port of its router; a worker without one only stores.
+    // Port of its router. A worker without one only stores.
     std::optional<fabric::RouterPort> port;
     std::uint64_t payload_bytes_max = 4096;
   };
@@ -52,7 +52,7 @@ class UnicastWorker {
   // Earliest time at which it opens its connection.
   void start_at(Time time) { started_at_ = time; }
   void add(Part& part);
-  // Closes its connection after its current parts; the next part opens it again.
+  // Closes its connection after its current parts. The next part opens it again.
   void close();
   bool is_open() const { return is_open_; }
   // Time at which it last closed its connection.
@@ -61,8 +61,8 @@ class UnicastWorker {
   std::uint64_t parts_taken() const { return parts_taken_; }
 
  private:
-  // Packets in L1, and packets whose reads are in flight, each with a transaction id. Chosen here;
-  // no source.
+  // Packets in L1, and packets whose reads are in flight, each with a transaction id. Chosen here,
+  // without a source.
   static constexpr int kBuffers = 32;
   static constexpr std::size_t kReadAhead = 8;
 

@@ -17,8 +17,8 @@ using fabric::Direction;
 
 namespace {
 
-// Most bytes that a worker takes at a time, so that workers share a large Move. Chosen here; no
-// source.
+// Most bytes that a worker takes at a time, so that workers share a large Move. Chosen here,
+// without a source.
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
 
 }  // namespace
@@ -182,7 +182,7 @@ void Unicasts::arrived(DeliveryPart& part) {
 
 // At its source: it has arrived, or left for good.
 void Unicasts::returned(DeliveryPart& part) {
-  // A store to the source's own DRAM is still in flight when the last packet leaves.
+  // A store to the DRAM of the source is still in flight when the last packet leaves.
   if (part.stream == nullptr || part.work.has_destination) unstage(part);
   if (part.stream != nullptr) part.stream->landings.release(part.landing_pages);
   chips_.at(part.from_place).parts.release(part);

@@ -34,7 +34,7 @@ struct Work {
   bool continues_reduction = false;
   // The addend and the part before it are added at once.
   bool adds_in_pairs = false;
-  // The addend arrived over a link and is read page by page; otherwise it is in scratch.
+  // The addend arrived over a link and is read page by page. Otherwise it is in scratch.
   bool adds_received = false;
   bool stays_in_l1 = false;  // nothing is stored in DRAM
 };

@@ -49,7 +49,7 @@ struct Chips {
 std::unique_ptr<SimulatedChips> simulated(const Chips& form, bool carries_data) {
   SimulatedChipsOptions options;
   options.carries_data = carries_data;
-  options.threads = form.threads;
+  options.run.threads = form.threads;
   return std::make_unique<SimulatedChips>(
       machine::chips_on_grid(form.chips, 1, form.is_ring, form.links), form.chips, options);
 }

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/ccl/pages.hpp"
-
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -10,7 +8,8 @@
 
 #include "fabrics.hpp"
 #include "sentence.hpp"
-#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
+#include "towpath/tenstorrent/ccl/pages.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 
 namespace towpath::tenstorrent::ccl {
 namespace {
@@ -54,12 +53,13 @@ TEST(PageRing, NothingAtAllMayBeTakenBesideSomething) {
 }
 
 // The two streams to a chip share the lower half of its 12 GiB.
-TEST(FabricCluster, MoreUnderWayThanAChipHasRoomForIsRefused) {
+TEST(ChipMoves, MoreUnderWayThanAChipHasRoomForIsRefused) {
   constexpr std::uint64_t kBytes = 4ull << 30;
-  FabricClusterOptions options;
+  SimulatedChipsOptions options;
   options.carries_data = false;
+  options.run.threads = 0;
   options.heap_bytes = 2 * kBytes;
-  FabricCluster cluster(machine::chips_on_grid(2, 1, false, 1), options);
+  SimulatedChips cluster(machine::chips_on_grid(2, 1, false, 1), 2, options);
   Transport& sender = cluster.transport(0);
   Move move;
   move.has_source = true;
@@ -73,7 +73,7 @@ TEST(FabricCluster, MoreUnderWayThanAChipHasRoomForIsRefused) {
 
 // A store to the sender's own DRAM beside a put keeps its pages until the put has arrived, and no
 // longer: 20 messages go one after the other where six find room.
-TEST(FabricCluster, PagesAreUsedAgain) {
+TEST(ChipMoves, PagesAreUsedAgain) {
   constexpr std::uint64_t kBytes = 64 << 10;
   machine::ChipCluster small = *machine::chips_on_grid(2, 1, false, 1);
   for (machine::ClusterChip& each : small.chips) {
@@ -81,9 +81,11 @@ TEST(FabricCluster, PagesAreUsedAgain) {
     with_little_memory.dram.channel_bytes = 64 << 10;
     each.chip = std::make_shared<const machine::Chip>(std::move(with_little_memory));
   }
-  FabricClusterOptions options;
+  SimulatedChipsOptions options;
   options.carries_data = false;
-  FabricCluster cluster(std::make_shared<const machine::ChipCluster>(std::move(small)), options);
+  options.run.threads = 0;
+  SimulatedChips cluster(std::make_shared<const machine::ChipCluster>(std::move(small)), 2,
+                         options);
   Transport& sender = cluster.transport(0);
   int sent = 0;
   Move move;

@@ -56,8 +56,8 @@ Result all_reduce(std::uint64_t count, int channels, std::uint64_t seed,
       std::make_shared<collective::Schedule>(collective::ring_all_reduce(options)), count,
       {transport::DataType::int32, transport::ReductionOperation::sum});
   SimulatedChipsOptions run_options;
-  run_options.seed = seed;
-  run_options.link_faults = faults;
+  run_options.run.seed = seed;
+  run_options.run.link_faults = faults;
   run_options.deadline = deadline;
   SimulatedRun run(std::make_unique<SimulatedChips>(ring_of_four(), 4, run_options), plan);
   std::vector<std::vector<std::int32_t>> inputs(4, std::vector<std::int32_t>(count));
@@ -188,7 +188,7 @@ TEST(SimulatedChips, ARunEndsAtItsLimitAndNotAPicosecondBefore) {
     const auto within = [&](Time limit) {
       SimulatedChipsOptions run_options;
       run_options.carries_data = false;
-      run_options.threads = threads;
+      run_options.run.threads = threads;
       SimulatedRun run(std::make_unique<SimulatedChips>(ring_of_four(), 4, run_options), plan);
       return run.invoke_within(limit);
     };

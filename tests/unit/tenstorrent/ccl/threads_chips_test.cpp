@@ -101,8 +101,8 @@ Outcome run(const Case& all, int threads) {
   const int ranks = all.plan->schedule->rank_count();
   SimulatedChipsOptions options;
   options.carries_data = all.carries_data;
-  options.seed = all.seed;
-  options.threads = threads;
+  options.run.seed = all.seed;
+  options.run.threads = threads;
   auto chips = std::make_unique<SimulatedChips>(all.cluster, ranks, options);
   Outcome outcome;
   outcome.partitions = chips->simulations().partitions();

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
-
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -9,6 +7,7 @@
 #include "fabrics.hpp"
 #include "towpath/tenstorrent/ccl/broadcasts.hpp"
 #include "towpath/tenstorrent/ccl/endpoint.hpp"
+#include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 #include "towpath/tenstorrent/ccl/unicasts.hpp"
 
 namespace towpath::tenstorrent::ccl {
@@ -22,32 +21,34 @@ using transport::SignalWait;
 
 constexpr std::uint64_t kBytes = 4096;  // in one packet
 
-FabricClusterOptions without_data() {
-  FabricClusterOptions options;
+SimulatedChipsOptions without_data() {
+  SimulatedChipsOptions options;
   options.carries_data = false;
+  options.run.threads = 0;
   return options;
 }
 
-struct TwoChips : FabricCluster {
-  TwoChips() : FabricCluster(machine::chips_on_grid(2, 1, false, 1), without_data()) {}
+struct TwoChips : SimulatedChips {
+  TwoChips() : SimulatedChips(machine::chips_on_grid(2, 1, false, 1), 2, without_data()) {}
 };
 
 // Operands of the Moves that follow, and whether scratch is in L1.
-void set_operands(FabricCluster& cluster, const Operands& operands, bool is_scratch_in_l1 = false) {
+void set_operands(SimulatedChips& cluster, const Operands& operands,
+                  bool is_scratch_in_l1 = false) {
   Workload& workload = cluster.endpoint(0).workload();
   workload.set_operands(operands);
   workload.keep_scratch_in_l1(is_scratch_in_l1);
 }
 
-const machine::Chip& chip_of(FabricCluster& cluster) {
+const machine::Chip& chip_of(SimulatedChips& cluster) {
   return *cluster.cluster().description().chips.front().chip;
 }
 
 // Time of a Move of the first rank.
-Time time_of(FabricCluster& cluster, Move& move) {
+Time time_of(SimulatedChips& cluster, Move& move) {
   const Time start = cluster.transport(0).now();
   struct Call {
-    FabricCluster& cluster;
+    SimulatedChips& cluster;
     Time end;
   } call{cluster, Time()};
   move.context = &call;
@@ -78,7 +79,7 @@ Time compute_time(const machine::Chip& chip, std::int64_t bytes_per_cycle) {
 
 }  // namespace
 
-TEST(FabricCluster, WhatArrivesIsThereAlready) {
+TEST(ChipMoves, WhatArrivesIsThereAlready) {
   TwoChips cluster;
   Move move;
   move.has_source = move.has_destination = true;
@@ -89,7 +90,7 @@ TEST(FabricCluster, WhatArrivesIsThereAlready) {
   }
 }
 
-TEST(FabricCluster, ScratchAtHandIsAddedUpWithoutTheNetwork) {
+TEST(ChipMoves, ScratchAtHandIsAddedUpWithoutTheNetwork) {
   TwoChips cluster;
   set_operands(cluster, kAllScratch, true);
   const machine::Chip& chip = chip_of(cluster);
@@ -101,7 +102,7 @@ TEST(FabricCluster, ScratchAtHandIsAddedUpWithoutTheNetwork) {
   EXPECT_EQ(time_of(cluster, sum), compute_time(chip, kUnpackedPerCycle));
 }
 
-TEST(FabricCluster, WhatHasComeInIsAddedUpAsItIsRead) {
+TEST(ChipMoves, WhatHasComeInIsAddedUpAsItIsRead) {
   TwoChips cluster;
   const machine::Chip& chip = chip_of(cluster);
   Move sum = addition();
@@ -117,7 +118,7 @@ TEST(FabricCluster, WhatHasComeInIsAddedUpAsItIsRead) {
             compute_time(chip, per_cycle) - compute_time(chip, 40));
 }
 
-TEST(FabricCluster, ScratchInDramIsReadAndStored) {
+TEST(ChipMoves, ScratchInDramIsReadAndStored) {
   TwoChips near;
   set_operands(near, kAllScratch, true);
   TwoChips far;
@@ -134,7 +135,7 @@ TEST(FabricCluster, ScratchInDramIsReadAndStored) {
   EXPECT_GT(time_of(mixed, own), at_hand);
 }
 
-TEST(FabricCluster, OperandsOfAStepAreThoseOfItsMoves) {
+TEST(ChipMoves, OperandsOfAStepAreThoseOfItsMoves) {
   using collective::StepType;
   collective::Step step{.type = StepType::receive_reduce_copy,
                         .source = collective::Buffer::scratch,
@@ -157,8 +158,8 @@ TEST(FabricCluster, OperandsOfAStepAreThoseOfItsMoves) {
 
 namespace {
 
-struct RingOfFour : FabricCluster {
-  RingOfFour() : FabricCluster(machine::chips_on_grid(4, 1, true, 1), without_data()) {}
+struct RingOfFour : SimulatedChips {
+  RingOfFour() : SimulatedChips(machine::chips_on_grid(4, 1, true, 1), 4, without_data()) {}
 };
 
 Move move_to(int peer, std::uint64_t size_bytes) {
@@ -170,7 +171,7 @@ Move move_to(int peer, std::uint64_t size_bytes) {
 }
 
 // Until all others have the notice of rank 0.
-Time notice_of(FabricCluster& cluster, bool all_round_ring) {
+Time notice_of(SimulatedChips& cluster, bool all_round_ring) {
   std::vector<SignalWait> waits(4);
   std::vector<Time> times;
   for (int rank = 0; rank < 4; ++rank) {
@@ -191,7 +192,7 @@ Time notice_of(FabricCluster& cluster, bool all_round_ring) {
   return cluster.simulation().now();
 }
 
-std::uint64_t commands(FabricCluster& cluster) {
+std::uint64_t commands(SimulatedChips& cluster) {
   std::uint64_t sum = 0;
   for (const ethernet::Port* port : cluster.cluster().link(0).ports()) {
     sum += port->counters().commands;
@@ -202,25 +203,25 @@ std::uint64_t commands(FabricCluster& cluster) {
 }  // namespace
 
 // Half way round are two hops, all round three of at least 400 ns.
-TEST(FabricCluster, ANoticeReachesAllByTheShorterWayOrAllRound) {
+TEST(ChipMoves, ANoticeReachesAllByTheShorterWayOrAllRound) {
   RingOfFour shorter, all_round;
   const Time one = notice_of(shorter, false);
   EXPECT_GT(notice_of(all_round, true), one + Time::from_ns(400));
 }
 
-TEST(FabricCluster, RanksOfAMeshCannotReachAllAtOnce) {
+TEST(ChipMoves, RanksOfAMeshCannotReachAllAtOnce) {
   const auto options = [](bool is_mesh) {
     const auto chips = machine::chips_on_grid(3, 2, false, 1);
-    FabricClusterOptions found = without_data();
+    SimulatedChipsOptions found = without_data();
     if (is_mesh) found.shape = tenstorrent::fabric::mesh_of(*chips);
     const std::vector<int> ranks = {0, 1, 2, 3, 4, 5};
-    return FabricCluster(chips, found).broadcasts().refusal(0, ranks).empty();
+    return SimulatedChips(chips, 6, found).broadcasts().refusal(0, ranks).empty();
   };
   EXPECT_TRUE(options(false));  // in a ring round the edge
   EXPECT_FALSE(options(true));
 }
 
-TEST(FabricCluster, OfAllThatWaitsTheFarthestGoesFirst) {
+TEST(ChipMoves, OfAllThatWaitsTheFarthestGoesFirst) {
   RingOfFour cluster;
   std::vector<int> left;
   Move near = move_to(1, 4096), far = move_to(2, 4096);
@@ -235,7 +236,7 @@ TEST(FabricCluster, OfAllThatWaitsTheFarthestGoesFirst) {
   EXPECT_EQ(left, (std::vector<int>{2, 1}));
 }
 
-TEST(FabricCluster, TheLastPacketNotifiesInPlaceOfOneBehindIt) {
+TEST(ChipMoves, TheLastPacketNotifiesInPlaceOfOneBehindIt) {
   const auto commands_with = [](Notification notification) {
     TwoChips cluster;
     cluster.unicasts().set_notification(notification, 100);
@@ -249,7 +250,7 @@ TEST(FabricCluster, TheLastPacketNotifiesInPlaceOfOneBehindIt) {
 }
 
 // Writes that wait for their acknowledgement, of all of a chip's tiles.
-std::uint32_t writes_at(FabricCluster& cluster, int place) {
+std::uint32_t writes_at(SimulatedChips& cluster, int place) {
   noc::ChipNetwork& network = cluster.cluster().device(place).network();
   std::uint32_t writes = 0;
   for (const auto& core : network.chip().ethernet_cores) {
@@ -258,7 +259,7 @@ std::uint32_t writes_at(FabricCluster& cluster, int place) {
   return writes;
 }
 
-TEST(FabricCluster, ARouterWritesEachPageOfAPacket) {
+TEST(ChipMoves, ARouterWritesEachPageOfAPacket) {
   const auto writes_of = [](std::uint64_t size_bytes) {
     TwoChips cluster;
     Move move = move_to(1, size_bytes);
