@@ -87,7 +87,7 @@ class ChannelWriter {
         dimensions_(dimensions_of(options.ranks, grid)),
         writers_(ranks_.size()) {
     // The second dimension carries most of the data. On a mesh, alternating the order keeps links
-    // of both dimensions busy. Around a torus it costs more than it gains (docs/fabric.md).
+    // of both dimensions busy. Around a torus it costs more than it gains.
     if (channel % 2 == 1 && !grid.row_rings) std::ranges::reverse(dimensions_);
     for (const Dimension& dimension : dimensions_) {
       std::vector<Ways>& groups = groups_.emplace_back();

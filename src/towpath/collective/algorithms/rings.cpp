@@ -181,8 +181,8 @@ constinit const Algorithm ring_reduce_scatter{
 // Half-ring reduce-scatter: R/2 sequential steps, S (R-1)/R wire bytes per rank. S is the array
 // before scattering. Partial sums reach the owner of a part from both sides, each over half the
 // ring. If the number of ranks is even, the farthest rank's data takes the channel's forward
-// direction, so that channels in both directions balance the load. tt-metal uses this algorithm on
-// rings of chips (reduce_scatter_minimal_async, since PR 41522).
+// direction, so that channels in both directions balance the load.
+// Source: tt-metal, reduce_scatter_minimal_async, since PR 41522.
 namespace {
 
 // Number of ranks that send a part forward, and backward.
