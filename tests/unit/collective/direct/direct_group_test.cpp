@@ -72,7 +72,7 @@ Request message(Kind kind, std::vector<int>& values, int peer, std::uint64_t tag
   request.name = kind == Kind::send ? "send" : "receive";
   request.peer = peer;
   request.tag = tag;
-  (kind == Kind::send ? request.inputs : request.outputs) = {span_of(values)};
+  (kind == Kind::send ? request.inputs : request.outputs).push_back(span_of(values));
   return request;
 }
 
