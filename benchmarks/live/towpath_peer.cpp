@@ -19,13 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "towpath/collective/direct/live_collectives.hpp"
-#include "towpath/collective/direct/whole_arrays.hpp"
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/connect.hpp"
+#include "towpath/live/live_collectives.hpp"
+#include "towpath/live/whole_arrays.hpp"
 #include "towpath/transport/reduction.hpp"
 
 using namespace towpath;
-using namespace towpath::collective::direct;
+using namespace towpath::live;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -96,7 +96,7 @@ void run(int rank, int ranks, bool is_symmetric, const std::vector<std::string>&
   options.rendezvous = "live-benchmark-" + std::to_string(getppid());
   options.rank = rank;
   options.ranks = ranks;
-  const auto transport = transport::live::connect("shm", options);
+  const auto transport = live::connect("shm", options);
   pin(rank);
   LiveCollectives collectives(*transport);
   for (const std::string& each : asked) {

@@ -17,7 +17,7 @@
 #include "towpath/bindings/plan.hpp"
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/execute/repeat.hpp"
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/connect.hpp"
 #include "towpath/transport/transport.hpp"
 
 namespace nb = nanobind;
@@ -185,7 +185,7 @@ void bind_connect(nb::module_& module) {
           [](News& news, int culprit, std::string what) { news.post({culprit, std::move(what)}); },
           "culprit"_a, "what"_a,
           "Ends the waits of the rank with a TransportError; `what` goes on after \"rank N\".");
-  module.def("live_transports", &transport::live::names,
+  module.def("live_transports", &live::names,
              "The live transports by name; the first one is the default.");
   module.def(
       "connect_live",
@@ -203,7 +203,7 @@ void bind_connect(nb::module_& module) {
         options.news = std::move(news);
         options.on_look = look_at_signals;
         nb::gil_scoped_release released;
-        return transport::live::connect(name, options);
+        return live::connect(name, options);
       },
       "transport"_a, "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0,
       "signals"_a = 0, "timeout_s"_a = 30.0, "news"_a = nb::none(), "token"_a = "",

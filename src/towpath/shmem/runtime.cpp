@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/connect.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
 
@@ -35,13 +35,12 @@ int number_from(const char* variable, int otherwise) {
 std::unique_ptr<transport::LiveTransport> join(Time timeout) {
   const int pes = number_from("TOWPATH_RANKS", 1);
   const char* const name = std::getenv("TOWPATH_RENDEZVOUS");
-  return transport::live::connect(
-      transport::live::names().front(),
-      {.rendezvous = name != nullptr ? name : fmt::format("shmem-{}", ::getpid()),
-       .rank = number_from("TOWPATH_RANK", 0),
-       .ranks = pes,
-       .heap_bytes = transport::shm::default_heap_bytes(pes),
-       .timeout = timeout});
+  return live::connect(live::names().front(),
+                       {.rendezvous = name != nullptr ? name : fmt::format("shmem-{}", ::getpid()),
+                        .rank = number_from("TOWPATH_RANK", 0),
+                        .ranks = pes,
+                        .heap_bytes = transport::shm::default_heap_bytes(pes),
+                        .timeout = timeout});
 }
 
 struct Bytes {

@@ -13,7 +13,7 @@
 #include "towpath/transport/transport.hpp"
 
 // What every live transport offers: ranks that are processes, join a group by a name, and tell each
-// other how they end. transport/live/connect.hpp makes one by its name.
+// other how they end. live/connect.hpp makes one by its name.
 //
 // Destroying the transport says that this rank has left in good order. A rank that gives up calls
 // abandon() first, and its peers repeat the reason. A process that ends without either is dead.

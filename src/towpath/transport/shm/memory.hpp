@@ -9,7 +9,7 @@
 
 #include "towpath/os/file_descriptor.hpp"
 #include "towpath/os/sleep.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 // The memory of one rank: a control page, the words of its signals, its heap. It has no name in
 // any file system; it is gone with the last process that maps it, however that process ends.

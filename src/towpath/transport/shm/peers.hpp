@@ -11,7 +11,7 @@
 #include "towpath/os/file_descriptor.hpp"
 #include "towpath/transport/shm/memory.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 // The ranks of one host that map each other's memory: what each has, and how each stands.
 

@@ -24,7 +24,7 @@
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/shm/sleepers.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 namespace towpath::transport::shm {
 namespace {

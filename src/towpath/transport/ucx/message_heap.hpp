@@ -16,7 +16,7 @@
 #include "towpath/transport/ucx/bootstrap.hpp"
 #include "towpath/transport/ucx/host_memory.hpp"
 #include "towpath/transport/ucx/wire.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 // The heap and the signals of one rank, and what ranks do to each other's: by stores to those of
 // this host, by messages to all others. Nothing here waits: what comes is stored in progress().

@@ -16,7 +16,7 @@
 #include "towpath/os/stream.hpp"
 #include "towpath/transport/ucx/bootstrap.hpp"
 #include "towpath/transport/ucx/message_heap.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 namespace towpath::transport::ucx {
 namespace {

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "towpath/live/call.hpp"
+#include "towpath/transport/live_transport.hpp"
+
+namespace towpath::live {
+
+// What each rank says about itself, in its symmetric heap, for the reports of others: the last
+// collective that it began and whether it has ended.
+class Board {
+ public:
+  static constexpr std::uint64_t kBytes = 128;
+  static std::uint32_t signals(int ranks) { return static_cast<std::uint32_t>(ranks); }
+
+  explicit Board(transport::LiveTransport& transport);
+
+  // `sequence`: 1 for the first collective of the group.
+  void begin(const Request& request, std::uint64_t sequence);
+  void end();
+  // Tells all others. Throws TransportError.
+  void leave();
+
+  bool has_left(int rank) const {
+    return transport_.signal_fetch(left_ + static_cast<transport::Signal>(rank)) != 0;
+  }
+  // What a rank's last call is: "broadcast of 4096 bytes".
+  std::string wish_of(int rank) const;
+  // In what that rank's call of the same number differs, where the lines of a report do not show
+  // it: " (it has another root)"; empty otherwise.
+  std::string hidden_difference(int rank) const;
+  struct Report {
+    // The rank whose collectives are behind those of all others, or kNoPeer when none is.
+    int straggler;
+    // One per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
+    std::string lines;
+  };
+  // Asks all others. Throws TransportError where one of them has failed meanwhile.
+  Report report() const;
+
+ private:
+  static constexpr std::size_t kNameWords = 6;
+  using Name = std::array<char, kNameWords * 8>;
+  struct Kind {
+    std::uint32_t element;
+    std::int32_t peer;
+  };
+  struct Entry {
+    std::uint64_t begun;  // how many collectives
+    std::uint64_t ended;
+    std::uint64_t size_bytes;
+    Kind kind;
+    Name name;
+  };
+  static constexpr std::size_t kWords = sizeof(Entry) / 8;
+  static_assert(sizeof(Entry) % 8 == 0 && sizeof(Entry) <= kBytes);
+
+  void publish(std::size_t word, std::uint64_t value) {
+    std::atomic_ref(words_[word]).store(value, std::memory_order_release);
+  }
+  void publish_name(const std::string& name);
+  Entry read(int rank) const;
+  // Nothing where a rank does not answer.
+  std::optional<Entry> ask(int rank) const;
+  std::string describe(int rank, const std::optional<Entry>& entry) const;
+
+  transport::LiveTransport& transport_;
+  transport::Offset memory_;
+  std::uint64_t* words_;  // there
+  std::string name_;      // that is published
+  std::uint64_t begun_ = 0;
+  transport::Signal left_;  // by rank: whether it has left
+  std::vector<transport::Move> farewells_;
+};
+
+// The bytes that a request is about: what this rank sends, or receives when it sends nothing.
+std::uint64_t size_of(const Request& request);
+
+}  // namespace towpath::live

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "towpath/base/units.hpp"
+#include "towpath/transport/transport.hpp"
+
+// What one rank asks of a live group, and how that ended.
+
+namespace towpath::live {
+
+struct Span {
+  std::byte* data = nullptr;
+  std::uint64_t size_bytes = 0;
+};
+
+inline bool overlap(const Span& a, const Span& b) {
+  return a.data < b.data + b.size_bytes && b.data < a.data + a.size_bytes;
+}
+
+// How elements are combined. Both functions may be called by the group's own thread.
+struct Combination {
+  // result[i] = a[i] op b[i]; `result` may be `a` or `b`.
+  void (*combine)(void* context, std::byte* result, const std::byte* a, const std::byte* b,
+                  std::uint64_t size_bytes) = nullptr;
+  // Called for each part of the result once all ranks are in it. May be null.
+  void (*finish)(void* context, std::byte* data, std::uint64_t size_bytes) = nullptr;
+  void* context = nullptr;
+  std::uint32_t element_bytes = 1;  // a power of 2, at most 16
+};
+
+// exchange is every collective that only moves bytes: what each rank sends to each other one. In an
+// all_gather all ranks know the sizes of all parts, in an all_to_all all parts are of one size:
+// that is what makes them faster than an exchange.
+enum class Kind : std::uint8_t {
+  exchange,
+  all_reduce,
+  reduce,
+  reduce_scatter,
+  broadcast,
+  send,
+  receive,
+  all_gather,
+  all_to_all,
+  barrier
+};
+inline constexpr int kKinds = 10;
+
+struct Request {
+  Kind kind = Kind::exchange;
+  std::string name;           // in reports: "all_gather"
+  int peer = 0;               // the root, or the other end; kNoPeer receives from any rank
+  std::uint64_t tag = 0;      // of a message
+  std::uint32_t element = 0;  // a number for type and operation that all ranks must give
+  // By rank for an exchange and an all_to_all; one part per rank goes into a reduce_scatter and
+  // comes out of an all_gather; none of a barrier; otherwise one Span.
+  std::vector<Span> inputs;
+  std::vector<Span> outputs;
+  Combination combination;
+  Time timeout = Time::from_seconds(60);
+  // Called once when the call has ended, by the thread that noticed. May be null.
+  void (*done)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
+enum class State : std::uint8_t { waiting, done, failed };
+
+struct Call {
+  Request request;
+  std::uint64_t sequence = 0;    // of collectives: 1 for the first of the group; of messages: 0
+  std::optional<Time> deadline;  // once somebody has looked at a clock
+  // What follows is written before `state` changes, and then no more.
+  std::optional<transport::TransportError> error;
+  int source = transport::kNoPeer;  // who sent what was received
+  std::atomic<State> state{State::waiting};
+
+  bool has_ended() const { return state.load(std::memory_order_acquire) != State::waiting; }
+};
+
+using CallPointer = std::shared_ptr<Call>;
+
+// Throws std::invalid_argument: the call's name, and what is wrong with it.
+[[noreturn]] void refuse(const Request& request, const std::string& what);
+// Throws std::invalid_argument, one sentence, where a request is wrong in itself.
+void check_request(const Request& request, int rank, int ranks);
+
+inline bool is_message(const Request& request) {
+  return request.kind == Kind::send || request.kind == Kind::receive;
+}
+
+}  // namespace towpath::live
