@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "towpath/live/collectives.hpp"
 #include "towpath/live/connect.hpp"
-#include "towpath/live/live_collectives.hpp"
 #include "towpath/live/whole_arrays.hpp"
 #include "towpath/transport/reduction.hpp"
 
@@ -98,7 +98,7 @@ void run(int rank, int ranks, bool is_symmetric, const std::vector<std::string>&
   options.ranks = ranks;
   const auto transport = live::connect("shm", options);
   pin(rank);
-  LiveCollectives collectives(*transport);
+  Collectives collectives(*transport);
   for (const std::string& each : asked) {
     const std::string name = each.substr(0, each.find(':'));
     const std::uint64_t size = std::stoull(each.substr(each.find(':') + 1));

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "conformance/processes.hpp"
-#include "towpath/live/live_collectives.hpp"
+#include "towpath/live/collectives.hpp"
 #include "towpath/live/whole_arrays.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
@@ -66,7 +66,7 @@ void exchange_for_ever(Transport& transport, std::atomic<int>& rounds) {
 void call_for_ever(LiveTransport& transport, std::atomic<int>& rounds) {
   using namespace live;
   constexpr std::uint64_t kBytesMost = 1 << 20;
-  LiveCollectives collectives(transport);
+  Collectives collectives(transport);
   transport.barrier(60_s);
   std::vector<std::byte> own(2 * kBytesMost);
   std::byte* const heap = transport.data(transport.allocate(2 * kBytesMost));

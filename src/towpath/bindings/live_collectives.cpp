@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/live/live_collectives.hpp"
-
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
@@ -10,6 +8,7 @@
 
 #include "towpath/bindings/plan.hpp"
 #include "towpath/collective/execute/repeat.hpp"
+#include "towpath/live/collectives.hpp"
 #include "towpath/live/whole_arrays.hpp"
 
 namespace nb = nanobind;
@@ -21,7 +20,6 @@ using namespace towpath;
 using bindings::ByteArray;
 using collective::Samples;
 using live::LibraryReduction;
-using live::LiveCollectives;
 using live::Request;
 using live::Span;
 using transport::LiveTransport;
@@ -73,7 +71,7 @@ class Collectives {
     return {reinterpret_cast<std::byte*>(array.data()), array.size()};
   }
   LiveTransport& transport_;
-  LiveCollectives collectives_;
+  live::Collectives collectives_;
 };
 
 }  // namespace

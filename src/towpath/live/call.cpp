@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/base/index.hpp"
+
 namespace towpath::live {
 
 using transport::kNoPeer;
@@ -33,12 +35,12 @@ std::pair<std::size_t, std::size_t> spans_of(Kind kind, std::size_t ranks) {
   }
 }
 
-// What a rank has for itself goes into its own memory, which has as much room.
+// The part of a rank for itself fits exactly into its output.
 void check_own_part(const Request& request, std::size_t rank) {
   if (request.kind == Kind::broadcast || request.kind == Kind::barrier || is_message(request)) {
     return;
   }
-  if (request.kind == Kind::reduce && static_cast<std::size_t>(request.peer) != rank) return;
+  if (request.kind == Kind::reduce && index(request.peer) != rank) return;
   const Span& input = request.inputs.size() == 1 ? request.inputs[0] : request.inputs[rank];
   const Span& output = request.outputs.size() == 1 ? request.outputs[0] : request.outputs[rank];
   if (input.size_bytes == output.size_bytes) return;
@@ -69,6 +71,16 @@ void check_spans(const Request& request, std::size_t rank, std::size_t ranks) {
 
 }  // namespace
 
+std::uint64_t size_of(const Request& request) {
+  const auto total = [](const std::vector<Span>& spans) {
+    std::uint64_t bytes = 0;
+    for (const Span& span : spans) bytes += span.size_bytes;
+    return bytes;
+  };
+  const std::uint64_t sent = total(request.inputs);
+  return sent > 0 ? sent : total(request.outputs);
+}
+
 void check_request(const Request& request, int rank, int ranks) {
   const bool is_any = request.kind == Kind::receive && request.peer == kNoPeer;
   if (!is_any && (request.peer < 0 || request.peer >= ranks)) {
@@ -82,7 +94,7 @@ void check_request(const Request& request, int rank, int ranks) {
   if (element == 0 || (element & (element - 1)) != 0 || element > kElementBytesMax) {
     refuse(request, fmt::format("an element has {} bytes; 1, 2, 4, 8 and 16 are allowed", element));
   }
-  check_spans(request, static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks));
+  check_spans(request, index(rank), index(ranks));
 }
 
 }  // namespace towpath::live

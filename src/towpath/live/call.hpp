@@ -13,7 +13,7 @@
 #include "towpath/base/units.hpp"
 #include "towpath/transport/transport.hpp"
 
-// What one rank asks of a live group, and how that ended.
+// A call of a collective or message, and its end.
 
 namespace towpath::live {
 
@@ -26,7 +26,7 @@ inline bool overlap(const Span& a, const Span& b) {
   return a.data < b.data + b.size_bytes && b.data < a.data + a.size_bytes;
 }
 
-// How elements are combined. Both functions may be called by the group's own thread.
+// How elements are combined. The thread of the group may call both functions.
 struct Combination {
   // result[i] = a[i] op b[i]; `result` may be `a` or `b`.
   void (*combine)(void* context, std::byte* result, const std::byte* a, const std::byte* b,
@@ -37,9 +37,8 @@ struct Combination {
   std::uint32_t element_bytes = 1;  // a power of 2, at most 16
 };
 
-// exchange is every collective that only moves bytes: what each rank sends to each other one. In an
-// all_gather all ranks know the sizes of all parts, in an all_to_all all parts are of one size:
-// that is what makes them faster than an exchange.
+// An exchange is any collective that only moves bytes, of any size from each rank to each other
+// one. all_gather and all_to_all are faster: all ranks know the sizes of all parts.
 enum class Kind : std::uint8_t {
   exchange,
   all_reduce,
@@ -71,15 +70,20 @@ struct Request {
   void* context = nullptr;
 };
 
+// Thrown if a peer makes another call than this rank.
+struct Mismatch {
+  int peer;
+};
+
 enum class State : std::uint8_t { waiting, done, failed };
 
 struct Call {
   Request request;
   std::uint64_t sequence = 0;    // of collectives: 1 for the first of the group; of messages: 0
-  std::optional<Time> deadline;  // once somebody has looked at a clock
-  // What follows is written before `state` changes, and then no more.
+  std::optional<Time> deadline;  // set at the first look at a clock
+  // The next two are written before `state` changes, and constant afterwards.
   std::optional<transport::TransportError> error;
-  int source = transport::kNoPeer;  // who sent what was received
+  int source = transport::kNoPeer;  // the sender of a received message
   std::atomic<State> state{State::waiting};
 
   bool has_ended() const { return state.load(std::memory_order_acquire) != State::waiting; }
@@ -89,8 +93,11 @@ using CallPointer = std::shared_ptr<Call>;
 
 // Throws std::invalid_argument: the call's name, and what is wrong with it.
 [[noreturn]] void refuse(const Request& request, const std::string& what);
-// Throws std::invalid_argument, one sentence, where a request is wrong in itself.
+// Throws std::invalid_argument, one sentence, if a request is wrong in itself.
 void check_request(const Request& request, int rank, int ranks);
+
+// The size in the words of a report: of the inputs, or of the outputs if there are no inputs.
+std::uint64_t size_of(const Request& request);
 
 inline bool is_message(const Request& request) {
   return request.kind == Kind::send || request.kind == Kind::receive;

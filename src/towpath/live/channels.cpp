@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
 
 namespace towpath::live {
@@ -19,7 +20,7 @@ Channels::Channels(transport::Transport& transport)
       memory_(transport.allocate(heap_bytes(transport.ranks()))),
       arrivals_(transport.allocate_signals(static_cast<std::uint32_t>(transport.ranks()) * kSlots)),
       credits_(transport.allocate_signals(static_cast<std::uint32_t>(transport.ranks()))),
-      ends_(static_cast<std::size_t>(transport.ranks())) {
+      ends_(index(transport.ranks())) {
   for (End& end : ends_) end.slots = std::make_unique<Slot[]>(kSlots);
 }
 

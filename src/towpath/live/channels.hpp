@@ -7,13 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "towpath/base/index.hpp"
 #include "towpath/live/call.hpp"
 #include "towpath/transport/transport.hpp"
 
 // A FIFO of slots from each rank to each other one, in the receiver's symmetric heap.
 //
-// A slot's signal carries how often the slot was filled and a stamp of the sender's, so that one
-// put announces a chunk, and a receiver that expects another one notices.
+// The signal of a slot carries the number of its fills and a stamp of the sender, so that one put
+// announces a chunk, and a receiver that expects another one detects it.
 
 namespace towpath::live {
 
@@ -49,10 +50,10 @@ class Channels {
   // unchanged until all_sent(); the head is at most kHeadBytes and is copied.
   static constexpr std::uint64_t kHeadBytes = 64;
   void send(int peer, Span head, Span body, std::uint32_t stamp);
-  // Whether the transport has done with all that was sent.
+  // Whether the transport has completed all sends.
   bool all_sent() const { return in_flight_ == 0; }
 
-  // The oldest slot from that peer that was not consumed.
+  // The oldest slot from that peer that has not been consumed.
   Arrival arrival(int peer) const;
   void consume(int peer);
 
@@ -64,15 +65,15 @@ class Channels {
   };
   struct End {
     std::uint64_t sent = 0;
-    std::uint64_t free_until = kSlots;  // how many may have been sent, as far as is known
+    std::uint64_t free_until = kSlots;  // the known limit of `sent`
     std::uint64_t consumed = 0;
-    std::uint64_t credited = 0;  // of those consumed, what the peer was told
+    std::uint64_t credited = 0;  // consumed slots that the peer has been notified of
     transport::Move credit;
     std::unique_ptr<Slot[]> slots;
   };
 
-  End& end(int peer) { return ends_[static_cast<std::size_t>(peer)]; }
-  const End& end(int peer) const { return ends_[static_cast<std::size_t>(peer)]; }
+  End& end(int peer) { return ends_[index(peer)]; }
+  const End& end(int peer) const { return ends_[index(peer)]; }
   std::uint64_t place(int of_rank, std::uint64_t number) const {
     return static_cast<std::uint64_t>(of_rank) * kSlots + number % kSlots;
   }

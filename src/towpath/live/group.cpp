@@ -20,15 +20,14 @@ using Reason = TransportError::Kind;
 namespace {
 
 constexpr std::uint64_t kHeapUnit = 2 << 20;
-// How often a thread that waits while another drives tries to drive itself.
+// The interval at which a waiting thread tries to drive while another one does.
 constexpr std::chrono::milliseconds kRetryAfter{1};
-// How often the group's own thread looks what peers want, where somebody must.
+// The interval at which the thread of the group serves peers, if the transport needs it.
 constexpr std::chrono::milliseconds kLookInterval{1};
 
 std::uint64_t heap_bytes_for(int ranks) {
   const std::uint64_t needed = transport::Transport::reserved_bytes(ranks) +
-                               2 * Channels::heap_bytes(ranks) + Board::kBytes +
-                               SharedCollectives::heap_bytes(ranks) +
+                               Channels::heap_bytes(ranks) + Collectives::heap_bytes(ranks) +
                                8 * transport::SymmetricHeap::kAlignment;
   return (needed + kHeapUnit - 1) / kHeapUnit * kHeapUnit;
 }
@@ -54,7 +53,7 @@ Group::Group(std::string_view transport, transport::LiveOptions options)
     : transport_([&] {
         options.heap_bytes = heap_bytes_for(options.ranks);
         options.signals = transport::Transport::kReservedSignals +
-                          2 * Channels::signals(options.ranks) + Board::signals(options.ranks);
+                          Channels::signals(options.ranks) + Collectives::signals(options.ranks);
         options.on_look = [look = look_, rank = options.rank] {
           look->count.fetch_add(1, std::memory_order_relaxed);
           if (look->is_aborted.load(std::memory_order_acquire)) {
@@ -65,12 +64,10 @@ Group::Group(std::string_view transport, transport::LiveOptions options)
       }()),
       rank_(options.rank),
       ranks_(options.ranks),
-      collective_channels_(*transport_),
       message_channels_(*transport_),
-      board_(*transport_),
+      collectives_(*transport_, true),
       messages_(message_channels_, [this](const CallPointer& call) { end(call); }) {
-  if (SharedCollectives::is_possible(*transport_)) shared_.emplace(*transport_);
-  // Peers read this rank's memory; it is as they expect once all have come here.
+  // Peers read this rank's memory, which is initialized once all have reached the barrier.
   transport_->barrier(options.timeout);
   thread_ = std::thread([this] { run_thread(); });
 }
@@ -95,8 +92,8 @@ void Group::leave() {
   thread_.join();
   {
     const std::lock_guard driving(drive_mutex_);
-    // Of a failed group the transport tells the others; that this rank then leaves is no news.
-    if (!failure_) say_farewell();
+    // The transport has notified the others of a failure.
+    if (!failure_) announce_leaving();
     fail_all(TransportError(Reason::peer_died, rank_,
                             fmt::format("rank {} left the group before its calls ended", rank_)));
     transport_->leave();
@@ -104,11 +101,11 @@ void Group::leave() {
   call_back();
 }
 
-void Group::say_farewell() {
+void Group::announce_leaving() {
   try {
-    board_.leave();
+    collectives_.status().leave();
   } catch (const TransportError&) {
-    // Others have failed, and know.
+    // The others have failed, and need no notification.
   }
 }
 
@@ -151,7 +148,7 @@ bool Group::wait(const CallPointer& call, Time timeout) {
   return call->has_ended();
 }
 
-// Most calls end within microseconds: neither a clock nor a peer's health is looked at before.
+// Most calls end within microseconds, before any look at a clock or at a peer's health.
 void Group::drive_at_once(const Call& call) {
   constexpr int kTurns = 40;
   const std::unique_lock driving(drive_mutex_, std::try_to_lock);
@@ -171,7 +168,7 @@ void Group::drive_at_once(const Call& call) {
 void Group::wait_until(const Call& call, Time deadline) {
   while (!call.has_ended() && transport_->now() < deadline) {
     std::unique_lock driving(drive_mutex_, std::defer_lock);
-    // The group's own thread stops driving as soon as it sees `waiting_`.
+    // The thread of the group stops driving as soon as it sees `waiting_`.
     if (is_thread_driving_.load(std::memory_order_relaxed)) {
       driving.lock();
     } else if (!driving.try_lock()) {
@@ -199,7 +196,7 @@ void Group::accept_posted() {
     } else if (is_message(call->request)) {
       messages_.post(call);
     } else {
-      collectives_.push_back(std::move(call));
+      queue_.push_back(std::move(call));
     }
   }
   accepted_.clear();
@@ -207,52 +204,28 @@ void Group::accept_posted() {
 
 bool Group::advance() {
   accept_posted();
+  const bool any = !messages_.is_idle() && messages_.advance();
+  return advance_collectives() || any;
+}
+
+bool Group::advance_collectives() {
   bool any = false;
-  if (!messages_.is_idle()) any |= messages_.advance();
-  while (current_ != nullptr || !collectives_.empty()) {
-    if (current_ == nullptr) begin_collective();
-    any |= advance_collective();
-    if (!is_collective_done()) break;
-    board_.end();
-    const CallPointer call = std::move(current_);
-    forget_collective();
-    end(call);
+  while (current_ != nullptr || !queue_.empty()) {
+    if (current_ == nullptr) {
+      current_ = std::move(queue_.front());
+      queue_.pop_front();
+      collectives_.begin(current_->request);
+    }
+    any |= collectives_.advance();
+    if (!collectives_.is_done()) break;
+    end(std::exchange(current_, nullptr));
     any = true;
   }
   return any;
 }
 
-void Group::begin_collective() {
-  current_ = std::move(collectives_.front());
-  collectives_.pop_front();
-  board_.begin(current_->request, current_->sequence);
-  if (shared_ && SharedCollectives::serves(current_->request.kind)) {
-    shared_->begin(current_->request);
-  } else {
-    chunked_ = std::make_unique<CollectiveCall>(collective_channels_, current_);
-  }
-}
-
-bool Group::advance_collective() {
-  return chunked_ != nullptr ? chunked_->advance() : shared_->advance();
-}
-
-bool Group::is_collective_done() const {
-  return chunked_ != nullptr ? chunked_->is_done() : shared_->is_done();
-}
-
-bool Group::awaits(int peer) {
-  if (current_ == nullptr) return false;
-  return chunked_ != nullptr ? chunked_->awaits(peer) : shared_->awaits(peer);
-}
-
-void Group::forget_collective() {
-  current_.reset();
-  chunked_.reset();
-}
-
 bool Group::is_idle() const {
-  return current_ == nullptr && collectives_.empty() && messages_.is_idle() &&
+  return current_ == nullptr && queue_.empty() && messages_.is_idle() &&
          !has_posted_.load(std::memory_order_acquire);
 }
 
@@ -276,10 +249,10 @@ void Group::fail_mismatch(const Mismatch& mismatch) {
   std::string difference;
   std::string lines;
   try {
-    difference = board_.hidden_difference(mismatch.peer);
-    lines = board_.report().lines;
+    difference = collectives_.status().hidden_difference(mismatch.peer);
+    lines = collectives_.status().report().lines;
   } catch (const TransportError& error) {
-    // Another rank has seen it, too, and was faster.
+    // Another rank detected the mismatch first.
     fail_all(error);
     return;
   }
@@ -312,11 +285,12 @@ std::string Group::describe_pending() const {
   return calls.empty() ? "nothing in particular" : titled(*calls.front());
 }
 
-// A peer that left in good order, and for which the current collective waits, will not come back.
+// A peer that left in good order, and that the current collective depends on, will not come back.
 void Group::check_deadlines() {
   const Time now = transport_->now();
+  const StatusPage& status = collectives_.status();
   if (current_ != nullptr && is_overdue(*current_, now)) {
-    const Board::Report report = board_.report();
+    const StatusPage::Report report = status.report();
     fail_collective(TransportError(
         Reason::timeout, report.straggler,
         fmt::format("{} ended by a timeout after {:g} s on rank {}; the straggler first:{}",
@@ -324,7 +298,7 @@ void Group::check_deadlines() {
     return;
   }
   for (int peer = 0; peer < ranks_ && current_ != nullptr; ++peer) {
-    if (!awaits(peer) || !board_.has_left(peer)) continue;
+    if (!collectives_.awaits(peer) || !status.has_left(peer)) continue;
     fail_collective(TransportError(Reason::peer_died, peer,
                                    fmt::format("rank {} left the group while rank {} was in {}",
                                                peer, rank_, titled(*current_))));
@@ -332,7 +306,7 @@ void Group::check_deadlines() {
   for (const CallPointer& call : messages_.pending()) {
     if (failure_) return;
     const int peer = call->request.peer;
-    if (peer != kNoPeer && board_.has_left(peer) && messages_.cancel(call)) {
+    if (peer != kNoPeer && status.has_left(peer) && messages_.cancel(call)) {
       call->error.emplace(Reason::peer_died, peer,
                           fmt::format("rank {} left the group while rank {} was in {}", peer, rank_,
                                       titled(*call)));
@@ -343,7 +317,7 @@ void Group::check_deadlines() {
   }
 }
 
-// A call's time begins when it is looked at first: most calls are over before, and read no clock.
+// The time of a call begins at the first look at it. Most calls end before, and read no clock.
 bool Group::is_overdue(Call& call, Time now) {
   if (!call.deadline) {
     const Time timeout = call.request.timeout;
@@ -352,7 +326,8 @@ bool Group::is_overdue(Call& call, Time now) {
   return now >= *call.deadline;
 }
 
-// One message less hurts no other. Half of one does: its rest would be taken for the next.
+// A message that has not begun can be dropped. The rest of one that has begun would be taken for
+// the next message.
 void Group::fail_overdue(const CallPointer& call) {
   const TransportError error(Reason::timeout, call->request.peer,
                              fmt::format("{} ended by a timeout after {:g} s on rank {}",
@@ -365,7 +340,7 @@ void Group::fail_overdue(const CallPointer& call) {
   }
 }
 
-// The others are told, and nothing can follow: chunks of this call may still be on their way.
+// Notifies the others. No call can follow, because chunks of this one may still be on their way.
 void Group::fail_collective(const TransportError& error) {
   const std::string said = error.what();
   transport_->abandon(fmt::format("gave up: {}", said.substr(0, said.find('\n'))));
@@ -379,10 +354,10 @@ void Group::fail_all(const TransportError& error) {
   }
   std::vector<CallPointer> calls = messages_.pending();
   if (current_ != nullptr) calls.push_back(current_);
-  if (shared_) shared_->cancel();
-  forget_collective();
-  calls.insert(calls.end(), collectives_.begin(), collectives_.end());
-  collectives_.clear();
+  collectives_.cancel();
+  current_.reset();
+  calls.insert(calls.end(), queue_.begin(), queue_.end());
+  queue_.clear();
   for (const CallPointer& call : calls) {
     if (call->has_ended()) continue;
     call->error = failure_;
@@ -398,11 +373,12 @@ void Group::end(const CallPointer& call) {
   if (call->request.done == nullptr && !is_awaited_elsewhere) return;
   const std::lock_guard lock(mutex_);
   if (call->request.done != nullptr) ended_.push_back(call);
-  // Otherwise it would only wake the group's own thread, on a core that a rank needs.
+  // Otherwise the notification would only wake the thread of the group, on a core that a rank
+  // needs.
   if (is_awaited_elsewhere) changed_->notify_all();
 }
 
-// Without a lock: what is called may post and wait.
+// Without a lock, because the callbacks may post and wait.
 void Group::call_back() {
   std::vector<CallPointer> calls;
   {
@@ -412,11 +388,11 @@ void Group::call_back() {
   for (const CallPointer& call : calls) call->request.done(call->request.context);
 }
 
-// What peers send and ask while this rank computes.
+// Serves the messages and requests of peers while this rank computes.
 void Group::serve_peers() {
   const std::unique_lock driving(drive_mutex_, std::try_to_lock);
   if (!driving.owns_lock() || failure_) return;
-  // Who comes to wait meanwhile finds the thread driving, which lets go at once.
+  // A thread that waits meanwhile makes this one stop at once.
   is_thread_driving_.store(true, std::memory_order_relaxed);
   try {
     while (waiting_.load(std::memory_order_relaxed) == 0 && transport_->progress()) {
@@ -454,7 +430,7 @@ void Group::run_thread() {
 }
 
 void Group::abort(const std::string& reason) {
-  // A thread that drives meets the reason where it looks.
+  // A thread that drives throws the reason at its next look.
   std::call_once(look_->abort, [&] {
     look_->abort_reason = fmt::format("rank {} {}", rank_, reason);
     look_->is_aborted.store(true, std::memory_order_release);

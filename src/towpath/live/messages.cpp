@@ -8,14 +8,14 @@
 #include <cstring>
 #include <utility>
 
+#include "towpath/base/index.hpp"
+
 namespace towpath::live {
 
 using transport::kNoPeer;
 using transport::TransportError;
 
 namespace {
-
-std::size_t index_of(int rank) { return static_cast<std::size_t>(rank); }
 
 bool matches(const Call& receive, int source, std::uint64_t tag) {
   const Request& request = receive.request;
@@ -27,14 +27,14 @@ bool matches(const Call& receive, int source, std::uint64_t tag) {
 Messages::Messages(Channels& channels, std::function<void(const CallPointer&)> ended)
     : channels_(channels),
       ended_(std::move(ended)),
-      sending_(index_of(channels.ranks())),
-      incoming_(index_of(channels.ranks())) {}
+      sending_(index(channels.ranks())),
+      incoming_(index(channels.ranks())) {}
 
 void Messages::post(const CallPointer& call) {
   ++pending_;
   const Request& request = call->request;
   if (request.kind == Kind::send) {
-    sending_[index_of(request.peer)].push_back({call});
+    sending_[index(request.peer)].push_back({call});
     return;
   }
   for (auto found = unexpected_.begin(); found != unexpected_.end(); ++found) {
@@ -51,14 +51,14 @@ void Messages::post(const CallPointer& call) {
 bool Messages::advance() {
   bool any = false;
   for (int peer = 0; peer < channels_.ranks(); ++peer) {
-    if (!sending_[index_of(peer)].empty()) any |= send_to(peer);
+    if (!sending_[index(peer)].empty()) any |= send_to(peer);
     if (peer != channels_.rank()) any |= receive_from(peer);
   }
   return any;
 }
 
 bool Messages::send_to(int peer) {
-  std::deque<Sending>& queue = sending_[index_of(peer)];
+  std::deque<Sending>& queue = sending_[index(peer)];
   bool any = false;
   while (!queue.empty()) {
     Sending& front = queue.front();
@@ -89,7 +89,7 @@ bool Messages::receive_from(int peer) {
   while (true) {
     const Arrival arrival = channels_.arrival(peer);
     if (arrival.data == nullptr) return any;
-    if (incoming_[index_of(peer)] == nullptr) {
+    if (incoming_[index(peer)] == nullptr) {
       begin_incoming(peer, arrival.data);
       take(peer, arrival.data + Channels::kHeadBytes);
     } else {
@@ -106,7 +106,7 @@ void Messages::begin_incoming(int peer, const std::byte* head) {
   incoming->source = peer;
   incoming->tag = said.tag;
   incoming->size_bytes = said.size_bytes;
-  incoming_[index_of(peer)] = incoming;
+  incoming_[index(peer)] = incoming;
   const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const CallPointer& call) {
     return matches(*call, peer, said.tag);
   });
@@ -120,8 +120,8 @@ void Messages::begin_incoming(int peer, const std::byte* head) {
   attach(incoming, call);
 }
 
-// Gives a message to its receive, with what of it has arrived. One of another length fails the
-// receive and is dropped.
+// Gives a message to its receive, with the bytes that have arrived. A message of another length
+// fails the receive and is dropped.
 void Messages::attach(const IncomingPointer& incoming, const CallPointer& call) {
   const Span& to = call->request.outputs[0];
   call->source = incoming->source;
@@ -139,7 +139,7 @@ void Messages::attach(const IncomingPointer& incoming, const CallPointer& call) 
 }
 
 void Messages::take(int peer, const std::byte* chunk) {
-  const IncomingPointer incoming = incoming_[index_of(peer)];
+  const IncomingPointer incoming = incoming_[index(peer)];
   const std::uint64_t room =
       Channels::kSlotBytes - (incoming->arrived == 0 ? Channels::kHeadBytes : 0);
   const std::uint64_t size = std::min(room, incoming->size_bytes - incoming->arrived);
@@ -156,7 +156,7 @@ void Messages::take(int peer, const std::byte* chunk) {
 
 void Messages::settle(const IncomingPointer& incoming) {
   if (incoming->arrived < incoming->size_bytes) return;
-  IncomingPointer& current = incoming_[index_of(incoming->source)];
+  IncomingPointer& current = incoming_[index(incoming->source)];
   if (current == incoming) current = nullptr;
   if (incoming->receive != nullptr) finish(incoming->receive);
 }
@@ -185,7 +185,7 @@ bool Messages::cancel(const CallPointer& call) {
     return true;
   }
   if (call->request.kind != Kind::send) return false;
-  std::deque<Sending>& queue = sending_[index_of(call->request.peer)];
+  std::deque<Sending>& queue = sending_[index(call->request.peer)];
   const auto sending = std::find_if(queue.begin(), queue.end(), [&](const Sending& candidate) {
     return candidate.call == call && !candidate.has_begun;
   });

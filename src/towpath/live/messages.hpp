@@ -12,10 +12,10 @@
 #include "towpath/live/call.hpp"
 #include "towpath/live/channels.hpp"
 
-// Messages with tags from rank to rank, as send and receive ask for them.
+// Messages with tags from rank to rank: the requests of kind send and receive.
 //
 // Messages of the same sender and tag are received in the order in which they were sent. A message
-// that arrives before its receive is kept in memory of this process, so that it holds up no other.
+// that arrives before its receive is kept in memory of this process, so that it delays no other.
 
 namespace towpath::live {
 
@@ -29,7 +29,7 @@ class Messages {
   bool advance();
   // The calls that have not ended.
   std::vector<CallPointer> pending() const;
-  // Takes a call out. False where part of its message has moved already.
+  // Removes a call. False if part of its message has moved already.
   bool cancel(const CallPointer& call);
   bool is_idle() const { return pending_ == 0; }
 

@@ -6,19 +6,18 @@
 #include <cstdint>
 #include <vector>
 
-// Where a rank stages blocks for others to read, one behind the other in a ring of memory. All
-// ranks stage blocks of the same sizes in the same order, so that each knows where those of the
-// others are.
+// A ring of memory in which a rank stages blocks for the others. All ranks stage blocks of the same
+// sizes in the same order, so that each can compute the places of the others' blocks.
 //
 // The ring is longer than the second-level caches. A store into a line that a peer has read lately
-// waits until the peer's cache has let go of it; by the time the ring comes round again, the line
-// has left both caches. Measured between two cores with 1 MiB each, of 128 KiB: 18.0 us to stage
+// waits until the peer's cache has given it up; one lap later the line has left both caches.
+// Measured between two cores with 1 MiB each, of 128 KiB: 18.0 us to stage
 // them in a ring of 256 KiB, 6.3 in 1 MiB, 3.3 in 2 or 4 MiB, 7.6 in 8 MiB; to read them 3.6 us in
 // all of these.
 //
-// A gap is behind each block: a processor that reads one fetches on past its end, and would take
-// lines from the rank that fills the next. An all_reduce of 16 KiB takes 1.12 us with gaps and 1.40
-// without, of 128 KiB 6.9 and 7.3.
+// A gap follows each block: a processor that reads a block prefetches past its end, and would take
+// lines from the rank that fills the next one. An all_reduce of 16 KiB takes 1.12 us with gaps
+// and 1.40 without, of 128 KiB 6.9 and 7.3.
 
 namespace towpath::live {
 
@@ -30,8 +29,8 @@ class StageRing {
 
   static constexpr std::uint64_t kGapBytes = kUnitBytes;
 
-  // The second-level caches are passed once by all ranks' rings together, and the rings leave room
-  // for the ranks' arrays in the last level: 8 ranks with 2 MiB each, on 2 cores that share 32 MiB,
+  // All rings together exceed the second-level caches, and leave room for the arrays in the last
+  // level: 8 ranks with 2 MiB each, on 2 cores that share 32 MiB,
   // take 745 us for an all_reduce of 1 MiB, with 1 MiB each 438.
   static std::uint64_t largest_blocks(int ranks) {
     constexpr std::uint64_t kAllBytes = 8 << 20;

@@ -16,15 +16,15 @@ struct Frame {
   alignas(64) std::byte bytes[kBytes];
 };
 
-// A coroutine that is resumed until it is done. Its first parameter (the object, of a member
-// function) has a member `frame_`. An exception ends it and leaves resume().
+// A coroutine that is resumed until it is done. Its first parameter has a member `frame`. An
+// exception ends it and leaves resume().
 class Task {
  public:
   struct promise_type {
     template <typename Owner, typename... Others>
     static void* operator new(std::size_t size, Owner& owner, Others&&...) {
       TOWPATH_CHECK(size <= Frame::kBytes, "a coroutine's frame of {} bytes has room", size);
-      return owner.frame_.bytes;
+      return owner.frame.bytes;
     }
     static void operator delete(void*) {}
     Task get_return_object() {

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/live/collectives.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +14,6 @@
 #include <vector>
 
 #include "towpath/live/connect.hpp"
-#include "towpath/live/live_collectives.hpp"
 #include "towpath/live/whole_arrays.hpp"
 #include "towpath/os/process.hpp"
 
@@ -67,7 +68,7 @@ class Floats {
 TEST(LiveCollectives, SomeRanksMayHaveTheirArraysOnTheHeap) {
   for (const int ranks : {2, 3}) {
     run_ranks(ranks, [&](transport::LiveTransport& transport) {
-      LiveCollectives collectives(transport);
+      Collectives collectives(transport);
       transport.barrier(60_s);
       const LibraryReduction sum{{transport::DataType::float32, {}}, ranks};
       for (const std::size_t count : {5'000U, 100'001U, 400'000U}) {
@@ -100,7 +101,7 @@ TEST(LiveCollectives, ReduceScatterReadsPartsWhereEachRankHasThem) {
   for (const int ranks : {2, 3}) {
     for (const int on_heap : {0, 1, ranks}) {
       run_ranks(ranks, [&](transport::LiveTransport& transport) {
-        LiveCollectives collectives(transport);
+        Collectives collectives(transport);
         transport.barrier(60_s);
         const LibraryReduction sum{{transport::DataType::float32, {}}, ranks};
         const int rank = transport.rank();
@@ -139,7 +140,7 @@ TEST(LiveCollectives, AllReduceReadsArraysWhereTheyAre) {
     for (const Arrays arrays : {Arrays::in_place, Arrays::apart, Arrays::first_on_heap,
                                 Arrays::last_on_heap, Arrays::one_shifted}) {
       run_ranks(ranks, [&](transport::LiveTransport& transport) {
-        LiveCollectives collectives(transport);
+        Collectives collectives(transport);
         transport.barrier(60_s);
         const LibraryReduction sum{{transport::DataType::float32, {}}, ranks};
         const int rank = transport.rank();
@@ -178,7 +179,7 @@ TEST(LiveCollectives, ResultsThatTheCacheHasNoRoomForAreWhole) {
   const std::size_t count = std::min(cache / 4 + (1 << 20), kBytesMost) / sizeof(float) / 2 * 2;
   for (const bool is_on_heap : {false, true}) {
     run_ranks(kRanks, [&](transport::LiveTransport& transport) {
-      LiveCollectives collectives(transport);
+      Collectives collectives(transport);
       transport.barrier(60_s);
       const LibraryReduction none{{transport::DataType::float32, {}}, kRanks};
       const int rank = transport.rank();

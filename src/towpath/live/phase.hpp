@@ -6,43 +6,43 @@
 #include <cstdint>
 #include <vector>
 
+#include "towpath/base/index.hpp"
 #include "towpath/live/call.hpp"
 #include "towpath/live/channels.hpp"
-#include "towpath/live/shared_slots.hpp"
 
 namespace towpath::live {
 
-// One step of a collective: what goes to each rank, and what becomes of what comes from it.
+// One step of a collective: the bytes for each rank, and the use of the bytes from each rank.
 struct Phase {
-  std::vector<Span> sends;     // by rank; this rank's own is ignored
-  std::vector<Span> receives;  // by rank, where bytes are stored; this rank's own is ignored
-  // Instead of receives: every other rank sends as many bytes as `result` has, which are combined
-  // with `own` in the order of the ranks.
+  std::vector<Span> sends;     // by rank; that of this rank is ignored
+  std::vector<Span> receives;  // by rank; that of this rank is ignored
+  // Instead of receives: every other rank sends the size of `result`, and all are combined with
+  // `own` in the order of the ranks.
   bool combines = false;
   const std::byte* own = nullptr;
   Span result;
-  // `result` may be what is sent: a part of it is written once it is on its way to all.
+  // `result` may be sent memory: a part of it is written once it is on its way to all.
   bool is_result_sent = false;
   std::uint32_t mark = 0;  // the same at both ends of a chunk; part of its stamp
 
   void clear(int ranks);
 };
 
-// Carries out a phase, as far as slots are free and chunks are there.
-class Exchange {
+// Runs a phase, as far as slots are free and chunks have arrived.
+class PhaseTransfer {
  public:
-  Exchange(Channels& channels, const Combination& combination);
+  PhaseTransfer(Channels& channels, const Combination& combination);
 
   Phase& phase() { return phase_; }
   void begin();
   // Whether anything moved. Throws Mismatch.
   bool advance();
   bool is_done() const { return unfinished_ == 0 && channels_.all_sent(); }
-  // Whether something is still to come from that rank.
+  // Whether the phase depends on that rank.
   bool awaits(int peer) const;
 
  private:
-  Span& send_of(int peer) { return phase_.sends[static_cast<std::size_t>(peer)]; }
+  Span& send_of(int peer) { return phase_.sends[index(peer)]; }
   bool send_to(int peer);
   bool receive_from(int peer);
   bool combine_arrived();
@@ -55,7 +55,7 @@ class Exchange {
   const Combination& combination_;
   Phase phase_;
   std::vector<std::uint64_t> sent_;      // by rank
-  std::vector<std::uint64_t> received_;  // by rank; of a combination, this rank's counts
+  std::vector<std::uint64_t> received_;  // by rank; of a combination, in the entry of this rank
   int unfinished_ = 0;                   // transfers
 };
 

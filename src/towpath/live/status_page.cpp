@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/live/board.hpp"
+#include "towpath/live/status_page.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <utility>
+
+#include "towpath/base/index.hpp"
 
 namespace towpath::live {
 
@@ -17,23 +18,12 @@ using transport::TransportError;
 
 namespace {
 
-// A rank of another host, unless the network is very slow.
+// Enough for a rank of another host, unless the network is very slow.
 constexpr Time kAnswerWithin = Time::from_seconds(0.5);
-
-std::uint64_t total(const std::vector<Span>& spans) {
-  std::uint64_t bytes = 0;
-  for (const Span& span : spans) bytes += span.size_bytes;
-  return bytes;
-}
 
 }  // namespace
 
-std::uint64_t size_of(const Request& request) {
-  const std::uint64_t sent = total(request.inputs);
-  return sent > 0 ? sent : total(request.outputs);
-}
-
-Board::Board(transport::LiveTransport& transport)
+StatusPage::StatusPage(transport::LiveTransport& transport)
     : transport_(transport),
       memory_(transport.allocate(kBytes)),
       words_(reinterpret_cast<std::uint64_t*>(transport.data(memory_))),
@@ -42,7 +32,7 @@ Board::Board(transport::LiveTransport& transport)
 }
 
 // Calls of one name often follow each other.
-void Board::publish_name(const std::string& name) {
+void StatusPage::publish_name(const std::string& name) {
   name_ = name;
   Name padded{};
   name.copy(padded.data(), padded.size() - 1);
@@ -53,7 +43,7 @@ void Board::publish_name(const std::string& name) {
   }
 }
 
-Board::Entry Board::read(int rank) const {
+StatusPage::Entry StatusPage::read(int rank) const {
   std::array<std::uint64_t, kWords> words;
   if (transport_.is_addressable(rank)) {
     for (std::size_t i = 0; i < kWords; ++i) {
@@ -68,24 +58,22 @@ Board::Entry Board::read(int rank) const {
   return entry;
 }
 
-// Word by word, because others may read at this time; the words of two calls may then be mixed.
-void Board::begin(const Request& request, std::uint64_t sequence) {
+// Word by word, because others may read at this time. The words of two calls may then be mixed.
+std::uint64_t StatusPage::begin(const Request& request) {
   if (request.name != name_) publish_name(request.name);
   publish(offsetof(Entry, size_bytes) / 8, size_of(request));
-  publish(offsetof(Entry, kind) / 8,
-          std::bit_cast<std::uint64_t>(Kind{request.element, request.peer}));
-  begun_ = sequence;
-  publish(offsetof(Entry, begun) / 8, begun_);
+  publish(offsetof(Entry, details) / 8,
+          std::bit_cast<std::uint64_t>(Details{request.element, request.peer}));
+  publish(offsetof(Entry, begun) / 8, ++begun_);
+  return begun_;
 }
 
-void Board::end() { publish(offsetof(Entry, ended) / 8, begun_); }
-
-// Behind all that this rank has sent.
-void Board::leave() {
+// After all puts of this rank.
+void StatusPage::leave() {
   transport_.fence();
-  farewells_.resize(static_cast<std::size_t>(transport_.ranks()));
+  leaving_.resize(index(transport_.ranks()));
   for (int rank = 0; rank < transport_.ranks(); ++rank) {
-    transport::Move& move = farewells_[static_cast<std::size_t>(rank)];
+    transport::Move& move = leaving_[index(rank)];
     move.peer = rank;
     move.has_signal = true;
     move.signal = left_ + static_cast<transport::Signal>(transport_.rank());
@@ -95,8 +83,8 @@ void Board::leave() {
   }
 }
 
-// A rank that is in this group's calls answers at once, and so does one that computes.
-std::optional<Board::Entry> Board::ask(int rank) const {
+// A rank answers at once, in a call or not.
+std::optional<StatusPage::Entry> StatusPage::ask(int rank) const {
   try {
     return read(rank);
   } catch (const TransportError& error) {
@@ -105,21 +93,21 @@ std::optional<Board::Entry> Board::ask(int rank) const {
   }
 }
 
-std::string Board::wish_of(int rank) const {
+std::string StatusPage::describe_call(int rank) const {
   const std::optional<Entry> entry = ask(rank);
   if (!entry) return "something else";
   return fmt::format("{} of {} bytes", entry->name.data(), entry->size_bytes);
 }
 
-std::string Board::hidden_difference(int rank) const {
+std::string StatusPage::hidden_difference(int rank) const {
   const std::optional<Entry> entry = ask(rank);
   const Entry own = read(transport_.rank());
   if (!entry || entry->begun != own.begun || entry->name != own.name) return "";
-  if (entry->kind.element != own.kind.element) return " (it has another type or operation)";
-  return entry->kind.peer == own.kind.peer ? "" : " (it has another root)";
+  if (entry->details.element != own.details.element) return " (it has another type or operation)";
+  return entry->details.peer == own.details.peer ? "" : " (it has another root)";
 }
 
-std::string Board::describe(int rank, const std::optional<Entry>& entry) const {
+std::string StatusPage::describe(int rank, const std::optional<Entry>& entry) const {
   std::string line = fmt::format("\n  rank {}: ", rank);
   if (!entry) {
     line += "does not answer";
@@ -132,9 +120,9 @@ std::string Board::describe(int rank, const std::optional<Entry>& entry) const {
   return has_left(rank) ? line + "; it has left the group" : line;
 }
 
-// The last first: of those that began as many, one that has ended them is elsewhere in its program,
-// while the others wait. One that does not answer is behind all.
-Board::Report Board::report() const {
+// The last rank first. Among ranks that began equally many calls, one that has ended them is
+// elsewhere in its program while the others wait. A rank that does not answer is behind all.
+StatusPage::Report StatusPage::report() const {
   using Place = std::pair<std::uint64_t, bool>;
   struct Line {
     Place place;

@@ -15,50 +15,50 @@
 
 namespace towpath::live {
 
-// What each rank says about itself, in its symmetric heap, for the reports of others: the last
-// collective that it began and whether it has ended.
-class Board {
+// The state of each rank in its symmetric heap, for the reports of others: the last collective that
+// it began, and whether that has ended.
+class StatusPage {
  public:
   static constexpr std::uint64_t kBytes = 128;
   static std::uint32_t signals(int ranks) { return static_cast<std::uint32_t>(ranks); }
 
-  explicit Board(transport::LiveTransport& transport);
+  explicit StatusPage(transport::LiveTransport& transport);
 
-  // `sequence`: 1 for the first collective of the group.
-  void begin(const Request& request, std::uint64_t sequence);
-  void end();
-  // Tells all others. Throws TransportError.
+  // The number of this collective, from 1.
+  std::uint64_t begin(const Request& request);
+  void end() { publish(offsetof(Entry, ended) / 8, begun_); }
+  // Notifies all others that this rank leaves. Throws TransportError.
   void leave();
 
   bool has_left(int rank) const {
     return transport_.signal_fetch(left_ + static_cast<transport::Signal>(rank)) != 0;
   }
-  // What a rank's last call is: "broadcast of 4096 bytes".
-  std::string wish_of(int rank) const;
-  // In what that rank's call of the same number differs, where the lines of a report do not show
-  // it: " (it has another root)"; empty otherwise.
+  // The last call of a rank: "broadcast of 4096 bytes".
+  std::string describe_call(int rank) const;
+  // A difference of that rank's call of the same number that the lines of a report do not show:
+  // " (it has another root)"; empty otherwise.
   std::string hidden_difference(int rank) const;
   struct Report {
-    // The rank whose collectives are behind those of all others, or kNoPeer when none is.
+    // The rank whose collectives are behind those of all others, or kNoPeer.
     int straggler;
     // One per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
     std::string lines;
   };
-  // Asks all others. Throws TransportError where one of them has failed meanwhile.
+  // Asks all others. Throws TransportError if one of them has failed meanwhile.
   Report report() const;
 
  private:
   static constexpr std::size_t kNameWords = 6;
   using Name = std::array<char, kNameWords * 8>;
-  struct Kind {
+  struct Details {
     std::uint32_t element;
     std::int32_t peer;
   };
   struct Entry {
-    std::uint64_t begun;  // how many collectives
+    std::uint64_t begun;  // collectives
     std::uint64_t ended;
     std::uint64_t size_bytes;
-    Kind kind;
+    Details details;
     Name name;
   };
   static constexpr std::size_t kWords = sizeof(Entry) / 8;
@@ -69,7 +69,7 @@ class Board {
   }
   void publish_name(const std::string& name);
   Entry read(int rank) const;
-  // Nothing where a rank does not answer.
+  // Nothing if the rank does not answer.
   std::optional<Entry> ask(int rank) const;
   std::string describe(int rank, const std::optional<Entry>& entry) const;
 
@@ -78,11 +78,8 @@ class Board {
   std::uint64_t* words_;  // there
   std::string name_;      // that is published
   std::uint64_t begun_ = 0;
-  transport::Signal left_;  // by rank: whether it has left
-  std::vector<transport::Move> farewells_;
+  transport::Signal left_;  // by rank
+  std::vector<transport::Move> leaving_;
 };
-
-// The bytes that a request is about: what this rank sends, or receives when it sends nothing.
-std::uint64_t size_of(const Request& request);
 
 }  // namespace towpath::live
