@@ -13,9 +13,9 @@ using Kind = TransportError::Kind;
 
 namespace {
 
-// How often a waiting rank looks whether its peers are there.
+// The interval at which a waiting rank checks its peers.
 constexpr Time kLookInterval = 1_ms;
-// Looks for what comes before the clock is read, however much comes.
+// Polls before the clock is read, however much arrives.
 constexpr int kPollsPerLook = 1000;
 
 }  // namespace
@@ -24,7 +24,7 @@ WaitingTransport::WaitingTransport(const LiveOptions& options, bool is_crowded)
     : rank_(options.rank),
       is_crowded_(is_crowded),
       spin_wait_(is_crowded),
-      news_(options.news),
+      notice_(options.notice),
       on_look_(options.on_look) {}
 
 Time WaitingTransport::now() const {
@@ -42,7 +42,7 @@ void WaitingTransport::wait(SignalWait& wait) {
 }
 
 bool WaitingTransport::poll() {
-  const bool any = take_news();
+  const bool any = take_arrivals();
   return waits_.look([this](const SignalWait& wait) { return is_ready(wait); }) || any;
 }
 
@@ -50,9 +50,9 @@ bool WaitingTransport::progress() {
   throw_if_failed();
   if (poll()) return true;
   if (!looks_around(now())) return false;
-  const std::optional<Found> found = find_loss_among_waits();
+  const std::optional<Found> found = find_failure_among_waits();
   if (!found) return false;
-  if (poll()) return true;  // what it did before it ended still counts
+  if (poll()) return true;  // its last puts still count
   give_up(*found, "");
 }
 
@@ -65,7 +65,7 @@ std::string WaitingTransport::pending() const {
 void WaitingTransport::block_until(const std::function<bool()>& holds, Time timeout, int awaited,
                                    const std::function<std::string()>& what) {
   throw_if_failed();
-  last_loss_.reset();
+  last_failure_.reset();
   note_activity();
   if (holds()) return;
   Time progressed = now();
@@ -85,9 +85,9 @@ void WaitingTransport::block_until(const std::function<bool()>& holds, Time time
       note_activity();
     }
     if (looks_around(time)) {
-      std::optional<Found> found = find_loss(awaited);
-      if (!found) found = find_loss_among_waits();
-      // What it did before it ended still counts.
+      std::optional<Found> found = find_failure(awaited);
+      if (!found) found = find_failure_among_waits();
+      // Its last puts still count.
       if (found && !poll() && !holds()) give_up(*found, what());
       continue;
     }
@@ -104,25 +104,25 @@ bool WaitingTransport::looks_around(Time time) {
   return true;
 }
 
-// Where several ranks gave up or died: one that failed and blames itself knows best. One that died
-// and blamed no other died first; the others ended because of it.
-std::optional<Loss> WaitingTransport::find_failure() const {
-  std::optional<Loss> dead, blamed;
+// If several ranks gave up or died: a rank that blames itself is the cause. Otherwise it is one that
+// died and blamed no other, and the others ended because of it.
+std::optional<RankFailure> WaitingTransport::find_failed_rank() const {
+  std::optional<RankFailure> dead, blamed;
   for (int rank = 0; rank < ranks(); ++rank) {
     if (rank == rank_) continue;
     Standing of = standing(rank);
     if (of.presence != Presence::failed && of.presence != Presence::dead) continue;
     if (of.blame && of.blame->culprit == rank) return of.blame;
-    if (!of.blame && !dead) dead = Loss{rank, "died"};
+    if (!of.blame && !dead) dead = RankFailure{rank, "died"};
     if (of.blame && !blamed) blamed = std::move(of.blame);
   }
   return dead ? dead : blamed;
 }
 
-std::optional<WaitingTransport::Found> WaitingTransport::find_loss(int awaited) const {
-  if (std::optional<Loss> failure = find_failure()) return Found{std::move(*failure), true};
-  if (news_ != nullptr) {
-    if (std::optional<Loss> loss = news_->read()) return Found{std::move(*loss), true};
+std::optional<WaitingTransport::Found> WaitingTransport::find_failure(int awaited) const {
+  if (std::optional<RankFailure> failure = find_failed_rank()) return Found{std::move(*failure), true};
+  if (notice_ != nullptr) {
+    if (std::optional<RankFailure> failure = notice_->read()) return Found{std::move(*failure), true};
   }
   if (awaited == kNoPeer || awaited == rank_) return std::nullopt;
   Standing of = standing(awaited);
@@ -131,32 +131,32 @@ std::optional<WaitingTransport::Found> WaitingTransport::find_loss(int awaited) 
   return Found{{awaited, "left"}, false};
 }
 
-std::optional<WaitingTransport::Found> WaitingTransport::find_loss_among_waits() const {
-  std::optional<Found> found = find_loss(kNoPeer);
+std::optional<WaitingTransport::Found> WaitingTransport::find_failure_among_waits() const {
+  std::optional<Found> found = find_failure(kNoPeer);
   for (const SignalWait* wait = waits_.first(); wait != nullptr && !found; wait = wait->next) {
     const bool has_left = wait->peer != kNoPeer && standing(wait->peer).presence == Presence::left;
-    if (has_left) found = find_loss(wait->peer);
+    if (has_left) found = find_failure(wait->peer);
   }
   return found;
 }
 
 void WaitingTransport::give_up(const Found& found, const std::string& what) {
-  const Loss& loss = found.loss;
+  const RankFailure& failure = found.failure;
   const TransportError error(
-      Kind::peer_died, loss.culprit,
-      fmt::format("{} {} while rank {} waited for {}", named(loss.culprit), loss.what, rank_,
-                  waits_.describe_all(loss.culprit, what, *this)));
-  last_loss_ = loss;
+      Kind::peer_died, failure.culprit,
+      fmt::format("{} {} while rank {} waited for {}", named(failure.culprit), failure.what, rank_,
+                  waits_.describe_all(failure.culprit, what, *this)));
+  last_failure_ = failure;
   if (found.is_final) {
-    note_final_loss(loss);
-    failure_ = error;
+    note_final_failure(failure);
+    final_error_ = error;
   }
   throw error;
 }
 
 void WaitingTransport::throw_deadline_exceeded(Time timeout, int awaited, const std::string& what) {
   Lateness late = find_late(timeout, awaited);
-  if (late.culprit != kNoPeer) last_loss_ = Loss{late.culprit, std::move(late.did)};
+  if (late.culprit != kNoPeer) last_failure_ = RankFailure{late.culprit, std::move(late.did)};
   throw TransportError(
       Kind::timeout, late.culprit,
       fmt::format("{} waited {:g} s in vain for {}{}{}", named(rank_), timeout.seconds(),
@@ -164,9 +164,9 @@ void WaitingTransport::throw_deadline_exceeded(Time timeout, int awaited, const 
                   late.says));
 }
 
-Loss WaitingTransport::reason_for(const std::string& what, int culprit) const {
-  const bool is_known = culprit != kNoPeer && last_loss_ && last_loss_->culprit == culprit;
-  return is_known ? *last_loss_ : Loss{rank_, what};
+RankFailure WaitingTransport::reason_for(const std::string& what, int culprit) const {
+  const bool is_known = culprit != kNoPeer && last_failure_ && last_failure_->culprit == culprit;
+  return is_known ? *last_failure_ : RankFailure{rank_, what};
 }
 
 }  // namespace towpath::transport

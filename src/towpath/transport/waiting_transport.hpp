@@ -13,21 +13,20 @@
 #include "towpath/transport/live_transport.hpp"
 #include "towpath/transport/signal_waits.hpp"
 
-// What live transports share: how a rank waits, and how it finds out that it waits in vain.
+// Shared by live transports: how a rank waits, and how it detects that it waits in vain.
 
 namespace towpath::transport {
 
 enum class Presence : std::uint32_t { here, left, failed, dead };
 
-// How a rank stands, as another one sees it.
+// The state of a rank as seen by another one.
 struct Standing {
   Presence presence = Presence::here;
-  std::optional<Loss> blame = {};  // why it gave up, as it said
+  std::optional<RankFailure> blame = {};  // the reason that it published
 };
 
-// A rank waits by looking, again and again, for what comes. About every millisecond it also looks
-// how its peers stand. A wait that can not end throws a TransportError; after the loss of a rank
-// every later call throws it again.
+// A rank waits by polling. About every millisecond it also checks its peers. A wait that can not end
+// throws a TransportError. After the failure of a rank every later call throws it again.
 class WaitingTransport : public LiveTransport {
  public:
   int rank() const override { return rank_; }
@@ -45,42 +44,42 @@ class WaitingTransport : public LiveTransport {
   // `is_crowded`: there are more ranks than cores, so that spinning keeps a peer from working.
   WaitingTransport(const LiveOptions& options, bool is_crowded);
 
-  // --- what a transport knows --------------------------------------------------------------------
+  // --- implemented by a transport ----------------------------------------------------------------
   virtual Standing standing(int rank) const = 0;
   // A rank in a sentence: "rank 2 (pid 17)".
   virtual std::string named(int rank) const = 0;
-  // Takes what has come; true when there was anything.
-  virtual bool take_news() = 0;
-  // Called before ranks' standing is asked for.
+  // Takes all arrivals. Whether there were any.
+  virtual bool take_arrivals() = 0;
+  // Called before standing().
   virtual void look_at_peers() {}
-  // Gives the processor away for a while; true when something has come meanwhile.
+  // Yields the processor for a while. Whether anything arrived meanwhile.
   virtual bool rest(Time now, const std::function<bool()>& holds) = 0;
-  // This group can not go on because of that loss.
-  virtual void note_final_loss(const Loss& loss) { static_cast<void>(loss); }
-  // What a wait that took too long says.
+  // This group can not continue because of that failure.
+  virtual void note_final_failure(const RankFailure& failure) { static_cast<void>(failure); }
+  // The report of a wait that took too long.
   struct Lateness {
     int culprit = kNoPeer;
-    std::string did;   // the culprit, to be told to the others
+    std::string did;   // the culprit, for the others
     std::string says;  // the end of the sentence: "rank 2 (pid 17) is stopped"
   };
   virtual Lateness find_late(Time timeout, int awaited) = 0;
 
-  // --- what it gets ------------------------------------------------------------------------------
+  // --- used by a transport -----------------------------------------------------------------------
   void throw_if_failed() const {
-    if (failure_) throw *failure_;
+    if (final_error_) throw *final_error_;
   }
   bool poll();
   os::SpinWait& spin_wait() { return spin_wait_; }
-  // What ended the last wait, if an error about a peer did.
-  const std::optional<Loss>& last_loss() const { return last_loss_; }
-  // What abandon() tells the others.
-  Loss reason_for(const std::string& what, int culprit) const;
+  // The failure that ended the last wait, if any.
+  const std::optional<RankFailure>& last_failure() const { return last_failure_; }
+  // The failure that abandon() publishes.
+  RankFailure reason_for(const std::string& what, int culprit) const;
 
  private:
-  // A loss, and whether this group can never go on after it: a rank that left in good order may not
-  // be missed by those who do not wait for it.
+  // A failure, and whether it ends the group. A rank that left in good order only matters to ranks
+  // that wait for it.
   struct Found {
-    Loss loss;
+    RankFailure failure;
     bool is_final;
   };
 
@@ -88,9 +87,9 @@ class WaitingTransport : public LiveTransport {
     return holds(wait.comparison, signal_fetch(wait.signal), wait.value);
   }
   bool looks_around(Time time);
-  std::optional<Loss> find_failure() const;
-  std::optional<Found> find_loss(int awaited) const;
-  std::optional<Found> find_loss_among_waits() const;
+  std::optional<RankFailure> find_failed_rank() const;
+  std::optional<Found> find_failure(int awaited) const;
+  std::optional<Found> find_failure_among_waits() const;
   [[noreturn]] void give_up(const Found& found, const std::string& what);
   [[noreturn]] void throw_deadline_exceeded(Time timeout, int awaited, const std::string& what);
 
@@ -98,12 +97,12 @@ class WaitingTransport : public LiveTransport {
   std::chrono::steady_clock::time_point origin_ = std::chrono::steady_clock::now();
   bool is_crowded_;
   os::SpinWait spin_wait_;
-  std::shared_ptr<const News> news_;
+  std::shared_ptr<const FailureNotice> notice_;
   std::function<void()> on_look_;
   SignalWaits waits_;
   Time next_look_;
-  std::optional<TransportError> failure_;  // every later call throws it again
-  std::optional<Loss> last_loss_;
+  std::optional<TransportError> final_error_;  // every later call throws it again
+  std::optional<RankFailure> last_failure_;
 };
 
 }  // namespace towpath::transport

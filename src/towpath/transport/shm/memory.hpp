@@ -18,15 +18,15 @@ namespace towpath::transport::shm {
 
 inline constexpr std::size_t kReasonBytes = 256;
 
-// What a rank says about itself. Only that rank writes it, but the bell; all others read it.
+// What a rank says about itself. Only that rank writes it, except the flag. All others read it.
 struct Control {
   std::atomic<Presence> presence;
   std::atomic<std::int32_t> culprit;       // rank because of which this one gave up, or kNoPeer
   std::atomic<std::int64_t> looked_at_ns;  // steady clock: when it last looked around in a wait
   std::atomic<std::uint64_t> activity;
   std::array<char, kReasonBytes> reason;  // what the culprit did; whole before `culprit` is stored
-  // Others look at it whenever they have news, so nothing that changes often shares its lines.
-  alignas(128) os::Bell bell;
+  // Others look at it after each store, so no word that changes often shares its lines.
+  alignas(128) os::WakeFlag wake_flag;
 };
 
 struct MemoryLayout {

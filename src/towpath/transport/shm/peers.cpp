@@ -23,25 +23,25 @@ bool Peers::are_crowded() const {
 
 void Peers::look() { ::poll(processes_.data(), processes_.size(), 0); }
 
-// A process that ended after its rank had left is not a loss.
+// The end of a process after its rank has left is not a failure.
 Standing Peers::standing(int rank) const {
   const bool has_ended = processes_[static_cast<std::size_t>(rank)].revents != 0;
   const Presence said = presence(rank);
   return {has_ended && said == Presence::here ? Presence::dead : said, blame_by(rank)};
 }
 
-std::optional<Loss> Peers::blame_by(int rank) const {
+std::optional<RankFailure> Peers::blame_by(int rank) const {
   const int culprit = control(rank).culprit.load(std::memory_order_acquire);
   if (culprit == kNoPeer) return std::nullopt;
-  return Loss{culprit, control(rank).reason.data()};
+  return RankFailure{culprit, control(rank).reason.data()};
 }
 
-void Peers::publish(const Loss& loss) const {
+void Peers::publish(const RankFailure& failure) const {
   Control& own = control(self_);
   if (own.culprit.load(std::memory_order_relaxed) != kNoPeer) return;
-  const std::size_t size = loss.what.copy(own.reason.data(), own.reason.size() - 1);
+  const std::size_t size = failure.what.copy(own.reason.data(), own.reason.size() - 1);
   own.reason[size] = '\0';
-  own.culprit.store(loss.culprit, std::memory_order_release);
+  own.culprit.store(failure.culprit, std::memory_order_release);
 }
 
 void Peers::withdraw(Presence presence) const {

@@ -63,7 +63,7 @@ class MappedTransport final : public WaitingTransport {
         memory_(options.rank, options.ranks, heap_,
                 {[this](int rank) { return peers_.memory(rank).heap(); },
                  [this] { throw_if_failed(); }, [this](int rank) { sleepers_.wake(rank); }}) {
-    for (int rank = 0; rank < ranks(); ++rank) sleepers_.add(peers_.control(rank).bell);
+    for (int rank = 0; rank < ranks(); ++rank) sleepers_.add(peers_.control(rank).wake_flag);
     own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
   }
   ~MappedTransport() override { leave(); }
@@ -101,7 +101,7 @@ class MappedTransport final : public WaitingTransport {
 
   void leave() override {
     if (!is_this_rank()) return;
-    if (last_loss()) peers_.publish(*last_loss());
+    if (last_failure()) peers_.publish(*last_failure());
     peers_.withdraw(Presence::left);
   }
   void abandon(const std::string& what, int culprit) override;
@@ -139,11 +139,11 @@ class MappedTransport final : public WaitingTransport {
   std::string named(int rank) const override {
     return fmt::format("rank {} (pid {})", rank, peers_.pid(rank));
   }
-  bool take_news() override { return memory_.poll(); }
+  bool take_arrivals() override { return memory_.poll(); }
   void look_at_peers() override;
   bool rest(Time now, const std::function<bool()>& holds) override;
-  // Slower ranks may find this one gone as well; they shall not blame it.
-  void note_final_loss(const Loss& loss) override { peers_.publish(loss); }
+  // Slower ranks may find this one gone, too, and must not blame it.
+  void note_final_failure(const RankFailure& failure) override { peers_.publish(failure); }
   Lateness find_late(Time timeout, int awaited) override;
   int find_silent(Time timeout) const;
 

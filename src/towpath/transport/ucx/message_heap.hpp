@@ -80,7 +80,7 @@ class MessageHeap {
   std::vector<std::byte> take_bytes(std::uint64_t get);
   void forget(std::uint64_t get);
   // Tells all others that this rank is ready, has left or has failed, and whose fault it is.
-  void tell_all(MessageKind kind, const std::optional<Loss>& loss = {});
+  void notify_all(MessageKind kind, const std::optional<RankFailure>& failure = {});
   bool is_flushed() const { return wire_->is_flushed(); }
 
   // --- what comes --------------------------------------------------------------------------------
