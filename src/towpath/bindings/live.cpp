@@ -30,8 +30,8 @@ using bindings::ByteArray;
 using collective::Executor;
 using collective::Plan;
 using transport::Comparison;
-using transport::LiveTransport;
 using transport::FailureNotice;
+using transport::LiveTransport;
 using transport::SignalOperation;
 using transport::TransportError;
 
@@ -177,11 +177,14 @@ void bind_transport(nb::module_& module) {
 }
 
 void bind_connect(nb::module_& module) {
-  nb::class_<FailureNotice>(module, "FailureNotice", "A failure of another rank, from the launcher to a waiting rank.")
+  nb::class_<FailureNotice>(module, "FailureNotice",
+                            "A failure of another rank, from the launcher to a waiting rank.")
       .def(nb::init<>())
       .def(
           "post",
-          [](FailureNotice& notice, int culprit, std::string what) { notice.post({culprit, std::move(what)}); },
+          [](FailureNotice& notice, int culprit, std::string what) {
+            notice.post({culprit, std::move(what)});
+          },
           "culprit"_a, "what"_a,
           "Ends the waits of the rank with a TransportError; `what` continues \"rank N\".");
   module.def("live_transports", &live::names,

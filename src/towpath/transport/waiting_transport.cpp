@@ -104,8 +104,8 @@ bool WaitingTransport::looks_around(Time time) {
   return true;
 }
 
-// If several ranks gave up or died: a rank that blames itself is the cause. Otherwise it is one that
-// died and blamed no other, and the others ended because of it.
+// If several ranks gave up or died: a rank that blames itself is the cause. Otherwise it is one
+// that died and blamed no other, and the others ended because of it.
 std::optional<RankFailure> WaitingTransport::find_failed_rank() const {
   std::optional<RankFailure> dead, blamed;
   for (int rank = 0; rank < ranks(); ++rank) {
@@ -120,10 +120,9 @@ std::optional<RankFailure> WaitingTransport::find_failed_rank() const {
 }
 
 std::optional<WaitingTransport::Found> WaitingTransport::find_failure(int awaited) const {
-  if (std::optional<RankFailure> failure = find_failed_rank()) return Found{std::move(*failure), true};
-  if (notice_ != nullptr) {
-    if (std::optional<RankFailure> failure = notice_->read()) return Found{std::move(*failure), true};
-  }
+  std::optional<RankFailure> failure = find_failed_rank();
+  if (!failure && notice_ != nullptr) failure = notice_->read();
+  if (failure) return Found{std::move(*failure), true};
   if (awaited == kNoPeer || awaited == rank_) return std::nullopt;
   Standing of = standing(awaited);
   if (of.presence != Presence::left) return std::nullopt;

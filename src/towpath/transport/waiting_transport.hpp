@@ -25,8 +25,8 @@ struct Standing {
   std::optional<RankFailure> blame = {};  // the reason that it published
 };
 
-// A rank waits by polling. About every millisecond it also checks its peers. A wait that can not end
-// throws a TransportError. After the failure of a rank every later call throws it again.
+// A rank waits by polling. About every millisecond it also checks its peers. A wait that can not
+// end throws a TransportError. After the failure of a rank every later call throws it again.
 class WaitingTransport : public LiveTransport {
  public:
   int rank() const override { return rank_; }

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/shm/shm_transport.hpp"
-
 #include <dirent.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,6 +24,7 @@
 
 #include "conformance/processes.hpp"
 #include "towpath/os/process.hpp"
+#include "towpath/transport/shm/shm_transport.hpp"
 
 namespace towpath::transport::shm {
 namespace {
