@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 #include "conformance/simulated_cluster.hpp"
 #include "conformance/simulated_fabric.hpp"
 #include "conformance/simulated_mailboxes.hpp"

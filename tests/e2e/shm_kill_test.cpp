@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 #include "towpath/live/collectives.hpp"
 #include "towpath/live/whole_arrays.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"

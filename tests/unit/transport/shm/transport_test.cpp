@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 #include "towpath/os/process.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
