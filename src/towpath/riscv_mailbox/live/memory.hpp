@@ -9,6 +9,7 @@
 #include <string>
 
 #include "towpath/os/file_descriptor.hpp"
+#include "towpath/os/shared_memory.hpp"
 
 // The memory of a mailbox, as all its processes map it.
 //
@@ -77,14 +78,11 @@ class Memory {
   static std::shared_ptr<Memory> open(const std::string& path);
 
   Memory(FileDescriptor file, std::size_t size_bytes);
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory();
 
   // The same memory with locks of its own.
   std::shared_ptr<Memory> reopened() const;
 
-  Control& control() const { return *reinterpret_cast<Control*>(base_); }
+  Control& control() const { return *reinterpret_cast<Control*>(mapping_.data()); }
   LaneState& state(std::uint32_t lane) const { return states_[lane]; }
   Slot* slots(std::uint32_t lane) const {
     return slots_ + static_cast<std::size_t>(lane) * control().depth;
@@ -100,8 +98,7 @@ class Memory {
   bool lock(std::uint32_t byte);
 
   FileDescriptor file_;
-  std::size_t size_bytes_;
-  std::byte* base_ = nullptr;
+  os::SharedMapping mapping_;
   LaneState* states_ = nullptr;
   Slot* slots_ = nullptr;
 };

@@ -2,17 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/transport/shm/direct_move.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <vector>
 
 namespace towpath::transport::shm {
 namespace {
 
-// What is combined is stored while it is still in the cache.
+// A combined block is stored while it is still in the cache.
 constexpr std::uint64_t kBlockBytes = 64 << 10;
 
 // Calls visit(address of the operand at that rank).
@@ -23,11 +20,6 @@ void for_each_place(const std::vector<Location>& locations,
     if (location.group.empty()) visit(heap_of(location.rank) + location.offset);
     for (const int rank : location.group) visit(heap_of(rank) + location.offset);
   }
-}
-
-void check_rank(int rank, int ranks) {
-  if (rank >= 0 && rank < ranks) return;
-  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks - 1));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ void Peers::withdraw(Presence presence) const {
 }
 
 os::FileDescriptor new_memory(const MemoryLayout& layout) {
-  os::FileDescriptor file = create_memory(layout);
+  os::FileDescriptor file = os::create_shared_memory("towpath", layout.size_bytes());
   Memory(file, layout).control().culprit.store(kNoPeer);
   return file;
 }

@@ -31,9 +31,6 @@ namespace {
 
 using namespace literals;
 
-constexpr std::uint64_t kHeapBytesMost = std::uint64_t{64} << 30;
-constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signals
-
 // An allocation that the heap has no room for, with a reason.
 class HeapFull : public std::bad_alloc {
  public:
@@ -127,9 +124,6 @@ class MappedTransport final : public WaitingTransport {
   Control& own_control() const { return own().control(); }
   // A forked child has a copy of this object, but is not the rank.
   bool is_this_rank() const { return ::getpid() == peers_.pid(rank()); }
-  void check_peer(int rank) const;
-
-  void check(const Move& move) const;
   void add_to_signal(int rank, Signal signal, std::uint64_t value) {
     peers_.memory(rank).word(heap_.word_of(signal)).fetch_add(value, std::memory_order_release);
     sleepers_.wake(rank);
@@ -168,37 +162,23 @@ Offset MappedTransport::allocate(std::uint64_t size_bytes) {
   }
 }
 
-void MappedTransport::check_peer(int rank) const {
-  if (rank >= 0 && rank < ranks()) return;
-  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks() - 1));
-}
-
 // A load from mapped memory cannot wait.
 void MappedTransport::get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) {
-  check_peer(peer);
+  check_rank(peer, ranks());
   heap_.check_range(remote, size_bytes);
   std::memcpy(target, peers_.memory(peer).heap() + remote, size_bytes);
 }
 
 std::uint64_t MappedTransport::load(int peer, Offset remote) {
-  check_peer(peer);
+  check_rank(peer, ranks());
   heap_.check_range(remote, sizeof(std::uint64_t));
   auto* const word = reinterpret_cast<std::uint64_t*>(peers_.memory(peer).heap() + remote);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
-void MappedTransport::check(const Move& move) const {
-  if (move.peer != kNoPeer) check_peer(move.peer);
-  if (move.peer != kNoPeer && move.has_source) heap_.check_range(move.remote, move.size_bytes);
-  if (move.has_signal) heap_.check_signal(move.signal);
-  if (const char* missing = missing_part(move); missing != nullptr) {
-    throw std::invalid_argument(fmt::format("a move needs {}", missing));
-  }
-}
-
 void MappedTransport::start(Move& move) {
   throw_if_failed();
-  check(move);
+  check_move(move, heap_, ranks());
   carry(move, move.peer == kNoPeer ? nullptr : peers_.memory(move.peer).heap());
   if (move.has_signal) {
     raise(move, peers_.memory(move.peer).word(heap_.word_of(move.signal)));

@@ -78,8 +78,6 @@ class UcxTransport final : public WaitingTransport {
  private:
   // A forked child has a copy of this object, but is not the rank.
   bool is_this_rank() const { return ::getpid() == member(rank()).pid; }
-  void check(const Move& move) const;
-  void check_peer(int rank) const;
   void connect_all();
   const Member& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
 
@@ -114,31 +112,16 @@ void UcxTransport::connect_all() {
   }
 }
 
-void UcxTransport::check_peer(int rank) const {
-  if (rank >= 0 && rank < ranks()) return;
-  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks() - 1));
-}
-
-void UcxTransport::check(const Move& move) const {
-  if (move.peer != kNoPeer) check_peer(move.peer);
-  if (move.peer != kNoPeer && move.has_source)
-    heap_.layout().check_range(move.remote, move.size_bytes);
-  if (move.has_signal) heap_.layout().check_signal(move.signal);
-  if (const char* missing = missing_part(move); missing != nullptr) {
-    throw std::invalid_argument(fmt::format("a move needs {}", missing));
-  }
-}
-
 void UcxTransport::start(Move& move) {
   throw_if_failed();
-  check(move);
+  check_move(move, heap_.layout(), ranks());
   heap_.start(move);
 }
 
 void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size_bytes,
                        Time timeout) {
   throw_if_failed();
-  check_peer(from);
+  check_rank(from, ranks());
   heap_.layout().check_range(remote, size_bytes);
   if (heap_.memory().reaches(from)) {
     std::memcpy(target, heap_.memory().heap(from) + remote, size_bytes);
@@ -160,7 +143,7 @@ void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size
 
 std::uint64_t UcxTransport::load(int from, Offset remote) {
   std::uint64_t word = 0;
-  check_peer(from);
+  check_rank(from, ranks());
   if (!heap_.memory().reaches(from)) {
     get(from, remote, &word, sizeof(word), timeout_);
     return word;
