@@ -58,7 +58,9 @@ def abandon(transport: _core.LiveTransport, error: BaseException) -> None:
 class Measuring:
     """This process's part in a job of collectives to measure."""
 
-    def __init__(self, job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice) -> None:
+    def __init__(
+        self, job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice
+    ) -> None:
         self.job = job
         self.channel = channel
         self.rank: int = job["rank"]
@@ -188,7 +190,9 @@ def _percentiles(times_us: list[float]) -> list[float]:
     return [min(times_us), *(cuts[percent - 1] for percent in (25, 50, 75, 99)), max(times_us)]
 
 
-def _measure(job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice) -> dict[str, Any]:
+def _measure(
+    job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice
+) -> dict[str, Any]:
     measuring = Measuring(job, channel, notice)
     try:
         measuring.run()
@@ -234,7 +238,8 @@ def _prepare_main(main: dict[str, Any]) -> None:
         del process._inheriting  # type: ignore[attr-defined]
 
 
-_JOBS: dict[str, Callable[[dict[str, Any], RankChannel, _core.FailureNotice], dict[str, Any]]] = {
+_Job = Callable[[dict[str, Any], RankChannel, _core.FailureNotice], dict[str, Any]]
+_JOBS: dict[str, _Job] = {
     "measure": _measure,
     "call": _call,
 }

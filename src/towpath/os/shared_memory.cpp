@@ -21,8 +21,8 @@ void* map_file(int file, std::uint64_t size_bytes) {
 }
 
 #if defined(__SANITIZE_THREAD__)
-// ThreadSanitizer identifies memory by its address. In tests whose ranks are threads of one process,
-// each memory is mapped once, until the last user unmaps it.
+// ThreadSanitizer identifies memory by its address. In tests whose ranks are threads of one
+// process, each memory is mapped once, until the last user unmaps it.
 struct Mapping {
   std::pair<dev_t, ino_t> file;
   void* address;

@@ -24,7 +24,7 @@ struct Control {
   std::atomic<std::int32_t> culprit;       // rank because of which this one gave up, or kNoPeer
   std::atomic<std::int64_t> looked_at_ns;  // steady clock: its last check of its peers
   std::atomic<std::uint64_t> activity;
-  std::array<char, kReasonBytes> reason;  // the failure of the culprit; complete before `culprit` is stored
+  std::array<char, kReasonBytes> reason;  // of the culprit; stored before `culprit`
   // Others look at it after each store, so no word that changes often shares its lines.
   alignas(128) os::WakeFlag wake_flag;
 };

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/transport/shm/peers.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "towpath/os/process.hpp"
@@ -34,6 +36,21 @@ std::optional<RankFailure> Peers::blame_by(int rank) const {
   const int culprit = control(rank).culprit.load(std::memory_order_acquire);
   if (culprit == kNoPeer) return std::nullopt;
   return RankFailure{culprit, control(rank).reason.data()};
+}
+
+bool Peers::is_self() const { return ::getpid() == pid(self_); }
+
+int Peers::find_silent(std::int64_t now_ns, std::int64_t limit_ns) const {
+  int silent = kNoPeer;
+  for (int rank = 0; rank < count(); ++rank) {
+    if (rank == self_ || !is_here(rank)) continue;
+    const std::int64_t age_ns = now_ns - control(rank).looked_at_ns.load(std::memory_order_relaxed);
+    if (age_ns <= limit_ns) continue;
+    if (os::is_stopped(pid(rank))) return rank;
+    limit_ns = age_ns;
+    silent = rank;
+  }
+  return silent;
 }
 
 void Peers::publish(const RankFailure& failure) const {

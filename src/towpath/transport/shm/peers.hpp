@@ -34,6 +34,11 @@ class Peers {
   // As of the last look.
   Standing standing(int rank) const;
   bool is_here(int rank) const { return presence(rank) == Presence::here; }
+  // Whether this process is the rank. A forked child has a copy of this object, but is not.
+  bool is_self() const;
+  // The peer whose last look at its own peers is oldest, and older than a limit; a stopped one
+  // before all others. kNoPeer if there is none.
+  int find_silent(std::int64_t now_ns, std::int64_t limit_ns) const;
 
   // Publishes why this rank gives up, for slower ranks that find it gone. The first reason counts.
   void publish(const RankFailure& failure) const;

@@ -3,7 +3,6 @@
 #include "towpath/transport/shm/shm_transport.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -97,7 +96,7 @@ class MappedTransport final : public WaitingTransport {
   std::string pending() const override;
 
   void leave() override {
-    if (!is_this_rank()) return;
+    if (!peers_.is_self()) return;
     if (last_failure()) peers_.publish(*last_failure());
     peers_.withdraw(Presence::left);
   }
@@ -122,12 +121,6 @@ class MappedTransport final : public WaitingTransport {
  private:
   const Memory& own() const { return peers_.memory(rank()); }
   Control& own_control() const { return own().control(); }
-  // A forked child has a copy of this object, but is not the rank.
-  bool is_this_rank() const { return ::getpid() == peers_.pid(rank()); }
-  void add_to_signal(int rank, Signal signal, std::uint64_t value) {
-    peers_.memory(rank).word(heap_.word_of(signal)).fetch_add(value, std::memory_order_release);
-    sleepers_.wake(rank);
-  }
 
   Standing standing(int rank) const override { return peers_.standing(rank); }
   std::string named(int rank) const override {
@@ -139,7 +132,6 @@ class MappedTransport final : public WaitingTransport {
   // Slower ranks may find this one gone, too, and must not blame it.
   void note_final_failure(const RankFailure& failure) override { peers_.publish(failure); }
   Lateness find_late(Time timeout, int awaited) override;
-  int find_silent(Time timeout) const;
 
   SymmetricHeap heap_;
   Peers peers_;
@@ -191,7 +183,12 @@ void MappedTransport::start_direct(DirectMove& move) {
   throw_if_failed();
   check_direct(move, heap_, ranks());
   carry(move, [this](int rank) { return peers_.memory(rank).heap(); });
-  for (const Raise& raise : move.raises) add_to_signal(raise.rank, raise.signal, raise.value);
+  for (const Raise& raise : move.raises) {
+    peers_.memory(raise.rank)
+        .word(heap_.word_of(raise.signal))
+        .fetch_add(raise.value, std::memory_order_release);
+    sleepers_.wake(raise.rank);
+  }
   if (move.done != nullptr) move.done(move);
   if (move.visible != nullptr) move.visible(move);
 }
@@ -217,31 +214,13 @@ void MappedTransport::look_at_peers() {
 }
 
 void MappedTransport::abandon(const std::string& what, int culprit) {
-  if (!is_this_rank()) return;
+  if (!peers_.is_self()) return;
   peers_.publish(reason_for(what, culprit));
   peers_.withdraw(Presence::failed);
 }
 
-// Of the ranks that did not look at their peers for half of the timeout, the one that did not for
-// the longest; a stopped one before all others. kNoPeer when all wait, too.
-int MappedTransport::find_silent(Time timeout) const {
-  const std::int64_t now_ns = steady_ns();
-  std::int64_t longest_ns = timeout.ps() / 2000;
-  int silent = kNoPeer;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    if (rank == this->rank() || !peers_.is_here(rank)) continue;
-    const std::int64_t looked_at_ns =
-        peers_.control(rank).looked_at_ns.load(std::memory_order_relaxed);
-    if (now_ns - looked_at_ns <= longest_ns) continue;
-    if (os::is_stopped(peers_.pid(rank))) return rank;
-    longest_ns = now_ns - looked_at_ns;
-    silent = rank;
-  }
-  return silent;
-}
-
 WaitingTransport::Lateness MappedTransport::find_late(Time timeout, int awaited) {
-  const int silent = find_silent(timeout);
+  const int silent = peers_.find_silent(steady_ns(), timeout.ps() / 2000);
   const int culprit = silent != kNoPeer || awaited == rank() ? silent : awaited;
   if (culprit == kNoPeer) return {};
   const bool is_stopped = os::is_stopped(peers_.pid(culprit));
