@@ -28,7 +28,7 @@ inline bool overlap(const Span& a, const Span& b) {
 
 // How elements are combined. The thread of the group may call both functions.
 struct Combination {
-  // result[i] = a[i] op b[i]; `result` may be `a` or `b`.
+  // result[i] = a[i] op b[i]. `result` may be `a` or `b`.
   void (*combine)(void* context, std::byte* result, const std::byte* a, const std::byte* b,
                   std::uint64_t size_bytes) = nullptr;
   // Called for each part of the result once all ranks are in it. May be null.
@@ -38,7 +38,7 @@ struct Combination {
 };
 
 // An exchange is any collective that only moves bytes, of any size from each rank to each other
-// one. all_gather and all_to_all are faster: all ranks know the sizes of all parts.
+// one. all_gather and all_to_all are faster: the sizes of all parts are the same on all ranks.
 enum class Kind : std::uint8_t {
   exchange,
   all_reduce,
@@ -56,11 +56,11 @@ inline constexpr int kKinds = 10;
 struct Request {
   Kind kind = Kind::exchange;
   std::string name;           // in reports: "all_gather"
-  int peer = 0;               // the root, or the other end; kNoPeer receives from any rank
+  int peer = 0;               // the root, or the other end. kNoPeer receives from any rank
   std::uint64_t tag = 0;      // of a message
   std::uint32_t element = 0;  // a number for type and operation that all ranks must give
-  // By rank for an exchange and an all_to_all; one part per rank goes into a reduce_scatter and
-  // comes out of an all_gather; none of a barrier; otherwise one Span.
+  // One per rank for an exchange and an all_to_all. A reduce_scatter has one input, and an
+  // all_gather one output, per rank. A barrier has none. Otherwise there is one of each.
   std::vector<Span> inputs;
   std::vector<Span> outputs;
   Combination combination;
@@ -79,7 +79,7 @@ enum class State : std::uint8_t { waiting, done, failed };
 
 struct Call {
   Request request;
-  std::uint64_t sequence = 0;    // of collectives: 1 for the first of the group; of messages: 0
+  std::uint64_t sequence = 0;    // of collectives, from 1. 0 for messages
   std::optional<Time> deadline;  // set at the first look at a clock
   // The next two are written before `state` changes, and constant afterwards.
   std::optional<transport::TransportError> error;
@@ -91,7 +91,7 @@ struct Call {
 
 using CallPointer = std::shared_ptr<Call>;
 
-// Throws std::invalid_argument: the call's name, and what is wrong with it.
+// Throws std::invalid_argument with the name of the call and the mistake.
 [[noreturn]] void refuse(const Request& request, const std::string& what);
 // Throws std::invalid_argument, one sentence, if a request is wrong in itself.
 void check_request(const Request& request, int rank, int ranks);

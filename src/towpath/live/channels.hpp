@@ -19,7 +19,7 @@
 namespace towpath::live {
 
 struct Arrival {
-  std::byte* data = nullptr;  // null while nothing has arrived
+  std::byte* data = nullptr;  // null before the arrival
   std::uint32_t stamp = 0;
 };
 
@@ -47,7 +47,7 @@ class Channels {
   // Whether the peer has a free slot.
   bool can_send(int peer);
   // Fills the next slot with `head` and `body`, together at most kSlotBytes. The body stays
-  // unchanged until all_sent(); the head is at most kHeadBytes and is copied.
+  // unchanged until all_sent(). The head is at most kHeadBytes and is copied.
   static constexpr std::uint64_t kHeadBytes = 64;
   void send(int peer, Span head, Span body, std::uint32_t stamp);
   // Whether the transport has completed all sends.
@@ -65,7 +65,7 @@ class Channels {
   };
   struct End {
     std::uint64_t sent = 0;
-    std::uint64_t free_until = kSlots;  // the known limit of `sent`
+    std::uint64_t free_until = kSlots;  // the last limit of `sent`
     std::uint64_t consumed = 0;
     std::uint64_t credited = 0;  // consumed slots that the peer has been notified of
     transport::Move credit;

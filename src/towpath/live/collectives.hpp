@@ -31,7 +31,7 @@ class Collectives {
     return Channels::signals(ranks) + StatusPage::signals(ranks) + 1;
   }
 
-  // Every rank makes its own in the same order, on the symmetric heap. `serves_exchanges`: whether
+  // Every rank makes one, in the same order, on the symmetric heap. `serves_exchanges`: whether
   // calls of Kind::exchange are possible, which always go by puts.
   explicit Collectives(transport::LiveTransport& transport, bool serves_exchanges = false);
   ~Collectives();
@@ -50,7 +50,7 @@ class Collectives {
   bool is_done() const { return request_ == nullptr; }
   // Whether the current call depends on that rank.
   bool awaits(int peer);
-  // Drops the current call; no other call may follow.
+  // Drops the current call. No other call may follow.
   void cancel();
 
   StatusPage& status() { return status_; }

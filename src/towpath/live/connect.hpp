@@ -14,11 +14,11 @@
 
 namespace towpath::live {
 
-// Every name; the first one is the default.
+// All names, the default first.
 std::vector<std::string_view> names();
 
 // Blocks until all ranks are there, or throws, as shm::connect says. An unknown name is a
-// std::invalid_argument that lists those that exist.
+// std::invalid_argument that lists all names.
 std::unique_ptr<transport::LiveTransport> connect(std::string_view name,
                                                   const transport::LiveOptions& options);
 

@@ -18,7 +18,7 @@ class CopyPaths {
  public:
   explicit CopyPaths(const transport::LiveTransport& transport);
 
-  // --- what the probe measured -------------------------------------------------------------------
+  // --- results of the probe ----------------------------------------------------------------------
   // Whether stores past the caches reach other ranks sooner.
   void prefer_streaming(bool is_faster);
   // Whether ranks can read the memory of each other's processes.
@@ -54,7 +54,7 @@ class CopyPaths {
  private:
   const transport::LiveTransport& transport_;
   bool is_crowded_;
-  std::uint64_t cache_bytes_;  // of the last level; 0 if unknown
+  std::uint64_t cache_bytes_;  // of the last level, or 0
   PathTuner tuner_;
   PathTuner::Choice choice_;
   Kind kind_ = Kind::barrier;

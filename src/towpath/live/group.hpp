@@ -21,7 +21,7 @@
 #include "towpath/transport/live_transport.hpp"
 
 // Collectives and messages among live ranks without a plan: any size, type and number of calls. An
-// Executor runs a schedule that was chosen and verified for one size; a Group is for programs whose
+// Executor runs a schedule that was chosen and verified for one size. A Group is for programs whose
 // sizes change from call to call.
 //
 // Results are the same bits on every rank and in every run. Collectives of a group run one after
@@ -38,7 +38,7 @@ namespace towpath::live {
 
 class Group {
  public:
-  // Joins the ranks; blocks as live::connect does. The group sets heap_bytes, signals and on_look
+  // Joins the ranks. Blocks as live::connect does. The group sets heap_bytes, signals and on_look
   // of the options.
   Group(std::string_view transport, transport::LiveOptions options);
   ~Group();
@@ -48,7 +48,7 @@ class Group {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  // Begins a call; never blocks. Throws std::invalid_argument for a request that is wrong in
+  // Begins a call, without blocking. Throws std::invalid_argument for a request that is wrong in
   // itself, or in a forked child, which is not the rank. The memory of the request must exist until
   // the call has ended.
   CallPointer post(Request request);
@@ -59,12 +59,12 @@ class Group {
   // The number of posted collectives.
   std::uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
 
-  // Ends all calls with an error and leaves the ranks in good order; no call may follow. So does
+  // Ends all calls with an error and leaves the ranks in good order. No call may follow. So does
   // the destructor. Not to be called by a `done`.
   void leave();
   // Ends all calls with an error that gives the reason, here and at the other ranks.
   void abort(const std::string& reason);
-  // The error that ended the group; nothing while calls can follow.
+  // The error that ended the group. Empty while calls can follow.
   std::optional<transport::TransportError> failure();
 
  private:
@@ -83,7 +83,7 @@ class Group {
   void drive_at_once(const Call& call);
   void wait_until(const Call& call, Time deadline);
   static bool is_overdue(Call& call, Time now);
-  // Drives until the call has ended, another thread waits, or nothing is left. Holds drive_mutex_.
+  // Drives until the call has ended, another thread waits, or no call is left. Holds drive_mutex_.
   void drive(const Call* awaited, Time deadline);
   bool may_stop(const Call* awaited, Time deadline);
   void check_deadlines();
@@ -116,7 +116,7 @@ class Group {
 
   // Between threads.
   std::mutex mutex_;
-  // Only the thread that drives writes it, under both mutexes; others read it under mutex_.
+  // Only the thread that drives writes it, under both mutexes. Others read it under mutex_.
   std::optional<transport::TransportError> failure_;
   // Not destroyed in a forked child: the destructor would wait for a thread that does not exist.
   std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();

@@ -60,7 +60,7 @@ void say(towpath_error* error, int kind, int peer, std::string_view sentence) {
   error->sentence[size] = '\0';
 }
 
-// Calls function(); what it throws goes into the error, and null is returned.
+// Calls function(). An exception goes into the error, and null is returned.
 template <typename Function>
 auto guarded(towpath_error* error, const Function& function) -> decltype(function()) {
   try {
@@ -73,7 +73,7 @@ auto guarded(towpath_error* error, const Function& function) -> decltype(functio
   return nullptr;
 }
 
-// Beyond what a Time holds is for ever.
+// Longer times are unlimited.
 Time time_from(double seconds) {
   constexpr double kLongest = 1e6;
   return seconds > kLongest ? Time::max() : Time::from_seconds(seconds);

@@ -65,7 +65,7 @@ class Messages {
   Channels& channels_;
   std::function<void(const CallPointer&)> ended_;
   std::vector<std::deque<Sending>> sending_;  // by rank
-  std::vector<IncomingPointer> incoming_;     // by rank; null between messages
+  std::vector<IncomingPointer> incoming_;     // by rank, or null
   std::list<IncomingPointer> unexpected_;     // without a receive, oldest first
   std::list<CallPointer> receives_;           // without a message, oldest first
   std::size_t pending_ = 0;

@@ -18,7 +18,7 @@ class OperandFold {
   explicit OperandFold(int ranks) : operands_(index(ranks)) {}
 
   const std::byte*& operand(int rank) { return operands_[index(rank)]; }
-  // Memory for an operand that is read from another process, at most as many bytes as given.
+  // Memory of this size for an operand that is read from another process.
   std::byte* buffer(int rank, std::uint64_t size_bytes);
   // result[i] = operand(0)[i] op operand(1)[i] op ..., stored to `copies` as well.
   void store(const Combination& how, std::byte* result, std::uint64_t size_bytes,

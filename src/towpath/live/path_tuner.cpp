@@ -57,7 +57,7 @@ PathTuner::Entry& PathTuner::entry_of(Kind kind, std::uint64_t size_bytes) {
   return entries_[static_cast<std::size_t>(kind)][index(std::bit_width(size_bytes))];
 }
 
-// The first calls of a trial find the stages where another path left them, in a cache or in memory,
+// The first calls of a trial find the stages in the cache or memory that another path left them in,
 // until all have been used once. The same for all sizes that share an entry.
 PathTuner::Trials PathTuner::trials_of(std::uint64_t size_bytes) const {
   const std::uint64_t calls = stage_bytes_ / std::max<std::uint64_t>(std::bit_floor(size_bytes), 1);

@@ -48,7 +48,7 @@ class PathTuner {
  private:
   static constexpr std::size_t kPaths = 3;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
-  // Rounds of as many calls as a path has trials.
+  // Rounds of calls. A round has the number of calls of a trial.
   struct Period {
     std::uint32_t rounds;
     std::array<std::uint32_t, kPaths> trials;  // the round of each path, in their order
@@ -65,7 +65,7 @@ class PathTuner {
     std::uint32_t calls = 0;  // in the period
     bool is_trial = false;    // the last call
     std::uint32_t noted = 0;
-    int long_calls = 0;  // in succession, among those that were checked
+    int long_calls = 0;  // in succession, of the checked ones
     // Seconds per byte, summed over several calls: since the last half, and the least by path.
     double half = 0;
     std::array<double, kPaths> least{kNever, kNever, kNever};

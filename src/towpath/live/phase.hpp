@@ -14,8 +14,8 @@ namespace towpath::live {
 
 // One step of a collective: the bytes for each rank, and the use of the bytes from each rank.
 struct Phase {
-  std::vector<Span> sends;     // by rank; that of this rank is ignored
-  std::vector<Span> receives;  // by rank; that of this rank is ignored
+  std::vector<Span> sends;     // by rank, except this one
+  std::vector<Span> receives;  // by rank, except this one
   // Instead of receives: every other rank sends the size of `result`, and all are combined with
   // `own` in the order of the ranks.
   bool combines = false;
@@ -23,12 +23,12 @@ struct Phase {
   Span result;
   // `result` may be sent memory: a part of it is written once it is on its way to all.
   bool is_result_sent = false;
-  std::uint32_t mark = 0;  // the same at both ends of a chunk; part of its stamp
+  std::uint32_t mark = 0;  // part of the stamp of a chunk
 
   void clear(int ranks);
 };
 
-// Runs a phase, as far as slots are free and chunks have arrived.
+// Runs a phase within the limits of free slots and arrived chunks.
 class PhaseTransfer {
  public:
   PhaseTransfer(Channels& channels, const Combination& combination);
@@ -55,7 +55,7 @@ class PhaseTransfer {
   const Combination& combination_;
   Phase phase_;
   std::vector<std::uint64_t> sent_;      // by rank
-  std::vector<std::uint64_t> received_;  // by rank; of a combination, in the entry of this rank
+  std::vector<std::uint64_t> received_;  // by rank. A combination uses the entry of this rank
   int unfinished_ = 0;                   // transfers
 };
 

@@ -26,7 +26,7 @@ constexpr std::chrono::microseconds kLookInterval{100};
 
 std::uint64_t page_bytes() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
-// Where on the symmetric heap whole pages begin; the same on all ranks.
+// The offset of whole pages on the symmetric heap, the same on all ranks.
 transport::Offset allocate_pages(transport::LiveTransport& transport, std::uint64_t size_bytes) {
   const transport::Offset offset = transport.allocate(size_bytes + page_bytes());
   return (offset + page_bytes() - 1) / page_bytes() * page_bytes();
@@ -48,7 +48,7 @@ void check_place(const std::byte* place, std::uint64_t size_bytes) {
 }
 
 // The pages of the heap appear at `place` as well. An old size of 0 asks for a second mapping. UCX,
-// once loaded, puts a function of its own into mremap's place, which cuts the address to 32 bits.
+// once loaded, replaces mremap by a function that cuts the address to 32 bits.
 void show_at(std::byte* place, std::byte* pages, std::uint64_t size_bytes) {
   if (::syscall(SYS_mremap, pages, 0, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) != -1) {
     return;

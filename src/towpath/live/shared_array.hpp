@@ -20,8 +20,8 @@ namespace towpath::live {
 class SharedArray {
  public:
   // Blocks until all ranks have come with an array of this size, as connect() does. `place` is this
-  // rank's, whole pages of memory of this process; what it holds is kept. It is mapped memory from
-  // now on, also after this object is gone, and others see what is stored there.
+  // rank's, whole pages of memory of this process, whose contents are kept. It stays mapped memory
+  // that others see, also after the end of this object.
   SharedArray(transport::LiveOptions options, std::byte* place, std::uint64_t size_bytes);
   SharedArray(const SharedArray&) = delete;
   SharedArray& operator=(const SharedArray&) = delete;
@@ -29,11 +29,11 @@ class SharedArray {
   // A rank's array as this process sees it.
   std::byte* of(int rank) const { return arrays_[static_cast<std::size_t>(rank)]; }
 
-  // Blocks until holds() is true, which looks at the arrays; any thread may. `what` and `peer` say
-  // what is awaited, and from whom. Throws transport::TransportError: a rank died, or the time is
-  // over.
+  // Blocks until holds() is true, which looks at the arrays. Any thread may call it. `what` and
+  // `peer` name the awaited data and its sender. Throws transport::TransportError: a rank died, or
+  // the time is over.
   void wait(const std::function<bool()>& holds, Time timeout, int peer, const std::string& what);
-  // Wakes ranks that sleep in wait(): this one has stored what they may wait for.
+  // Wakes ranks that sleep in wait(), after a store that they may wait for.
   void wake_peers() { transport_->wake_peers(); }
 
  private:

@@ -69,7 +69,7 @@ Task send_blocks(SharedCall& call, const Request& request) {
     rank.publish(step, descriptor);
     rank.end(step);
   }
-  // A staged root runs ahead of the others, and its own duration is less than that of the calls.
+  // A staged root runs ahead of the others, and its time is shorter than the call.
   if (!is_staged || call.paths.is_whole()) co_await rank.until_ended(rank.last_step());
   call.paths.note_end();
 }

@@ -23,7 +23,7 @@ namespace towpath::live {
 inline constexpr std::uint64_t kBlockBytes = 256 << 10;
 static_assert(kBlockBytes <= StageRing::kBlockBytesMost);
 
-// Measured by all ranks; the slowest of them, in seconds.
+// Measured on all ranks. The slowest rank counts, in seconds.
 struct Costs {
   float step_s = 0;           // a step without bytes
   float read_s_per_byte = 0;  // of bytes that a peer staged

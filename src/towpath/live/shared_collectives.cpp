@@ -16,8 +16,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ hash >> 32;
 }
 
-// The same on all ranks that make the same call; another one on a rank that does not, all but
-// certainly.
+// A hash of the call. Ranks that make different calls almost certainly have different stamps.
 std::uint32_t stamp_of(const Request& request, int rank) {
   std::uint64_t hash = mixed(static_cast<std::uint64_t>(request.kind) + 1, request.element);
   hash = mixed(hash, static_cast<std::uint64_t>(request.peer));

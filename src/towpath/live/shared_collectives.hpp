@@ -30,7 +30,7 @@ class SharedCollectives {
     return kind != Kind::exchange && kind != Kind::send && kind != Kind::receive;
   }
 
-  // Every rank makes its own in the same order. A barrier must follow before the first call.
+  // Every rank makes one, in the same order. A barrier must follow before the first call.
   explicit SharedCollectives(transport::LiveTransport& transport)
       : transport_(transport), call_(transport) {}
   SharedCollectives(const SharedCollectives&) = delete;
@@ -41,12 +41,12 @@ class SharedCollectives {
   // Whether anything moved. Throws Mismatch and transport::TransportError.
   bool advance();
   bool is_done() const { return request_ == nullptr; }
-  // Drops the current call; no other call may follow.
+  // Drops the current call. No other call may follow.
   void cancel();
   // Whether the current call depends on that rank.
   bool awaits(int peer) { return request_ != nullptr && call_.rank.awaits(peer); }
 
-  // The measured costs; nothing before the first call.
+  // The measured costs. Empty before the first call.
   const std::optional<Costs>& costs() const { return call_.costs; }
 
  private:

@@ -38,7 +38,7 @@ Parts parts_of(const Request& request, int ranks) {
   return parts;
 }
 
-// At most so many bytes of this rank's part for itself, from `first`.
+// Copies `size_bytes` of this rank's part for itself from `first` on, or the rest of it.
 void copy_own_part(const SharedCall& call, const Request& request, std::uint64_t first,
                    std::uint64_t size_bytes) {
   const int self = call.rank.rank();
@@ -130,7 +130,7 @@ void take_block(SharedCall& call, const Request& request, const Parts& parts, co
   }
 }
 
-// Combines at most so many bytes of each part.
+// Combines `size_bytes` of each part, or the rest of it.
 void fold_block(SharedCall& call, const Request& request, const Parts& parts, const Block& block,
                 std::uint64_t size_bytes) {
   SharedRank& rank = call.rank;

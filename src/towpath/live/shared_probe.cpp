@@ -21,7 +21,7 @@ constexpr int kPasses = 4;
 constexpr int kSteps = 16;
 // Less than a line takes from memory: the cores share a cache, and stores through it arrive sooner.
 // Steps take 20 to 80 ns there, 130 to 310 elsewhere. The probe's bytes alone took near cores for
-// far ones every fifth time, because they depend on where calls left the stages.
+// far ones every fifth time, because they depend on the cache that holds the stages.
 constexpr double kNearStepSeconds = 100e-9;
 // More peers would make a probe of many ranks long.
 constexpr int kProbePeersMost = 3;

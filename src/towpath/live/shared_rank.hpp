@@ -23,18 +23,18 @@ namespace towpath::live {
 struct Descriptor {
   enum class Location : std::uint32_t { stage, heap, process };
   Location location = Location::stage;
-  CopyPath path = CopyPath::staged;  // the leader's choice, where one rank chooses for all
+  CopyPath path = CopyPath::staged;  // the leader's choice, if one rank chooses for all
   std::uint64_t first = 0;           // offset in the heap, or address
   std::uint64_t second = 0;          // offset of the result, or distance between parts
 };
 static_assert(sizeof(Descriptor) <= SharedSlots::kInlineBytes);
 
 // The protocol of one rank with the ranks that map its memory. A call is cut into steps. In a step
-// a rank publishes a slot, or the descriptor of more bytes, and reads what the others published.
+// a rank publishes a slot, or the descriptor of more bytes, and reads the data of the others.
 //
 // A rank that publishes the first step of a call has ended all steps before it. A rank that
 // publishes a block has ended the last but one, because it waited for the others to read it. Only a
-// rank that waits for nobody has to look at the progress of the others.
+// rank without waits has to look at the progress of the others.
 class SharedRank {
  public:
   static std::uint64_t heap_bytes(int ranks) {
@@ -43,7 +43,7 @@ class SharedRank {
   // Whether all ranks map each other's memory.
   static bool is_possible(transport::LiveTransport& transport);
 
-  // Every rank makes its own in the same order. A barrier must follow before the first step.
+  // Every rank makes one, in the same order. A barrier must follow before the first step.
   explicit SharedRank(transport::LiveTransport& transport);
   SharedRank(const SharedRank&) = delete;
   SharedRank& operator=(const SharedRank&) = delete;
@@ -62,7 +62,7 @@ class SharedRank {
     std::uint64_t staged = 0;  // the step that ends the last use of the stage
     int next = 0;              // the first rank that has not arrived yet
   };
-  // What a collective's coroutine awaits.
+  // Awaited by the coroutine of a collective.
   struct Until {
     SharedRank& self;
     Condition condition;
@@ -98,7 +98,7 @@ class SharedRank {
   bool awaits(int peer);
 
   // --- steps -------------------------------------------------------------------------------------
-  // All ranks stamp the same call alike; another stamp is a Mismatch.
+  // All ranks stamp the same call alike. Another stamp is a Mismatch.
   void set_stamp(std::uint32_t stamp) { stamp_ = stamp; }
   std::uint64_t last_step() const { return step_; }
   std::uint64_t next_step() { return ++step_; }
@@ -119,7 +119,7 @@ class SharedRank {
   bool are_all(Descriptor::Location location, std::uint64_t step) const;
   bool is_any(Descriptor::Location location, std::uint64_t step) const;
   void end(std::uint64_t step) { slots_.end(step); }
-  // All ranks are known to have ended a step: saves a look at their memory.
+  // All ranks have ended a step: saves a look at their memory.
   void note_all_ended(std::uint64_t step) {
     for (int rank = 0; rank < ranks(); ++rank) slots_.note_ended(rank, step);
   }
@@ -134,21 +134,21 @@ class SharedRank {
     const bool is_inline = size_bytes <= SharedSlots::kInlineBytes;
     return is_inline ? slots_.inline_bytes(rank, step) : slots_.slot(rank, step);
   }
-  // Reserves the stage of the next block on all ranks until a step has ended; its place.
+  // Reserves the stage of the next block on all ranks until a step has ended. Returns its place.
   std::uint64_t take_stage(std::uint64_t size_bytes, std::uint64_t last_step) {
     return stages_.take(size_bytes, last_step);
   }
   std::byte* stage(int rank, std::uint64_t place) const { return rings_[index(rank)] + place; }
   std::byte* heap(int rank, std::uint64_t offset) const { return heaps_[index(rank)] + offset; }
-  // Nothing for memory that is not on this rank's heap.
+  // Empty if the memory is not on this rank's heap.
   std::optional<std::uint64_t> heap_offset(const Span& span) const;
-  // Copies from a peer's process; false if the system refuses.
+  // Copies from a peer's process. False if the system refuses.
   bool try_read(int peer, std::uint64_t address, const Span& to);
   // Throws TransportError if the system refuses.
   void read(int peer, std::uint64_t address, const Span& to);
 
  private:
-  // The ring of stages follows the slots, on a page of its own.
+  // The ring of stages follows the slots and begins on a page.
   static std::uint64_t slots_bytes(int ranks) {
     constexpr std::uint64_t kPageBytes = 4096;
     return (SharedSlots::bytes(ranks) + kPageBytes - 1) / kPageBytes * kPageBytes;

@@ -78,13 +78,13 @@ std::optional<Descriptor> arrays_in_process(const Request& request) {
                     .second = reinterpret_cast<std::uintptr_t>(output.data)};
 }
 
-// Reserves the stage of a block on all ranks; `step`: its first.
+// Reserves the stage of a block, which begins at a step, on all ranks.
 std::uint64_t take_stage(SharedCall& call, const Blocks& blocks, std::uint64_t block,
                          std::uint64_t step) {
   return call.rank.take_stage(blocks.size_of(block), step + blocks.steps - 1);
 }
 
-// Stages a block; the caller publishes its descriptor.
+// Stages a block. The caller publishes its descriptor.
 void stage_block(SharedCall& call, const Request& request, const Blocks& blocks,
                  std::uint64_t block, std::uint64_t place) {
   const std::byte* const from = request.inputs[0].data + block * blocks.bytes;
@@ -94,7 +94,7 @@ void stage_block(SharedCall& call, const Request& request, const Blocks& blocks,
   if (blocks.is_one_shot()) {
     call.paths.to_stage(to, from, size);
   } else {
-    // Nobody reads this rank's part before it is combined.
+    // No other rank reads this part before it is combined.
     const Part own = part_of(size, self, call.rank.ranks());
     const std::uint64_t end = own.first + own.size_bytes;
     call.paths.to_stage(to, from, own.first);
@@ -113,7 +113,7 @@ void fold_block(SharedCall& call, const Request& request, const Blocks& blocks, 
   call.fold.store(request.combination, request.outputs[0].data + begin, blocks.size_of(block));
 }
 
-// Two shots: combines this rank's part of a block and puts it where its own array was staged.
+// Two shots: combines this rank's part of a block into the stage of its array.
 void fold_part(SharedCall& call, const Request& request, const Blocks& blocks, std::uint64_t block,
                std::uint64_t place) {
   const int self = call.rank.rank();
@@ -159,7 +159,7 @@ void reduce_on_heap(SharedCall& call, const Request& request, std::uint64_t step
                   call.results);
 }
 
-// Combines this rank's part of all arrays in their processes into its own result.
+// Combines this rank's part of all arrays in their processes into its result.
 void reduce_in_process(SharedCall& call, const Request& request, std::uint64_t step) {
   const int self = call.rank.rank();
   const Part part = part_of(request.inputs[0].size_bytes, self, call.rank.ranks());
@@ -187,8 +187,8 @@ void read_results(SharedCall& call, const Request& request, std::uint64_t step) 
   }
 }
 
-// The first step publishes which ranks have their arrays on the heap. If all have, nothing is
-// staged. If only some have, those have staged nothing yet, and all begin again.
+// The first step publishes which ranks have their arrays on the heap. If all have, there is no
+// staging. If only some have, those have not staged a block yet, and all begin again.
 Task run_unled_reduction(SharedCall& call, const Request& request) {
   SharedRank& rank = call.rank;
   const Blocks blocks = blocks_of(call, request);
@@ -225,8 +225,8 @@ Task run_unled_reduction(SharedCall& call, const Request& request) {
 }
 
 // All ranks take the copy path of the leader, because arrays are read in place only if all are.
-// Nothing is staged before the leader's line, and nothing at all if arrays are read in place or all
-// are on the heap.
+// Staging begins after the leader's line, and not at all if arrays are read in place or all are on
+// the heap.
 Task run_led_reduction(SharedCall& call, const Request& request) {
   SharedRank& rank = call.rank;
   const std::uint64_t first = rank.last_step() + 1;
@@ -315,7 +315,7 @@ Task run_large_reduction(SharedCall& call, const Request& request) {
   return is_led ? run_led_reduction(call, request) : run_unled_reduction(call, request);
 }
 
-// One shot: the next block is published before this one is combined, so that nobody waits for a
+// One shot: the next block is published before this one is combined, so that no rank waits for a
 // store. Two shots: the second step of a block publishes the part that each rank combined.
 Task run_following_blocks(SharedCall& call, const Request& request) {
   SharedRank& rank = call.rank;

@@ -89,7 +89,7 @@ class SharedSlots {
     return known >= step;
   }
   bool have_ended(std::uint64_t step);
-  // A rank is known to have ended a step by a later word of it: saves a look at its memory.
+  // A rank has ended a step, by a later word of it: saves a look at its memory.
   void note_ended(int peer, std::uint64_t step) {
     std::uint64_t& known = ended_[index(peer)];
     if (known < step) known = step;

@@ -10,10 +10,10 @@
 // sizes in the same order, so that each can compute the places of the others' blocks.
 //
 // The ring is longer than the second-level caches. A store into a line that a peer has read lately
-// waits until the peer's cache has given it up; one lap later the line has left both caches.
+// waits until the peer's cache has given it up. One lap later the line has left both caches.
 // Measured between two cores with 1 MiB each, of 128 KiB: 18.0 us to stage
-// them in a ring of 256 KiB, 6.3 in 1 MiB, 3.3 in 2 or 4 MiB, 7.6 in 8 MiB; to read them 3.6 us in
-// all of these.
+// them in a ring of 256 KiB, 6.3 in 1 MiB, 3.3 in 2 or 4 MiB, 7.6 in 8 MiB. To read them takes 3.6
+// us in all of these.
 //
 // A gap follows each block: a processor that reads a block prefetches past its end, and would take
 // lines from the rank that fills the next one. An all_reduce of 16 KiB takes 1.12 us with gaps
@@ -49,7 +49,7 @@ class StageRing {
     const auto begin = last_step_.begin() + static_cast<std::ptrdiff_t>(first);
     return *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(units(size_bytes)));
   }
-  // Takes the memory of the next block, until `last_step` has ended; its offset in the ring.
+  // Takes the memory of the next block, until `last_step` has ended. Its offset in the ring.
   std::uint64_t take(std::uint64_t size_bytes, std::uint64_t last_step) {
     const std::uint64_t first = next(size_bytes);
     const auto begin = last_step_.begin() + static_cast<std::ptrdiff_t>(first);

@@ -36,10 +36,10 @@ class StatusPage {
   // The last call of a rank: "broadcast of 4096 bytes".
   std::string describe_call(int rank) const;
   // A difference of that rank's call of the same number that the lines of a report do not show:
-  // " (it has another root)"; empty otherwise.
+  // " (it has another root)". Empty otherwise.
   std::string hidden_difference(int rank) const;
   struct Report {
-    // The rank whose collectives are behind those of all others, or kNoPeer.
+    // The rank that is behind all others, or kNoPeer.
     int straggler;
     // One per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
     std::string lines;
@@ -69,7 +69,7 @@ class StatusPage {
   }
   void publish_name(const std::string& name);
   Entry read(int rank) const;
-  // Nothing if the rank does not answer.
+  // Empty if the rank does not answer.
   std::optional<Entry> ask(int rank) const;
   std::string describe(int rank, const std::optional<Entry>& entry) const;
 

@@ -10,9 +10,9 @@
 
 namespace towpath::live {
 
-// Memory for the frame of one coroutine after the other, so that a call allocates nothing.
+// Memory for the frames of successive coroutines, so that a call does not allocate.
 struct Frame {
-  static constexpr std::size_t kBytes = 4096;  // several times what any of them takes
+  static constexpr std::size_t kBytes = 4096;  // several times the largest frame
   alignas(64) std::byte bytes[kBytes];
 };
 

@@ -74,7 +74,7 @@ Request request_of(std::string_view collective, const LibraryReduction& how, int
                                         transport::name_of(how.reduction.operation))
                           : fmt::format("{} {}", collective, type);
   request.peer = root;
-  // A number of each pair; what only moves bytes has one for its type.
+  // A number per pair of type and operation, or per type if nothing is combined.
   constexpr std::uint32_t kOperationsMost = 16;
   request.element = static_cast<std::uint32_t>(how.reduction.type) * kOperationsMost +
                     (combines ? static_cast<std::uint32_t>(how.reduction.operation) : 0);

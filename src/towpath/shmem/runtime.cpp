@@ -48,8 +48,8 @@ struct Bytes {
   std::uintptr_t end = 0;
 };
 
-// The writable variables of the program itself, without what the loader protects. The first object
-// that it lists is the program.
+// The writable variables of the program, without the range that the loader protects. The first
+// object that it lists is the program.
 int find_variables(dl_phdr_info* object, std::size_t, void* found) {
   auto& variables = *static_cast<Bytes*>(found);
   std::uintptr_t protected_end = 0;
@@ -226,7 +226,7 @@ void Runtime::sync(const Team& team) {
 }
 
 Team* Runtime::split(const Team& parent, int start, int stride, int size) {
-  // The first number that is free on all members of the parent; bit n says that n is taken.
+  // The first number that is free on all members of the parent. Bit n is set if n is taken.
   std::uint64_t* const taken = team_words_;
   sync(parent);
   std::uint64_t all = 1;
