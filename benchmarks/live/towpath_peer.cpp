@@ -67,7 +67,7 @@ Request request_for(const std::string& name, const LibraryReduction& how, std::b
                     {output, gives_part ? part : part * ranks});
 }
 
-double run_rank(transport::LiveTransport& transport, LiveCollectives& collectives,
+double run_rank(transport::LiveTransport& transport, Collectives& collectives,
                 const Request& request) {
   const Time timeout = Time::from_seconds(20);
   const auto repeat = [&](int count) {
