@@ -16,10 +16,9 @@
 
 #include "towpath/os/process.hpp"
 #include "towpath/os/process_memory.hpp"
-#include "towpath/transport/shm/direct_move.hpp"
 #include "towpath/transport/shm/mapped_memory.hpp"
+#include "towpath/transport/shm/moves.hpp"
 #include "towpath/transport/shm/peers.hpp"
-#include "towpath/transport/shm/put.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/shm/sleepers.hpp"
 #include "towpath/transport/symmetric_heap.hpp"

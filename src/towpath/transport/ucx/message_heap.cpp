@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "towpath/transport/reduction.hpp"
-#include "towpath/transport/shm/put.hpp"
+#include "towpath/transport/shm/moves.hpp"
 
 namespace towpath::transport::ucx {
 
