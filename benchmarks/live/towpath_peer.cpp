@@ -19,13 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "towpath/collective/direct/live_collectives.hpp"
-#include "towpath/collective/direct/whole_arrays.hpp"
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/collectives.hpp"
+#include "towpath/live/connect.hpp"
+#include "towpath/live/whole_arrays.hpp"
 #include "towpath/transport/reduction.hpp"
 
 using namespace towpath;
-using namespace towpath::collective::direct;
+using namespace towpath::live;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -67,7 +67,7 @@ Request request_for(const std::string& name, const LibraryReduction& how, std::b
                     {output, gives_part ? part : part * ranks});
 }
 
-double run_rank(transport::LiveTransport& transport, LiveCollectives& collectives,
+double run_rank(transport::LiveTransport& transport, Collectives& collectives,
                 const Request& request) {
   const Time timeout = Time::from_seconds(20);
   const auto repeat = [&](int count) {
@@ -96,9 +96,9 @@ void run(int rank, int ranks, bool is_symmetric, const std::vector<std::string>&
   options.rendezvous = "live-benchmark-" + std::to_string(getppid());
   options.rank = rank;
   options.ranks = ranks;
-  const auto transport = transport::live::connect("shm", options);
+  const auto transport = live::connect("shm", options);
   pin(rank);
-  LiveCollectives collectives(*transport);
+  Collectives collectives(*transport);
   for (const std::string& each : asked) {
     const std::string name = each.substr(0, each.find(':'));
     const std::uint64_t size = std::stoull(each.substr(each.find(':') + 1));

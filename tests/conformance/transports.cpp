@@ -8,11 +8,11 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 #include "conformance/simulated_cluster.hpp"
 #include "conformance/simulated_fabric.hpp"
 #include "conformance/simulated_mailboxes.hpp"
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/connect.hpp"
 
 namespace towpath::conformance {
 namespace {
@@ -24,7 +24,7 @@ std::vector<std::string> run_live(std::string_view transport, int ranks, const B
   const std::string name = fmt::format("conformance-{}-{}", ::getpid(), now);
   Processes processes(ranks, [&](int rank) {
     if (setting != nullptr) ::setenv(setting, value, 1);
-    const auto joined = transport::live::connect(
+    const auto joined = live::connect(
         transport,
         {.rendezvous = name, .rank = rank, .ranks = ranks, .timeout = Time::from_seconds(30)});
     body(*joined);
@@ -51,7 +51,7 @@ std::vector<TransportUnderTest> transports() {
       {"ethernet_ring", false, fabric(FabricForm::ring)},
       {"ethernet_torus", false, fabric(FabricForm::torus)},
       {"ethernet_failing_ring", false, fabric(FabricForm::failing_ring)}};
-  for (const std::string_view name : transport::live::names()) {
+  for (const std::string_view name : live::names()) {
     all.push_back({std::string(name), true,
                    [name](int ranks, const Body& body) { return run_live(name, ranks, body); }});
     if (name != "ucx") continue;

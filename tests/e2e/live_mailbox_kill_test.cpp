@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 #include "towpath/riscv_mailbox/live/mailbox.hpp"
 #include "towpath/transport/transport.hpp"
 

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "conformance/processes.hpp"
-#include "towpath/collective/direct/live_collectives.hpp"
-#include "towpath/collective/direct/whole_arrays.hpp"
+#include "processes.hpp"
+#include "towpath/live/collectives.hpp"
+#include "towpath/live/whole_arrays.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
 namespace towpath::transport {
@@ -64,9 +64,9 @@ void exchange_for_ever(Transport& transport, std::atomic<int>& rounds) {
 
 // Every collective, small and large, from the symmetric heap and from private memory.
 void call_for_ever(LiveTransport& transport, std::atomic<int>& rounds) {
-  using namespace collective::direct;
+  using namespace live;
   constexpr std::uint64_t kBytesMost = 1 << 20;
-  LiveCollectives collectives(transport);
+  Collectives collectives(transport);
   transport.barrier(60_s);
   std::vector<std::byte> own(2 * kBytesMost);
   std::byte* const heap = transport.data(transport.allocate(2 * kBytesMost));

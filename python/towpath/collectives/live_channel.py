@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Posting(Protocol):
-    """A place where news of other ranks goes, such as `_core.News`."""
+    """A place where notice of other ranks goes, such as `_core.FailureNotice`."""
 
     def post(self, culprit: int, what: str) -> None:
         """Stores what happened to the rank `culprit`."""
@@ -73,13 +73,13 @@ class RankChannel:
         except OSError:
             os._exit(1)
 
-    def watch(self, news: Posting) -> None:
+    def watch(self, notice: Posting) -> None:
         """Passes on, from a thread of its own, what the launcher says of other ranks."""
 
         def listen() -> None:
             while True:
                 message = self.receive()
-                news.post(message["culprit"], message["what"])
+                notice.post(message["culprit"], message["what"])
 
         threading.Thread(target=listen, daemon=True).start()
 

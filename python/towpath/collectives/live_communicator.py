@@ -85,13 +85,13 @@ def join(
     *,
     transport: str,
     heap_bytes: int = 0,
-    news: _core.News | None = None,
+    notice: _core.FailureNotice | None = None,
     token: str = "",
 ) -> Communicator:
     """As `connect`, where a launcher may post what happens to other ranks."""
     try:
         joined = _core.connect_live(
-            transport, job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, news=news,
+            transport, job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, notice=notice,
             token=token,
         )  # fmt: skip
     except TransportError:

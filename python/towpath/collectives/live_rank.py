@@ -58,7 +58,9 @@ def abandon(transport: _core.LiveTransport, error: BaseException) -> None:
 class Measuring:
     """This process's part in a job of collectives to measure."""
 
-    def __init__(self, job: dict[str, Any], channel: RankChannel, news: _core.News) -> None:
+    def __init__(
+        self, job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice
+    ) -> None:
         self.job = job
         self.channel = channel
         self.rank: int = job["rank"]
@@ -73,7 +75,7 @@ class Measuring:
         with self._waiting():
             self.transport = _core.connect_live(
                 job["options"].transport, job["rendezvous"], self.rank, job["ranks"],
-                timeout_s=self.timeout_s, news=news,
+                timeout_s=self.timeout_s, notice=notice,
             )  # fmt: skip
 
     def run(self) -> None:
@@ -188,8 +190,10 @@ def _percentiles(times_us: list[float]) -> list[float]:
     return [min(times_us), *(cuts[percent - 1] for percent in (25, 50, 75, 99)), max(times_us)]
 
 
-def _measure(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[str, Any]:
-    measuring = Measuring(job, channel, news)
+def _measure(
+    job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice
+) -> dict[str, Any]:
+    measuring = Measuring(job, channel, notice)
     try:
         measuring.run()
     except BaseException as error:
@@ -199,7 +203,7 @@ def _measure(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dic
     return {}
 
 
-def _call(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[str, Any]:
+def _call(job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice) -> dict[str, Any]:
     """Calls the user's function with a communicator."""
     import pickle
 
@@ -216,7 +220,7 @@ def _call(job: dict[str, Any], channel: RankChannel, news: _core.News) -> dict[s
         job["ranks"],
         job["timeout_s"],
         transport=job["transport"],
-        news=news,
+        notice=notice,
     ) as communicator:
         return {"result": pickle.dumps(function(communicator, *arguments))}
 
@@ -234,7 +238,8 @@ def _prepare_main(main: dict[str, Any]) -> None:
         del process._inheriting  # type: ignore[attr-defined]
 
 
-_JOBS: dict[str, Callable[[dict[str, Any], RankChannel, _core.News], dict[str, Any]]] = {
+_Job = Callable[[dict[str, Any], RankChannel, _core.FailureNotice], dict[str, Any]]
+_JOBS: dict[str, _Job] = {
     "measure": _measure,
     "call": _call,
 }
@@ -254,9 +259,9 @@ def _run(channel: RankChannel, rank: int) -> int:
 
         from towpath import _core
 
-        news = _core.News()
-        channel.watch(news)
-        channel.send({"is_done": True, **_JOBS[job["kind"]](job, channel, news)})
+        notice = _core.FailureNotice()
+        channel.watch(notice)
+        channel.send({"is_done": True, **_JOBS[job["kind"]](job, channel, notice)})
     except BaseException as error:
         what = what_happened(error)
         peer = getattr(error, "peer", None)

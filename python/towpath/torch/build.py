@@ -32,7 +32,7 @@ _SOURCES = (
 _BUILD_TIMEOUT_S = 900.0
 _FOLDER = Path(__file__).parent / "csrc"
 # In a wheel the header lies beside the sources, in a checkout where it belongs.
-_HEADER_FOLDERS = (_FOLDER, Path(__file__).parents[3] / "src/towpath/collective/direct")
+_HEADER_FOLDERS = (_FOLDER, Path(__file__).parents[3] / "src/towpath/live")
 
 
 @functools.cache

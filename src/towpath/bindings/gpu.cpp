@@ -23,7 +23,7 @@
 #include "towpath/gpu/errors.hpp"
 #include "towpath/gpu/run/live.hpp"
 #include "towpath/gpu/run/simulated.hpp"
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/connect.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
 namespace nb = nanobind;

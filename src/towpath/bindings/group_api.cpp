@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/direct/group_api.h"
+#include "towpath/live/group_api.h"
 
 #include <nanobind/nanobind.h>
 
@@ -9,5 +9,5 @@ namespace nb = nanobind;
 void bind_group_api(nb::module_& module) {
   module.def(
       "group_api", [] { return nb::capsule(towpath_get_group_api(), TOWPATH_GROUP_API_NAME); },
-      "The table of collective/direct/group_api.h, for extensions of other programs.");
+      "The table of live/group_api.h, for extensions of other programs.");
 }

@@ -17,7 +17,7 @@
 #include "towpath/bindings/plan.hpp"
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/execute/repeat.hpp"
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/connect.hpp"
 #include "towpath/transport/transport.hpp"
 
 namespace nb = nanobind;
@@ -30,8 +30,8 @@ using bindings::ByteArray;
 using collective::Executor;
 using collective::Plan;
 using transport::Comparison;
+using transport::FailureNotice;
 using transport::LiveTransport;
-using transport::News;
 using transport::SignalOperation;
 using transport::TransportError;
 
@@ -170,28 +170,30 @@ void bind_transport(nb::module_& module) {
             self.abandon(what, peer_from(culprit));
           },
           "what"_a, "culprit"_a = nb::none(),
-          "Tells all others that this rank gives up, and why: `what` goes on after \"rank N\". "
-          "Where\n"
-          "the last TransportError named `culprit`, they are told of that peer instead.");
+          "Notifies all others that this rank gives up. `what` continues \"rank N\". If the last\n"
+          "TransportError named `culprit`, they receive the failure of that peer instead.");
   bind_memory(type);
   bind_data_path(type);
 }
 
 void bind_connect(nb::module_& module) {
-  nb::class_<News>(module, "News", "What a launcher tells a waiting rank about the others.")
+  nb::class_<FailureNotice>(module, "FailureNotice",
+                            "A failure of another rank, from the launcher to a waiting rank.")
       .def(nb::init<>())
       .def(
           "post",
-          [](News& news, int culprit, std::string what) { news.post({culprit, std::move(what)}); },
+          [](FailureNotice& notice, int culprit, std::string what) {
+            notice.post({culprit, std::move(what)});
+          },
           "culprit"_a, "what"_a,
-          "Ends the waits of the rank with a TransportError; `what` goes on after \"rank N\".");
-  module.def("live_transports", &transport::live::names,
+          "Ends the waits of the rank with a TransportError; `what` continues \"rank N\".");
+  module.def("live_transports", &live::names,
              "The live transports by name; the first one is the default.");
   module.def(
       "connect_live",
       [](const std::string& name, std::string rendezvous, int rank, int ranks,
          std::uint64_t heap_bytes, std::uint32_t signals, double timeout_s,
-         std::shared_ptr<News> news, std::string token) {
+         std::shared_ptr<FailureNotice> notice, std::string token) {
         transport::LiveOptions options;
         options.rendezvous = std::move(rendezvous);
         options.token = std::move(token);
@@ -200,13 +202,13 @@ void bind_connect(nb::module_& module) {
         options.heap_bytes = heap_bytes;
         if (signals > 0) options.signals = signals;
         options.timeout = Time::from_seconds(timeout_s);
-        options.news = std::move(news);
+        options.notice = std::move(notice);
         options.on_look = look_at_signals;
         nb::gil_scoped_release released;
-        return transport::live::connect(name, options);
+        return live::connect(name, options);
       },
       "transport"_a, "rendezvous"_a, "rank"_a, "ranks"_a, nb::kw_only(), "heap_bytes"_a = 0,
-      "signals"_a = 0, "timeout_s"_a = 30.0, "news"_a = nb::none(), "token"_a = "",
+      "signals"_a = 0, "timeout_s"_a = 30.0, "notice"_a = nb::none(), "token"_a = "",
       "Joins the processes that gave the same rendezvous name, over one of `live_transports`. "
       "Raises TransportError.");
 }

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/direct/live_collectives.hpp"
-
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
@@ -9,8 +7,9 @@
 #include <stdexcept>
 
 #include "towpath/bindings/plan.hpp"
-#include "towpath/collective/direct/whole_arrays.hpp"
 #include "towpath/collective/execute/repeat.hpp"
+#include "towpath/live/collectives.hpp"
+#include "towpath/live/whole_arrays.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,10 +19,9 @@ namespace {
 using namespace towpath;
 using bindings::ByteArray;
 using collective::Samples;
-using collective::direct::LibraryReduction;
-using collective::direct::LiveCollectives;
-using collective::direct::Request;
-using collective::direct::Span;
+using live::LibraryReduction;
+using live::Request;
+using live::Span;
 using transport::LiveTransport;
 
 // Also owns its transport.
@@ -73,7 +71,7 @@ class Collectives {
     return {reinterpret_cast<std::byte*>(array.data()), array.size()};
   }
   LiveTransport& transport_;
-  LiveCollectives collectives_;
+  live::Collectives collectives_;
 };
 
 }  // namespace

@@ -24,17 +24,17 @@ bool membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0) =
 
 }  // namespace
 
-bool Bell::sleep(Time most) {
+bool WakeFlag::sleep(Time most) {
   constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
   constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
   const std::int64_t ns = most.ps() / kPicosecondsPerNanosecond;
   const timespec timeout{ns / kNanosecondsPerSecond, ns % kNanosecondsPerSecond};
-  // Spurious wake-ups, a bell that was already rung, and signals also return true. The caller
+  // Spurious wake-ups, an earlier wake(), and signals also return true. The caller
   // rechecks.
   return futex(word_, FUTEX_WAIT, kAsleep, &timeout) == 0 || errno != ETIMEDOUT;
 }
 
-void Bell::ring() {
+void WakeFlag::wake() {
   if (word_.exchange(kAwake, std::memory_order_relaxed) == kAsleep) {
     futex(word_, FUTEX_WAKE, 1, nullptr);
   }

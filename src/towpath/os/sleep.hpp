@@ -11,9 +11,9 @@
 // nothing if no process sleeps.
 //
 //   sleeper                                  waker
-//   bell.store(kAsleep)                      stores the data
-//   wait_for_stores_of_all()                 order_before_bell()
-//   rechecks; no data: sleep_on(bell)        rings the bell if it reads kAsleep
+//   flag.announce()                          stores the data
+//   wait_for_stores_of_all()                 order_before_look()
+//   rechecks; no data: flag.sleep()          flag.wake(), if flag.is_awaited()
 //
 // One of the two must observe the other's store. A processor may execute a load before an earlier
 // store, so both sides need a fence. The sleeper has time, so it makes the kernel fence all
@@ -21,17 +21,17 @@
 
 namespace towpath::os {
 
-class Bell {
+class WakeFlag {
  public:
   // Whether a process sleeps or is about to.
   bool is_awaited() const { return word_.load(std::memory_order_relaxed) == kAsleep; }
   // Called by the sleeper before it sleeps.
   void announce() { word_.store(kAsleep, std::memory_order_seq_cst); }
   void withdraw() { word_.store(kAwake, std::memory_order_relaxed); }
-  // After announce(): returns on a ring, or earlier. Returns false on timeout.
+  // After announce(): returns on a wake(), or earlier. Returns false on timeout.
   bool sleep(Time most);
   // Wakes the sleeper, if any.
-  void ring();
+  void wake();
 
  private:
   static constexpr std::uint32_t kAwake = 0;
@@ -43,11 +43,11 @@ class Bell {
 class StoreOrder {
  public:
   StoreOrder();
-  // Called by the sleeper after announce(). Returns false without kernel support. A ring may then
+  // Called by the sleeper after announce(). Returns false without kernel support. A wake() may then
   // be missed, so the sleeper uses short naps.
   bool wait_for_stores_of_all() const;
-  // Called by the waker between its store and its load of a bell.
-  void order_before_bell() const {
+  // Called by the waker between its store and its load of a flag.
+  void order_before_look() const {
     if (is_registered_) {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {

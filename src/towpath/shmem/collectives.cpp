@@ -26,7 +26,7 @@ std::byte* at(const Team& team, int member, const void* address, std::size_t siz
   return runtime().remote(address, size, team.pe(member), call);
 }
 
-// `into_root`: whether the root has its own data in `to` too.
+// `into_root`: whether the root stores its data to `to`, too.
 void broadcast(const Team& team, void* to, const void* from, std::size_t size, int root,
                bool into_root, const char* call) {
   Runtime& own = runtime();

@@ -97,7 +97,7 @@ bool holds(const volatile T* at, int comparison, T value) {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// Words, and what each of them is compared with.
+// Words, and the value that each is compared with.
 template <typename T>
 struct Words {
   volatile T* first;

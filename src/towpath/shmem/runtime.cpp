@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "towpath/transport/live/connect.hpp"
+#include "towpath/live/connect.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
 
@@ -35,13 +35,12 @@ int number_from(const char* variable, int otherwise) {
 std::unique_ptr<transport::LiveTransport> join(Time timeout) {
   const int pes = number_from("TOWPATH_RANKS", 1);
   const char* const name = std::getenv("TOWPATH_RENDEZVOUS");
-  return transport::live::connect(
-      transport::live::names().front(),
-      {.rendezvous = name != nullptr ? name : fmt::format("shmem-{}", ::getpid()),
-       .rank = number_from("TOWPATH_RANK", 0),
-       .ranks = pes,
-       .heap_bytes = transport::shm::default_heap_bytes(pes),
-       .timeout = timeout});
+  return live::connect(live::names().front(),
+                       {.rendezvous = name != nullptr ? name : fmt::format("shmem-{}", ::getpid()),
+                        .rank = number_from("TOWPATH_RANK", 0),
+                        .ranks = pes,
+                        .heap_bytes = transport::shm::default_heap_bytes(pes),
+                        .timeout = timeout});
 }
 
 struct Bytes {
@@ -49,8 +48,8 @@ struct Bytes {
   std::uintptr_t end = 0;
 };
 
-// The writable variables of the program itself, without what the loader protects. The first object
-// that it lists is the program.
+// The writable variables of the program, without the range that the loader protects. The first
+// object that it lists is the program.
 int find_variables(dl_phdr_info* object, std::size_t, void* found) {
   auto& variables = *static_cast<Bytes*>(found);
   std::uintptr_t protected_end = 0;
@@ -227,7 +226,7 @@ void Runtime::sync(const Team& team) {
 }
 
 Team* Runtime::split(const Team& parent, int start, int stride, int size) {
-  // The first number that is free on all members of the parent; bit n says that n is taken.
+  // The first number that is free on all members of the parent. Bit n is set if n is taken.
   std::uint64_t* const taken = team_words_;
   sync(parent);
   std::uint64_t all = 1;

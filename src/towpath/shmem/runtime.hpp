@@ -23,7 +23,7 @@ struct towpath_shmem_team {
   int stride = 1;
   int size = 0;
   std::uint64_t* words = nullptr;  // symmetric: one for each round of a barrier, then kCountWord
-  int number = 0;                  // of its words among those of teams; unused by active sets
+  int number = 0;                  // of its words, unused by active sets
 
   int pe(int member) const { return start + member * stride; }
   int member(int pe) const;
@@ -43,7 +43,7 @@ using Team = towpath_shmem_team;
 class Runtime {
  public:
   // Joins the PEs that the launcher started: $TOWPATH_RANK of $TOWPATH_RANKS in
-  // $TOWPATH_RENDEZVOUS; one PE alone without them.
+  // $TOWPATH_RENDEZVOUS. One PE alone without them.
   explicit Runtime(Team& world);
 
   int pe() const { return transport_->rank(); }
@@ -54,9 +54,9 @@ class Runtime {
   void* allocate(std::size_t size, std::size_t alignment);
   void release(void* address);
   std::size_t size_of(void* address) const;
-  // Where symmetric bytes are at a PE; null where not all of them are symmetric.
+  // The address of symmetric bytes at a PE. Null if not all of them are symmetric.
   std::byte* reach(const void* address, std::size_t size, int pe) const;
-  // The same; a call that names bytes that are not symmetric, or no PE, ends the program.
+  // The same. A call that names other bytes, or no PE, ends the program.
   std::byte* remote(const void* address, std::size_t size, int pe, const char* call) const;
 
   // --- waiting --------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Runtime {
   // --- teams ----------------------------------------------------------------------------------
   Team& world() { return world_; }
   void sync(const Team& team);
-  // By all members of the parent; null where this PE is no member of the new team.
+  // By all members of the parent. Null if this PE is no member of the new team.
   Team* split(const Team& parent, int start, int stride, int size);
   void destroy(Team* team);
 
@@ -89,14 +89,14 @@ class Runtime {
   std::uint64_t* team_words_ = nullptr;  // of all teams
 };
 
-// A word of a team with what one PE tells the others, after those of a barrier's rounds.
+// The word of a team with a count for the others, after the words of a barrier's rounds.
 inline constexpr int kCountWord = 40;
 
 // Makes the PE of this process, and ends it.
 void begin(Team& world);
 void end();
 bool has_begun();
-// The PE of this process; ends the program before shmem_init.
+// The PE of this process. Ends the program before shmem_init.
 Runtime& runtime();
 
 }  // namespace towpath::shmem

@@ -15,17 +15,17 @@ constexpr std::size_t kRendezvousBytesMax = 64;
 
 }  // namespace
 
-void News::post(Loss loss) {
+void FailureNotice::post(RankFailure failure) {
   const std::lock_guard lock(mutex_);
   if (is_posted_.load(std::memory_order_relaxed)) return;
-  loss_ = std::move(loss);
+  failure_ = std::move(failure);
   is_posted_.store(true, std::memory_order_release);
 }
 
-std::optional<Loss> News::read() const {
+std::optional<RankFailure> FailureNotice::read() const {
   if (!is_posted_.load(std::memory_order_acquire)) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return loss_;
+  return failure_;
 }
 
 void check_membership(const LiveOptions& options) {
@@ -42,12 +42,12 @@ void check_membership(const LiveOptions& options) {
 
 void look_around(const LiveOptions& options) {
   if (options.on_look) options.on_look();
-  if (options.news == nullptr) return;
-  const std::optional<Loss> loss = options.news->read();
-  if (!loss) return;
-  throw TransportError(TransportError::Kind::peer_died, loss->culprit,
-                       fmt::format("rank {} {} while group \"{}\" came together", loss->culprit,
-                                   loss->what, options.rendezvous));
+  if (options.notice == nullptr) return;
+  const std::optional<RankFailure> failure = options.notice->read();
+  if (!failure) return;
+  throw TransportError(TransportError::Kind::peer_died, failure->culprit,
+                       fmt::format("rank {} {} while group \"{}\" came together", failure->culprit,
+                                   failure->what, options.rendezvous));
 }
 
 }  // namespace towpath::transport

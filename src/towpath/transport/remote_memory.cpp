@@ -42,10 +42,7 @@ std::uint64_t changed_word(const Access& access, std::uint64_t before) {
 
 void check_access(const Access& access, const SymmetricHeap& heap, int ranks) {
   if (access.kind == AccessKind::fence || access.kind == AccessKind::thread_fence) return;
-  if (access.peer < 0 || access.peer >= ranks) {
-    throw std::out_of_range(
-        fmt::format("rank {} is outside the range 0 to {}", access.peer, ranks - 1));
-  }
+  check_rank(access.peer, ranks);
   if (access.kind == AccessKind::atomic) {
     if (access.size_bytes != 4 && access.size_bytes != 8) {
       throw std::invalid_argument(

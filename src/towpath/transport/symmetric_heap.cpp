@@ -113,4 +113,18 @@ void SymmetricHeap::check_signal(Signal signal) const {
       fmt::format("signal {} is outside the range 0 to {}", signal, signals() - 1));
 }
 
+void check_rank(int rank, int ranks) {
+  if (rank >= 0 && rank < ranks) return;
+  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks - 1));
+}
+
+void check_move(const Move& move, const SymmetricHeap& heap, int ranks) {
+  if (move.peer != kNoPeer) check_rank(move.peer, ranks);
+  if (move.peer != kNoPeer && move.has_source) heap.check_range(move.remote, move.size_bytes);
+  if (move.has_signal) heap.check_signal(move.signal);
+  if (const char* missing = missing_part(move); missing != nullptr) {
+    throw std::invalid_argument(fmt::format("a move needs {}", missing));
+  }
+}
+
 }  // namespace towpath::transport

@@ -8,8 +8,8 @@
 
 #include "towpath/transport/transport.hpp"
 
-// Who has which part of a symmetric heap: offsets and signal numbers, without the memory itself.
-// Equal sequences of calls give equal answers, so that ranks need not speak to each other.
+// The allocations of a symmetric heap: offsets and signal numbers, without the memory itself. Equal
+// sequences of calls give equal results, so that ranks need not communicate.
 //
 // A rank that runs ahead may release signals, allocate the same numbers anew and raise them at a
 // peer that has not released them yet. Therefore each signal has two words, and every release
@@ -23,7 +23,7 @@
 
 namespace towpath::transport {
 
-// Takes the lowest place that fits from [begin, end), and joins what is given back. Positions and
+// Allocates the lowest range that fits from [begin, end), and joins released ranges. Positions and
 // sizes are whole multiples of `unit`.
 class RangeAllocator {
  public:
@@ -50,14 +50,14 @@ class SymmetricHeap {
   std::uint64_t size_bytes() const { return size_bytes_; }
   std::uint32_t signals() const { return static_cast<std::uint32_t>(generation_.size()); }
 
-  // As in Transport. The releases throw std::invalid_argument for what was never allocated.
+  // As in Transport. The releases throw std::invalid_argument for a range that was never allocated.
   Offset allocate(std::uint64_t size_bytes);
   void release(Offset offset);
   Signal allocate_signals(std::uint32_t count);
   // Returns how many signals were released: first, first + 1, ...
   std::uint32_t release_signals(Signal first);
 
-  // How many words all signals have together, and where one is, now and before its last release.
+  // The number of words of all signals, and the word of a signal, now and before its last release.
   std::uint64_t signal_words() const { return 2 * static_cast<std::uint64_t>(signals()); }
   std::uint64_t word_of(Signal signal) const {
     return 2 * static_cast<std::uint64_t>(signal) + generation_[signal];
@@ -74,5 +74,10 @@ class SymmetricHeap {
   RangeAllocator numbers_;
   std::vector<std::uint8_t> generation_;  // per signal, 0 or 1
 };
+
+// Throws std::out_of_range for a rank that does not exist.
+void check_rank(int rank, int ranks);
+// Throws as Transport::start does for a wrong move.
+void check_move(const Move& move, const SymmetricHeap& heap, int ranks);
 
 }  // namespace towpath::transport

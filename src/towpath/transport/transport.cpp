@@ -177,7 +177,7 @@ void Transport::agree(std::string_view statement, Time timeout) {
   }
 }
 
-// A rank may end with its error; that must not be the news for one that still waits for the
+// A rank may end with its error; that must not be the notice for one that still waits for the
 // statement of a third.
 void Transport::tell_all_read(std::uint64_t number, Time timeout) {
   const auto has_read = [&](int peer) {

@@ -14,29 +14,29 @@ namespace {
 using namespace literals;
 
 struct End {
-  Bell bell;
-  std::atomic<int> news{0};
+  WakeFlag flag;
+  std::atomic<int> count{0};
 };
 
-// Waits for news, asleep where there are none. Returns whether a sleep ended without being rung.
-bool await(End& end, const StoreOrder& order, int news) {
+// Sleeps until the count is there. Whether a sleep ended without a wake().
+bool await(End& end, const StoreOrder& order, int count) {
   bool is_overslept = false;
-  while (end.news.load(std::memory_order_acquire) < news) {
-    end.bell.announce();
+  while (end.count.load(std::memory_order_acquire) < count) {
+    end.flag.announce();
     order.wait_for_stores_of_all();
-    if (end.news.load(std::memory_order_acquire) < news) is_overslept |= !end.bell.sleep(60_s);
-    end.bell.withdraw();
+    if (end.count.load(std::memory_order_acquire) < count) is_overslept |= !end.flag.sleep(60_s);
+    end.flag.withdraw();
   }
   return is_overslept;
 }
 
-void tell(End& end, const StoreOrder& order, int news) {
-  end.news.store(news, std::memory_order_release);
-  order.order_before_bell();
-  if (end.bell.is_awaited()) end.bell.ring();
+void signal_count(End& end, const StoreOrder& order, int count) {
+  end.count.store(count, std::memory_order_release);
+  order.order_before_look();
+  if (end.flag.is_awaited()) end.flag.wake();
 }
 
-TEST(Bell, NoSleeperMissesWhatIsTold) {
+TEST(WakeFlag, NoSleeperMissesAStore) {
   constexpr int kRounds = 3000;
   const StoreOrder order;
   if (!order.wait_for_stores_of_all()) GTEST_SKIP() << "this kernel has no membarrier";
@@ -46,9 +46,9 @@ TEST(Bell, NoSleeperMissesWhatIsTold) {
   for (std::size_t self = 0; self < 2; ++self) {
     threads[self] = std::thread([&, self] {
       for (int round = 1; round <= kRounds; ++round) {
-        if (self == 0) tell(ends[1], order, round);
+        if (self == 0) signal_count(ends[1], order, round);
         overslept[self] |= await(ends[self], order, round);
-        if (self == 1) tell(ends[0], order, round);
+        if (self == 1) signal_count(ends[0], order, round);
       }
     });
   }
@@ -57,18 +57,18 @@ TEST(Bell, NoSleeperMissesWhatIsTold) {
   EXPECT_FALSE(overslept[1]);
 }
 
-TEST(Bell, ASleepThatNobodyEndsSaysThatItsTimeWasUp) {
-  Bell bell;
-  bell.announce();
-  EXPECT_FALSE(bell.sleep(1_ms));
+TEST(WakeFlag, ASleepThatNobodyEndsSaysThatItsTimeWasUp) {
+  WakeFlag flag;
+  flag.announce();
+  EXPECT_FALSE(flag.sleep(1_ms));
 }
 
-TEST(Bell, ABellThatWasRungKeepsNobodyAsleep) {
-  Bell bell;
-  bell.announce();
-  bell.ring();
-  EXPECT_FALSE(bell.is_awaited());
-  EXPECT_TRUE(bell.sleep(60_s));
+TEST(WakeFlag, AFlagThatWasWokenKeepsNobodyAsleep) {
+  WakeFlag flag;
+  flag.announce();
+  flag.wake();
+  EXPECT_FALSE(flag.is_awaited());
+  EXPECT_TRUE(flag.sleep(60_s));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 #include "towpath/riscv_mailbox/live/mailbox.hpp"
 #include "towpath/transport/transport.hpp"
 

@@ -26,7 +26,7 @@ struct BackendOptions {
   std::shared_ptr<Timeline> timeline;  // null where none is kept
 };
 
-// torch.distributed over a direct group. What each method does is torch's contract; here is only
+// torch.distributed over a live group. What each method does is torch's contract; here is only
 // how tensors become the spans of a request.
 class TowpathBackend final : public c10d::Backend {
  public:

@@ -39,7 +39,7 @@ constexpr int kLooksAtOneLane = 16;
 // Time that a receiver, or its successor, has to come before senders give up.
 constexpr Time kGrace = 500_ms;
 constexpr Time kLookInterval = 1_ms;
-// Looks between two calls of serve_lookups by a receiver that never waits; a power of two.
+// Looks between two calls of serve_lookups by a receiver that never waits, a power of two.
 constexpr std::uint32_t kLooksPerServing = 1 << 16;
 
 Time steady_now() {
@@ -47,7 +47,7 @@ Time steady_now() {
   return Time::from_ps(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count() * 1000);
 }
 
-// Contains the time of creation, so that the youngest of several is known.
+// Contains the time of creation, which identifies the youngest of several.
 constexpr std::string_view kMemoryPrefix = "towpath-mailbox ";
 constexpr std::size_t kStampDigits = 16;
 std::string memory_name(const std::string& name) {
@@ -97,7 +97,7 @@ std::string memory_path(pid_t pid, const std::string& name) {
   return found;
 }
 
-// Spins, then yields, then naps, until `holds`; false when the time was up first. `look` is called
+// Spins, then yields, then naps, until `holds`. False if the time was up first. `look` is called
 // now and then.
 template <class Holds, class Look>
 bool wait_until(os::SpinWait& spin_wait, Time timeout, const Holds& holds, const Look& look) {
@@ -132,13 +132,13 @@ Mailbox::Mailbox(const std::string& name, const MailboxOptions& options) : name_
   if (!listener.is_open()) {
     throw std::runtime_error(fmt::format("there is a mailbox \"{}\" already", name));
   }
-  // The owner of the name makes the memory; others find it once it is complete.
+  // The owner of the name makes the memory. Others find it once it is complete.
   memory_ = Memory::create(memory_name(name), options.depth_messages, options.senders_max);
   os::listen_on(listener);
   listener_ = std::make_shared<FileDescriptor>(std::move(listener));
 }
 
-// The kernel says who owns the name; the owner need not answer.
+// The kernel identifies the owner of the name. The owner need not answer.
 Mailbox Mailbox::find(const std::string& name) {
   check(name, {});
   const FileDescriptor connection = os::connect_to(socket_address(name));
@@ -289,7 +289,7 @@ bool Receiver::try_receive(Message& message) {
   return try_receive(message);
 }
 
-// The shorter a look, the sooner it sees what comes just after it. Ends once there is something.
+// A shorter look detects a message sooner. Ends once there is one.
 void Receiver::look_at_one_lane() const {
   if (lanes_.size() != 1) return;
   const Lane& lane = lanes_.front();

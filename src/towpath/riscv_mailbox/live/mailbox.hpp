@@ -17,15 +17,15 @@
 
 // Mailboxes between processes of one Linux host: small messages from user space to user space, each
 // a cache line, without a system call. There is no daemon and no name in a file system. When a
-// process is killed, nothing is left behind, and no message that was sent is lost, doubled or torn,
-// as long as some process keeps the mailbox: its maker, by whose name others find it, or its
+// process is killed, it leaves no file behind, and no message that was sent is lost, doubled or
+// torn, as long as some process keeps the mailbox: its maker, by whose name others find it, or its
 // receiver.
 //
 //   Mailbox mailbox("job-17/results");         // in the process that keeps it
 //   Receiver receiver(mailbox);                // there, or in another one
 //   Sender sender(Mailbox::find("job-17/results"));   // in up to senders_max processes
 //
-// Messages of one sender arrive in order and exactly once; between senders no order is promised.
+// Messages of one sender arrive in order and exactly once. Between senders there is no order.
 // Memory is bounded: a sender waits, or its call fails, while its part of the mailbox is full.
 //
 // Wrong: a Mailbox, Sender or Receiver made before fork(). Both processes hold its lock and name,
@@ -35,7 +35,7 @@
 namespace towpath::riscv_mailbox::live {
 
 struct MailboxOptions {
-  std::uint32_t depth_messages = 256;  // per sender; a power of two
+  std::uint32_t depth_messages = 256;  // per sender, a power of two
   std::uint32_t senders_max = 64;      // at a time
 };
 
@@ -51,8 +51,8 @@ class Mailbox {
 
   const std::string& name() const { return name_; }
   const std::shared_ptr<Memory>& memory() const { return memory_; }
-  // Completes the look-ups of the name so far. A receiver in the maker's process does this now and
-  // then; a maker without one must call it before some 4,000 look-ups have queued up.
+  // Completes pending look-ups of the name. A receiver in the maker's process does this now and
+  // then. A maker without one must call it before some 4,000 look-ups have queued up.
   void serve_lookups() const;
 
  private:
@@ -64,7 +64,7 @@ class Mailbox {
 };
 
 struct Message {
-  std::uint32_t lane = 0;    // the sender's; a later sender may get the same one
+  std::uint32_t lane = 0;    // of the sender, reused by later ones
   std::uint64_t number = 0;  // in its lane, from 1 without gaps
   std::size_t size_bytes = 0;
   std::array<std::byte, kPayloadBytesMax> bytes;
@@ -107,8 +107,8 @@ class Sender {
   LaneState* state_ = nullptr;
   Slot* slots_ = nullptr;
   std::uint64_t mask_ = 0;
-  std::uint64_t position_ = 0;  // messages in the lane so far
-  std::uint64_t credit_ = 0;    // messages in the lane known to be released
+  std::uint64_t position_ = 0;  // messages in the lane
+  std::uint64_t credit_ = 0;    // released messages in the lane, a lower bound
   os::SpinWait spin_wait_{false};
 };
 

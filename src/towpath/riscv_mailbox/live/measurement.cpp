@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The cheapest counter there is; tick_ns() is the length of one count.
+// The cheapest counter. tick_ns() is the length of one count.
 std::int64_t ticks() {
 #if defined(__x86_64__)
   return static_cast<std::int64_t>(__rdtsc());

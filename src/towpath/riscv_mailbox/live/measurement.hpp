@@ -9,7 +9,7 @@
 
 #include "towpath/riscv_mailbox/live/mailbox.hpp"
 
-// Two processes that measure their mailboxes, and the transfer of a cache line beside them. Both
+// Two processes that measure their mailboxes, and the transfer of a cache line. Both
 // make the same calls in the same order, one as the initiator. The caller pins them.
 
 namespace towpath::riscv_mailbox::live {
@@ -20,13 +20,13 @@ class Measurement {
   // when there is none within `timeout`.
   Measurement(const std::string& own, const std::string& other, bool is_initiator, Time timeout);
 
-  // One-way time of each iteration in nanoseconds, half of a round trip by the processor's counter;
+  // One-way time of each iteration in nanoseconds, half of a round trip by the processor's counter,
   // empty on the responder. For a word in a cache line that both sides poll:
   std::vector<double> line_ping_pong_ns(int iterations);
   // For a message of `size_bytes`:
   std::vector<double> ping_pong_ns(int iterations, int size_bytes);
   // The initiator sends, the responder receives: messages per second of each block, as the
-  // responder sees them; empty on the initiator.
+  // responder sees them. Empty on the initiator.
   std::vector<double> messages_per_s(int blocks, int block_messages, int size_bytes);
   // Mean time of a message through a mailbox of this process alone, per block: all is in its cache,
   // so this is the cost of the software.

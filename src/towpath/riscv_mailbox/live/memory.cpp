@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,26 +41,17 @@ struct flock lock_of(short type, std::uint32_t byte) {
 }  // namespace
 
 Memory::Memory(FileDescriptor file, std::size_t size_bytes)
-    : file_(std::move(file)), size_bytes_(size_bytes) {
-  void* const address =
-      ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
-  if (address == MAP_FAILED) throw_system_error("cannot map the memory of a mailbox");
-  base_ = static_cast<std::byte*>(address);
-}
-
-Memory::~Memory() { ::munmap(base_, size_bytes_); }
+    : file_(std::move(file)), mapping_(file_, size_bytes) {}
 
 std::shared_ptr<Memory> Memory::create(const std::string& name, std::uint32_t depth,
                                        std::uint32_t lanes) {
   const std::size_t size_bytes = size_of(depth, lanes);
-  FileDescriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC));
-  if (!file.is_open() || ::ftruncate(file.number(), static_cast<off_t>(size_bytes)) != 0) {
-    throw_system_error(fmt::format("cannot create a mailbox of {} bytes", size_bytes));
-  }
-  const Memory first(FileDescriptor(::dup(file.number())), size_bytes);
-  first.control().depth = depth;
-  first.control().lanes = lanes;
-  first.control().version = kVersion;
+  const FileDescriptor file = os::create_shared_memory(name, size_bytes);
+  const os::SharedMapping mapping(file, size_bytes);
+  Control& control = *reinterpret_cast<Control*>(mapping.data());
+  control.depth = depth;
+  control.lanes = lanes;
+  control.version = kVersion;
   return open(fmt::format("/proc/self/fd/{}", file.number()));
 }
 
@@ -71,13 +61,13 @@ std::shared_ptr<Memory> Memory::open(const std::string& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) throw_system_error("cannot look at a mailbox");
   const auto size_bytes = static_cast<std::size_t>(status.st_size);
-  if (size_bytes < kControlBytes) throw std::runtime_error("what was opened is not a mailbox");
+  if (size_bytes < kControlBytes) throw std::runtime_error("the file is not a mailbox");
   auto memory = std::make_shared<Memory>(std::move(file), size_bytes);
   const Control& control = memory->control();
   if (control.version != kVersion || size_of(control.depth, control.lanes) != size_bytes) {
-    throw std::runtime_error("what was opened is not a mailbox of this version");
+    throw std::runtime_error("the file is not a mailbox of this version");
   }
-  memory->states_ = reinterpret_cast<LaneState*>(memory->base_ + kControlBytes);
+  memory->states_ = reinterpret_cast<LaneState*>(memory->mapping_.data() + kControlBytes);
   memory->slots_ = reinterpret_cast<Slot*>(memory->states_ + control.lanes);
   return memory;
 }

@@ -9,13 +9,14 @@
 #include <string>
 
 #include "towpath/os/file_descriptor.hpp"
+#include "towpath/os/shared_memory.hpp"
 
 // The memory of a mailbox, as all its processes map it.
 //
 // A mailbox has lanes, one per sender at a time, and a lane is a FIFO of cache lines with a single
 // writer and a single reader. A message is a cache line: up to 56 bytes, and a tag that says which
 // message of the lane it is and how long. The tag is stored last, so that there is no message until
-// it is whole; a writer that dies before leaves nothing but bytes that the next one overwrites.
+// it is whole. A writer that dies before leaves only bytes that the next one overwrites.
 //
 // Locks of the file say who writes a lane and who reads the mailbox. The kernel releases them when
 // their process ends, however it ends.
@@ -29,7 +30,7 @@ inline constexpr std::size_t kPayloadBytesMax = 56;
 
 struct alignas(kLineBytes) Slot {
   std::byte payload[kPayloadBytesMax];
-  // (number of the message in its lane, from 1) * 256 + its size; a message of an earlier lap
+  // (number of the message in its lane, from 1) * 256 + its size, or of a message of an earlier lap
   // otherwise.
   std::atomic<std::uint64_t> tag;
 };
@@ -39,19 +40,20 @@ constexpr std::uint64_t tag_of(std::uint64_t number, std::size_t size_bytes) {
   return number << 8 | size_bytes;
 }
 
-// Where a message is in its lane, by how many were before it. Neighbours in time are on different
-// pages, as far as there are several: what processors fetch ahead of a row of lines would take the
-// next ones from the other side. One way of 32 bytes between far cores takes 275 ns in a row of 256
-// lines, 250 in this order, and 235 in a single line.
+// The place of a message in its lane, by the number of messages before it. Neighbours in time are
+// on different pages if there are several, because a processor that prefetches a row of lines would
+// take the next ones from the other side. One way of 32 bytes between far cores takes 275 ns in a
+// row of 256 lines, 250 in this order, and 235 in a single line.
 constexpr std::uint64_t place_of(std::uint64_t before, std::uint64_t mask) {
   constexpr std::uint64_t kStride = 101;  // odd, so that no place is left out
   return before * kStride & mask;
 }
 
 struct LaneState {
-  // Messages that the reader has released. Its own line: writers look only when they find no room.
+  // Messages that the reader has released. In a separate line, which writers read only without
+  // room.
   alignas(kLineBytes) std::atomic<std::uint64_t> credit;
-  // The same, up to date after every message; only the reader and its successors look.
+  // The same, up to date after every message, for the reader and its successors.
   alignas(kLineBytes) std::atomic<std::uint64_t> head;
 };
 
@@ -77,14 +79,11 @@ class Memory {
   static std::shared_ptr<Memory> open(const std::string& path);
 
   Memory(FileDescriptor file, std::size_t size_bytes);
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory();
 
-  // The same memory with locks of its own.
+  // The same memory with separate locks.
   std::shared_ptr<Memory> reopened() const;
 
-  Control& control() const { return *reinterpret_cast<Control*>(base_); }
+  Control& control() const { return *reinterpret_cast<Control*>(mapping_.data()); }
   LaneState& state(std::uint32_t lane) const { return states_[lane]; }
   Slot* slots(std::uint32_t lane) const {
     return slots_ + static_cast<std::size_t>(lane) * control().depth;
@@ -100,8 +99,7 @@ class Memory {
   bool lock(std::uint32_t byte);
 
   FileDescriptor file_;
-  std::size_t size_bytes_;
-  std::byte* base_ = nullptr;
+  os::SharedMapping mapping_;
   LaneState* states_ = nullptr;
   Slot* slots_ = nullptr;
 };

@@ -8,25 +8,25 @@
 #include <cstdint>
 
 #include "towpath/os/file_descriptor.hpp"
+#include "towpath/os/shared_memory.hpp"
 #include "towpath/os/sleep.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
-// The memory of one rank: a control page, the words of its signals, its heap. It has no name in
-// any file system; it is gone with the last process that maps it, however that process ends.
+// The memory of one rank: a control page, the words of its signals, its heap.
 
 namespace towpath::transport::shm {
 
 inline constexpr std::size_t kReasonBytes = 256;
 
-// What a rank says about itself. Only that rank writes it, but the bell; all others read it.
+// The state that a rank publishes. Only that rank writes it, except the flag. All others read it.
 struct Control {
   std::atomic<Presence> presence;
   std::atomic<std::int32_t> culprit;       // rank because of which this one gave up, or kNoPeer
-  std::atomic<std::int64_t> looked_at_ns;  // steady clock: when it last looked around in a wait
+  std::atomic<std::int64_t> looked_at_ns;  // steady clock: its last check of its peers
   std::atomic<std::uint64_t> activity;
-  std::array<char, kReasonBytes> reason;  // what the culprit did; whole before `culprit` is stored
-  // Others look at it whenever they have news, so nothing that changes often shares its lines.
-  alignas(128) os::Bell bell;
+  std::array<char, kReasonBytes> reason;  // of the culprit; stored before `culprit`
+  // Others look at it after each store, so no word that changes often shares its lines.
+  alignas(128) os::WakeFlag wake_flag;
 };
 
 struct MemoryLayout {
@@ -37,25 +37,18 @@ struct MemoryLayout {
   std::uint64_t size_bytes() const { return heap_begin() + heap_bytes; }
 };
 
-// Makes the memory, all zero; pages take space once they are touched.
-os::FileDescriptor create_memory(const MemoryLayout& layout);
-
 // Memory mapped into this process.
 class Memory {
  public:
   Memory(const os::FileDescriptor& file, const MemoryLayout& layout);
-  Memory(Memory&& other) noexcept;
-  Memory& operator=(Memory&& other) = delete;
-  ~Memory();
 
-  Control& control() const { return *reinterpret_cast<Control*>(base_); }
+  Control& control() const { return *reinterpret_cast<Control*>(mapping_.data()); }
   std::atomic_ref<std::uint64_t> word(std::uint64_t index) const;
   std::byte* heap() const { return heap_; }
 
  private:
-  std::byte* base_;
+  os::SharedMapping mapping_;
   std::byte* heap_;
-  std::uint64_t size_bytes_;
 };
 
 }  // namespace towpath::transport::shm

@@ -11,9 +11,9 @@
 #include "towpath/os/file_descriptor.hpp"
 #include "towpath/transport/shm/memory.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
-// The ranks of one host that map each other's memory: what each has, and how each stands.
+// The ranks of one host that map each other's memory: the memory and the state of each.
 
 namespace towpath::transport::shm {
 
@@ -29,14 +29,19 @@ class Peers {
   // Whether there are more ranks than cores for them.
   bool are_crowded() const;
 
-  // Looks which processes have ended; one system call.
+  // Checks which processes have ended, with one system call.
   void look();
   // As of the last look.
   Standing standing(int rank) const;
   bool is_here(int rank) const { return presence(rank) == Presence::here; }
+  // Whether this process is the rank. A forked child has a copy of this object, but is not.
+  bool is_self() const;
+  // The peer whose last look at its own peers is oldest, and older than a limit; a stopped one
+  // before all others. kNoPeer if there is none.
+  int find_silent(std::int64_t now_ns, std::int64_t limit_ns) const;
 
-  // Says why this rank gives up, for slower ranks that find it gone. The first reason counts.
-  void publish(const Loss& loss) const;
+  // Publishes why this rank gives up, for slower ranks that find it gone. The first reason counts.
+  void publish(const RankFailure& failure) const;
   // How this rank ends; the first one counts.
   void withdraw(Presence presence) const;
 
@@ -51,7 +56,7 @@ class Peers {
   Presence presence(int rank) const {
     return control(rank).presence.load(std::memory_order_acquire);
   }
-  std::optional<Loss> blame_by(int rank) const;
+  std::optional<RankFailure> blame_by(int rank) const;
 
   int self_;
   std::vector<Peer> peers_;

@@ -3,7 +3,6 @@
 #include "towpath/transport/shm/shm_transport.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,22 +16,18 @@
 
 #include "towpath/os/process.hpp"
 #include "towpath/os/process_memory.hpp"
-#include "towpath/transport/shm/direct_move.hpp"
 #include "towpath/transport/shm/mapped_memory.hpp"
+#include "towpath/transport/shm/moves.hpp"
 #include "towpath/transport/shm/peers.hpp"
-#include "towpath/transport/shm/put.hpp"
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/shm/sleepers.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 namespace towpath::transport::shm {
 namespace {
 
 using namespace literals;
-
-constexpr std::uint64_t kHeapBytesMost = std::uint64_t{64} << 30;
-constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signals
 
 // An allocation that the heap has no room for, with a reason.
 class HeapFull : public std::bad_alloc {
@@ -63,7 +58,7 @@ class MappedTransport final : public WaitingTransport {
         memory_(options.rank, options.ranks, heap_,
                 {[this](int rank) { return peers_.memory(rank).heap(); },
                  [this] { throw_if_failed(); }, [this](int rank) { sleepers_.wake(rank); }}) {
-    for (int rank = 0; rank < ranks(); ++rank) sleepers_.add(peers_.control(rank).bell);
+    for (int rank = 0; rank < ranks(); ++rank) sleepers_.add(peers_.control(rank).wake_flag);
     own_control().looked_at_ns.store(steady_ns(), std::memory_order_relaxed);
   }
   ~MappedTransport() override { leave(); }
@@ -100,8 +95,8 @@ class MappedTransport final : public WaitingTransport {
   std::string pending() const override;
 
   void leave() override {
-    if (!is_this_rank()) return;
-    if (last_loss()) peers_.publish(*last_loss());
+    if (!peers_.is_self()) return;
+    if (last_failure()) peers_.publish(*last_failure());
     peers_.withdraw(Presence::left);
   }
   void abandon(const std::string& what, int culprit) override;
@@ -125,27 +120,17 @@ class MappedTransport final : public WaitingTransport {
  private:
   const Memory& own() const { return peers_.memory(rank()); }
   Control& own_control() const { return own().control(); }
-  // A forked child has a copy of this object, but is not the rank.
-  bool is_this_rank() const { return ::getpid() == peers_.pid(rank()); }
-  void check_peer(int rank) const;
-
-  void check(const Move& move) const;
-  void add_to_signal(int rank, Signal signal, std::uint64_t value) {
-    peers_.memory(rank).word(heap_.word_of(signal)).fetch_add(value, std::memory_order_release);
-    sleepers_.wake(rank);
-  }
 
   Standing standing(int rank) const override { return peers_.standing(rank); }
   std::string named(int rank) const override {
     return fmt::format("rank {} (pid {})", rank, peers_.pid(rank));
   }
-  bool take_news() override { return memory_.poll(); }
+  bool take_arrivals() override { return memory_.poll(); }
   void look_at_peers() override;
   bool rest(Time now, const std::function<bool()>& holds) override;
-  // Slower ranks may find this one gone as well; they shall not blame it.
-  void note_final_loss(const Loss& loss) override { peers_.publish(loss); }
+  // Slower ranks may find this one gone, too, and must not blame it.
+  void note_final_failure(const RankFailure& failure) override { peers_.publish(failure); }
   Lateness find_late(Time timeout, int awaited) override;
-  int find_silent(Time timeout) const;
 
   SymmetricHeap heap_;
   Peers peers_;
@@ -168,37 +153,23 @@ Offset MappedTransport::allocate(std::uint64_t size_bytes) {
   }
 }
 
-void MappedTransport::check_peer(int rank) const {
-  if (rank >= 0 && rank < ranks()) return;
-  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks() - 1));
-}
-
 // A load from mapped memory cannot wait.
 void MappedTransport::get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) {
-  check_peer(peer);
+  check_rank(peer, ranks());
   heap_.check_range(remote, size_bytes);
   std::memcpy(target, peers_.memory(peer).heap() + remote, size_bytes);
 }
 
 std::uint64_t MappedTransport::load(int peer, Offset remote) {
-  check_peer(peer);
+  check_rank(peer, ranks());
   heap_.check_range(remote, sizeof(std::uint64_t));
   auto* const word = reinterpret_cast<std::uint64_t*>(peers_.memory(peer).heap() + remote);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
-void MappedTransport::check(const Move& move) const {
-  if (move.peer != kNoPeer) check_peer(move.peer);
-  if (move.peer != kNoPeer && move.has_source) heap_.check_range(move.remote, move.size_bytes);
-  if (move.has_signal) heap_.check_signal(move.signal);
-  if (const char* missing = missing_part(move); missing != nullptr) {
-    throw std::invalid_argument(fmt::format("a move needs {}", missing));
-  }
-}
-
 void MappedTransport::start(Move& move) {
   throw_if_failed();
-  check(move);
+  check_move(move, heap_, ranks());
   carry(move, move.peer == kNoPeer ? nullptr : peers_.memory(move.peer).heap());
   if (move.has_signal) {
     raise(move, peers_.memory(move.peer).word(heap_.word_of(move.signal)));
@@ -211,7 +182,12 @@ void MappedTransport::start_direct(DirectMove& move) {
   throw_if_failed();
   check_direct(move, heap_, ranks());
   carry(move, [this](int rank) { return peers_.memory(rank).heap(); });
-  for (const Raise& raise : move.raises) add_to_signal(raise.rank, raise.signal, raise.value);
+  for (const Raise& raise : move.raises) {
+    peers_.memory(raise.rank)
+        .word(heap_.word_of(raise.signal))
+        .fetch_add(raise.value, std::memory_order_release);
+    sleepers_.wake(raise.rank);
+  }
   if (move.done != nullptr) move.done(move);
   if (move.visible != nullptr) move.visible(move);
 }
@@ -237,31 +213,13 @@ void MappedTransport::look_at_peers() {
 }
 
 void MappedTransport::abandon(const std::string& what, int culprit) {
-  if (!is_this_rank()) return;
+  if (!peers_.is_self()) return;
   peers_.publish(reason_for(what, culprit));
   peers_.withdraw(Presence::failed);
 }
 
-// Of the ranks that did not look at their peers for half of the timeout, the one that did not for
-// the longest; a stopped one before all others. kNoPeer when all wait, too.
-int MappedTransport::find_silent(Time timeout) const {
-  const std::int64_t now_ns = steady_ns();
-  std::int64_t longest_ns = timeout.ps() / 2000;
-  int silent = kNoPeer;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    if (rank == this->rank() || !peers_.is_here(rank)) continue;
-    const std::int64_t looked_at_ns =
-        peers_.control(rank).looked_at_ns.load(std::memory_order_relaxed);
-    if (now_ns - looked_at_ns <= longest_ns) continue;
-    if (os::is_stopped(peers_.pid(rank))) return rank;
-    longest_ns = now_ns - looked_at_ns;
-    silent = rank;
-  }
-  return silent;
-}
-
 WaitingTransport::Lateness MappedTransport::find_late(Time timeout, int awaited) {
-  const int silent = find_silent(timeout);
+  const int silent = peers_.find_silent(steady_ns(), timeout.ps() / 2000);
   const int culprit = silent != kNoPeer || awaited == rank() ? silent : awaited;
   if (culprit == kNoPeer) return {};
   const bool is_stopped = os::is_stopped(peers_.pid(culprit));

@@ -2,53 +2,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <vector>
 
+#include "towpath/base/index.hpp"
 #include "towpath/os/sleep.hpp"
 #include "towpath/os/spin_wait.hpp"
 
 namespace towpath::transport::shm {
 
-// The bells of all ranks, as one of them uses them.
+// The wake flags of all ranks, as used by one of them.
 class Sleepers {
  public:
-  explicit Sleepers(int rank) : rank_(index(rank)) {}
+  explicit Sleepers(int rank) : rank_(rank) {}
   // By rank.
-  void add(os::Bell& bell) { bells_.push_back(&bell); }
+  void add(os::WakeFlag& flag) { flags_.push_back(&flag); }
 
-  // That rank may wait for what this one stored just now.
+  // That rank may wait for a store that this one just made.
   void wake(int rank) {
-    order_.order_before_bell();
-    ring(*bells_[index(rank)]);
+    order_.order_before_look();
+    wake(*flags_[index(rank)]);
   }
   void wake_all() {
-    order_.order_before_bell();
-    for (os::Bell* bell : bells_) ring(*bell);
+    order_.order_before_look();
+    for (os::WakeFlag* flag : flags_) wake(*flag);
   }
 
-  // This rank sleeps until one has news for it, or for a while. Returns whether there were some
-  // already: it looks once more after it has said that it sleeps, because of what was stored before
-  // nobody rings.
-  bool sleep_unless(const std::function<bool()>& has_news, os::SpinWait& wait) {
-    os::Bell& bell = *bells_[rank_];
-    bell.announce();
-    const bool is_heard = order_.wait_for_stores_of_all();
-    const bool found = has_news();
-    if (!found) bell.sleep(is_heard ? wait.nap() : os::SpinWait::kNapLeast);
-    bell.withdraw();
+  // Sleeps until another rank wakes this one, or for a while. Returns whether has_arrived() held
+  // already: it is called once more after the announcement, because of stores before it nobody
+  // wakes this rank.
+  bool sleep_unless(const std::function<bool()>& has_arrived, os::SpinWait& wait) {
+    os::WakeFlag& flag = *flags_[index(rank_)];
+    flag.announce();
+    const bool is_ordered = order_.wait_for_stores_of_all();
+    const bool found = has_arrived();
+    if (!found) flag.sleep(is_ordered ? wait.nap() : os::SpinWait::kNapLeast);
+    flag.withdraw();
     return found;
   }
 
  private:
-  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
-  static void ring(os::Bell& bell) {
-    if (bell.is_awaited()) bell.ring();
+  static void wake(os::WakeFlag& flag) {
+    if (flag.is_awaited()) flag.wake();
   }
 
-  std::size_t rank_;
-  std::vector<os::Bell*> bells_;  // by rank
+  int rank_;
+  std::vector<os::WakeFlag*> flags_;  // by rank
   os::StoreOrder order_;
 };
 

@@ -61,14 +61,14 @@ HostMemory::HostMemory(const LiveOptions& options, const SymmetricHeap& layout, 
   here.rendezvous = rendezvous_name(job, ranks.front());
   here.rank = local(options.rank);
   here.ranks = static_cast<int>(ranks.size());
-  // News names ranks of the whole job.
-  std::exception_ptr news;
-  here.news = nullptr;
+  // Notices name ranks of the whole job.
+  std::exception_ptr notice;
+  here.notice = nullptr;
   here.on_look = [&] {
     try {
       look_around(options);
     } catch (const TransportError& error) {
-      news = std::current_exception();
+      notice = std::current_exception();
       throw TransportError(error.kind(), kNoPeer, error.what());
     }
   };
@@ -77,7 +77,7 @@ HostMemory::HostMemory(const LiveOptions& options, const SymmetricHeap& layout, 
     peers_.emplace(here.rank, shm::rendezvous(here, shm::this_member(shm::new_memory(memory))),
                    memory);
   } catch (const TransportError& error) {
-    if (news) std::rethrow_exception(news);
+    if (notice) std::rethrow_exception(notice);
     const int peer =
         error.peer() == kNoPeer ? kNoPeer : ranks[static_cast<std::size_t>(error.peer())];
     throw TransportError(error.kind(), peer,

@@ -38,7 +38,7 @@ class HostMemory {
   // How a rank that is reached stands, as of the last look, and what this one says of itself.
   void look() { peers_->look(); }
   Standing standing(int rank) const { return peers_->standing(local(rank)); }
-  void publish(const Loss& loss) const { peers_->publish(loss); }
+  void publish(const RankFailure& failure) const { peers_->publish(failure); }
   void withdraw(Presence presence) const { peers_->withdraw(presence); }
 
  private:

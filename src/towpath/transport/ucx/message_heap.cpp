@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "towpath/transport/reduction.hpp"
-#include "towpath/transport/shm/put.hpp"
+#include "towpath/transport/shm/moves.hpp"
 
 namespace towpath::transport::ucx {
 
@@ -127,11 +127,11 @@ void MessageHeap::forget(std::uint64_t get) {
   }
 }
 
-void MessageHeap::tell_all(MessageKind kind, const std::optional<Loss>& loss) {
+void MessageHeap::notify_all(MessageKind kind, const std::optional<RankFailure>& failure) {
   // It lives until the last message has left.
-  const auto text = std::make_shared<const std::string>(loss ? loss->what : "");
+  const auto text = std::make_shared<const std::string>(failure ? failure->what : "");
   Header header{.kind = kind};
-  header.culprit = loss ? loss->culprit : kNoPeer;
+  header.culprit = failure ? failure->culprit : kNoPeer;
   for (int to = 0; to < ranks(); ++to) {
     if (to != rank_) wire_->send(to, header, std::as_bytes(std::span(*text)), [text] {});
   }
@@ -233,7 +233,7 @@ void MessageHeap::take_failure(Incoming& message) {
   if (!message.is_here() || header.culprit < 0 || header.culprit >= ranks()) return;
   const auto text = message.bytes();
   peer(header.source).contact.standing.blame =
-      Loss{header.culprit, {reinterpret_cast<const char*>(text.data()), text.size()}};
+      RankFailure{header.culprit, {reinterpret_cast<const char*>(text.data()), text.size()}};
 }
 
 void MessageHeap::lose(int rank) {

@@ -16,7 +16,7 @@
 #include "towpath/transport/ucx/bootstrap.hpp"
 #include "towpath/transport/ucx/host_memory.hpp"
 #include "towpath/transport/ucx/wire.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 // The heap and the signals of one rank, and what ranks do to each other's: by stores to those of
 // this host, by messages to all others. Nothing here waits: what comes is stored in progress().
@@ -80,7 +80,7 @@ class MessageHeap {
   std::vector<std::byte> take_bytes(std::uint64_t get);
   void forget(std::uint64_t get);
   // Tells all others that this rank is ready, has left or has failed, and whose fault it is.
-  void tell_all(MessageKind kind, const std::optional<Loss>& loss = {});
+  void notify_all(MessageKind kind, const std::optional<RankFailure>& failure = {});
   bool is_flushed() const { return wire_->is_flushed(); }
 
   // --- what comes --------------------------------------------------------------------------------

@@ -16,7 +16,7 @@
 #include "towpath/os/stream.hpp"
 #include "towpath/transport/ucx/bootstrap.hpp"
 #include "towpath/transport/ucx/message_heap.hpp"
-#include "towpath/transport/waiting/waiting_transport.hpp"
+#include "towpath/transport/waiting_transport.hpp"
 
 namespace towpath::transport::ucx {
 namespace {
@@ -24,9 +24,9 @@ namespace {
 using namespace literals;
 
 constexpr std::uint64_t kHeapBytesDefault = std::uint64_t{16} << 30;
-// What says that a rank has left or failed may take as long to leave this process.
-constexpr Time kFarewell = 500_ms;
-// Who waits answers within this, unless the network is very slow.
+// The time limit for the last messages of a rank that leaves.
+constexpr Time kLeaveWithin = 500_ms;
+// A waiting rank answers within this, unless the network is very slow.
 constexpr Time kAnswerWithin = 250_ms;
 
 class UcxTransport final : public WaitingTransport {
@@ -37,7 +37,7 @@ class UcxTransport final : public WaitingTransport {
         timeout_(options.timeout),
         members_(job.members),
         heap_(options, std::move(wire), job) {
-    greet();
+    connect_all();
   }
   ~UcxTransport() override { leave(); }
   UcxTransport(const UcxTransport&) = delete;
@@ -78,35 +78,33 @@ class UcxTransport final : public WaitingTransport {
  private:
   // A forked child has a copy of this object, but is not the rank.
   bool is_this_rank() const { return ::getpid() == member(rank()).pid; }
-  void check(const Move& move) const;
-  void check_peer(int rank) const;
-  void greet();
+  void connect_all();
   const Member& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
 
   // --- waiting -----------------------------------------------------------------------------------
   Standing standing(int rank) const override;
   void look_at_peers() override { heap_.memory().look(); }
-  // Slower ranks of this host may find this one gone as well; they shall not blame it.
-  void note_final_loss(const Loss& loss) override { heap_.memory().publish(loss); }
+  // Slower ranks of this host may find this one gone, too, and must not blame it.
+  void note_final_failure(const RankFailure& failure) override { heap_.memory().publish(failure); }
   std::string named(int rank) const override {
     return fmt::format("rank {} (pid {} on {})", rank, member(rank).pid, member(rank).host);
   }
-  bool take_news() override { return heap_.progress(); }
+  bool take_arrivals() override { return heap_.progress(); }
   bool rest(Time now, const std::function<bool()>& holds) override;
   Lateness find_late(Time timeout, int awaited) override;
   int find_silent();
-  void say_farewell(MessageKind kind, const std::optional<Loss>& loss);
+  void announce_end(MessageKind kind, const std::optional<RankFailure>& failure);
 
   Time timeout_;
   std::vector<Member> members_;  // by rank
   std::atomic<std::uint64_t> activity_{0};
   bool has_left_ = false;
-  mutable MessageHeap heap_;  // asking the peers whether all is visible changes nothing there
+  mutable MessageHeap heap_;  // a flush is not a change
 };
 
-// Every rank hears of every other before it begins, so that all connections are made.
-void UcxTransport::greet() {
-  heap_.tell_all(MessageKind::here);
+// Receives a message of every other rank before the first call, so that all connections exist.
+void UcxTransport::connect_all() {
+  heap_.notify_all(MessageKind::here);
   for (int from = 0; from < ranks(); ++from) {
     if (from == rank()) continue;
     block_until([&] { return heap_.contact(from).is_ready; }, timeout_, from,
@@ -114,31 +112,16 @@ void UcxTransport::greet() {
   }
 }
 
-void UcxTransport::check_peer(int rank) const {
-  if (rank >= 0 && rank < ranks()) return;
-  throw std::out_of_range(fmt::format("rank {} is outside the range 0 to {}", rank, ranks() - 1));
-}
-
-void UcxTransport::check(const Move& move) const {
-  if (move.peer != kNoPeer) check_peer(move.peer);
-  if (move.peer != kNoPeer && move.has_source)
-    heap_.layout().check_range(move.remote, move.size_bytes);
-  if (move.has_signal) heap_.layout().check_signal(move.signal);
-  if (const char* missing = missing_part(move); missing != nullptr) {
-    throw std::invalid_argument(fmt::format("a move needs {}", missing));
-  }
-}
-
 void UcxTransport::start(Move& move) {
   throw_if_failed();
-  check(move);
+  check_move(move, heap_.layout(), ranks());
   heap_.start(move);
 }
 
 void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size_bytes,
                        Time timeout) {
   throw_if_failed();
-  check_peer(from);
+  check_rank(from, ranks());
   heap_.layout().check_range(remote, size_bytes);
   if (heap_.memory().reaches(from)) {
     std::memcpy(target, heap_.memory().heap(from) + remote, size_bytes);
@@ -160,7 +143,7 @@ void UcxTransport::get(int from, Offset remote, void* target, std::uint64_t size
 
 std::uint64_t UcxTransport::load(int from, Offset remote) {
   std::uint64_t word = 0;
-  check_peer(from);
+  check_rank(from, ranks());
   if (!heap_.memory().reaches(from)) {
     get(from, remote, &word, sizeof(word), timeout_);
     return word;
@@ -170,7 +153,7 @@ std::uint64_t UcxTransport::load(int from, Offset remote) {
   return std::atomic_ref(*there).load(std::memory_order_acquire);
 }
 
-// What a rank of this host says of itself is known before its messages.
+// The published state of a rank of this host is newer than its messages.
 Standing UcxTransport::standing(int rank) const {
   if (heap_.memory().reaches(rank)) {
     Standing here = heap_.memory().standing(rank);
@@ -184,12 +167,12 @@ bool UcxTransport::rest(Time now, const std::function<bool()>&) {
   return false;
 }
 
-// Asks all others whether they are there: who waits, answers. The first that does not; kNoPeer
-// where all do.
+// Asks all others for an answer, which every waiting rank gives. The first rank without one, or
+// kNoPeer.
 int UcxTransport::find_silent() {
   std::vector<std::uint64_t> before;
   for (int rank = 0; rank < ranks(); ++rank) before.push_back(heap_.contact(rank).messages);
-  heap_.tell_all(MessageKind::ask);
+  heap_.notify_all(MessageKind::ask);
   const auto silent = [&] {
     for (int rank = 0; rank < ranks(); ++rank) {
       const Contact& of = heap_.contact(rank);
@@ -217,24 +200,24 @@ WaitingTransport::Lateness UcxTransport::find_late(Time timeout, int awaited) {
 
 // --- the end -------------------------------------------------------------------------------------
 
-void UcxTransport::say_farewell(MessageKind kind, const std::optional<Loss>& loss) {
+void UcxTransport::announce_end(MessageKind kind, const std::optional<RankFailure>& failure) {
   has_left_ = true;
-  heap_.tell_all(kind, loss);
-  const Time end = now() + kFarewell;
+  heap_.notify_all(kind, failure);
+  const Time end = now() + kLeaveWithin;
   while (!heap_.is_flushed() && now() < end) heap_.progress();
 }
 
 void UcxTransport::leave() {
   if (has_left_ || !is_this_rank()) return;
-  say_farewell(MessageKind::left, last_loss());
-  if (last_loss()) heap_.memory().publish(*last_loss());
+  announce_end(MessageKind::left, last_failure());
+  if (last_failure()) heap_.memory().publish(*last_failure());
   heap_.memory().withdraw(Presence::left);
 }
 
 void UcxTransport::abandon(const std::string& what, int culprit) {
   if (has_left_ || !is_this_rank()) return;
-  const Loss reason = reason_for(what, culprit);
-  say_farewell(MessageKind::failed, reason);
+  const RankFailure reason = reason_for(what, culprit);
+  announce_end(MessageKind::failed, reason);
   heap_.memory().publish(reason);
   heap_.memory().withdraw(Presence::failed);
 }

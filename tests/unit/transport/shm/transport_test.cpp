@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/transport/shm/shm_transport.hpp"
-
 #include <dirent.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,8 +22,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "conformance/processes.hpp"
+#include "processes.hpp"
 #include "towpath/os/process.hpp"
+#include "towpath/transport/shm/shm_transport.hpp"
 
 namespace towpath::transport::shm {
 namespace {
@@ -310,7 +309,7 @@ TEST(ShmTransport, BlamesTheRankThatDiedFirstNotTheOneThatGaveUp) {
   ::munmap(shared, sizeof(Shared));
 }
 
-// --- failures and news
+// --- failures and notice
 
 void expect_all_name(const std::vector<std::string>& outcomes, int culprit,
                      const std::string& what) {
@@ -379,11 +378,11 @@ TEST(ShmTransport, NamesAStoppedRankAndNoOtherWhenTheTimeIsUp) {
 }
 
 TEST(ShmTransport, NewsOfTheLauncherEndsAWaitAndAConnection) {
-  const auto news = std::make_shared<News>();
+  const auto notice = std::make_shared<FailureNotice>();
   LiveOptions early = options(unique_name(), 0, 2);
-  early.news = news;
-  news->post({1, "exited early with status 0"});
-  news->post({0, "is too late"});
+  early.notice = notice;
+  notice->post({1, "exited early with status 0"});
+  notice->post({0, "is too late"});
   try {
     connect(early);
     ADD_FAILURE() << "it connected";
@@ -392,9 +391,9 @@ TEST(ShmTransport, NewsOfTheLauncherEndsAWaitAndAConnection) {
     expect_contains(error.what(), {"rank 1 exited early with status 0 while group"});
   }
   LiveOptions alone = options(unique_name(), 0, 1);
-  alone.news = std::make_shared<News>();
+  alone.notice = std::make_shared<FailureNotice>();
   const auto transport = connect(alone);
-  std::const_pointer_cast<News>(alone.news)->post({0, "was told to end"});
+  std::const_pointer_cast<FailureNotice>(alone.notice)->post({0, "was told to end"});
   try {
     transport->signal_wait_until(Transport::kReservedSignals, Comparison::equal, 1, 20_s);
     ADD_FAILURE() << "the wait ended";

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/live/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "towpath/base/index.hpp"
+
+namespace towpath::live {
+
+using transport::kNoPeer;
+using transport::SignalWait;
+using transport::TransportError;
+
+namespace {
+
+std::string describe(const Request& request) {
+  return fmt::format("{} of {} bytes", request.name, size_of(request));
+}
+
+std::string describe_wait(const SignalWait& wait) {
+  const auto& request = *static_cast<const Request*>(wait.context);
+  return fmt::format("the part of rank {} in {}", wait.peer, describe(request));
+}
+
+}  // namespace
+
+Collectives::Collectives(transport::LiveTransport& transport, bool serves_exchanges)
+    : transport_(transport),
+      status_(transport),
+      never_(transport.allocate_signals(1)),
+      waits_(index(transport.ranks())) {
+  if (SharedRank::is_possible(transport)) shared_.emplace(transport);
+  if (!shared_ || serves_exchanges) channels_.emplace(transport);
+}
+
+Collectives::~Collectives() { cancel_waits(true); }
+
+void Collectives::begin(const Request& request) {
+  const bool is_shared = shared_ && SharedCollectives::serves(request.kind);
+  if (!is_shared && !channels_) {
+    throw std::invalid_argument(fmt::format("{}: a group's own kind of call", request.name));
+  }
+  const std::uint64_t number = status_.begin(request);
+  request_ = &request;
+  if (is_shared) {
+    shared_->begin(request);
+  } else {
+    by_puts_ = std::make_unique<ChannelCollective>(*channels_, request, number);
+  }
+}
+
+bool Collectives::advance() {
+  if (request_ == nullptr) return false;
+  const bool any = by_puts_ ? by_puts_->advance() : shared_->advance();
+  if (by_puts_ ? by_puts_->is_done() : shared_->is_done()) {
+    status_.end();
+    by_puts_.reset();
+    request_ = nullptr;
+  }
+  return any;
+}
+
+bool Collectives::awaits(int peer) {
+  if (request_ == nullptr) return false;
+  return by_puts_ ? by_puts_->awaits(peer) : shared_->awaits(peer);
+}
+
+void Collectives::cancel() {
+  if (shared_) shared_->cancel();
+  by_puts_.reset();
+  request_ = nullptr;
+}
+
+void Collectives::run(const Request& request, Time timeout) {
+  constexpr int kTurns = 40;
+  check_request(request, transport_.rank(), transport_.ranks());
+  transport_.note_activity();
+  try {
+    begin(request);
+    // Most calls end within microseconds, before any look at a clock or at a peer's health.
+    for (int turn = 0; turn < kTurns; ++turn) {
+      advance();
+      if (is_done()) return;
+      transport_.relax();
+    }
+    wait(request, timeout);
+  } catch (const Mismatch& mismatch) {
+    cancel();
+    throw_disagreement(request, mismatch.peer);
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+// One wait per rank that the call depends on: the transport then names a rank that has left.
+void Collectives::wait(const Request& request, Time timeout) {
+  for (int peer = 0; peer < transport_.ranks(); ++peer) {
+    SignalWait& wait = waits_[index(peer)] = {};
+    wait.signal = never_;
+    wait.value = 1;
+    wait.peer = peer;
+    wait.describe = describe_wait;
+    wait.context = const_cast<Request*>(&request);
+    if (awaits(peer)) transport_.wait(wait);
+  }
+  try {
+    transport_.block_until(
+        [&] {
+          advance();
+          cancel_waits(is_done());
+          return is_done();
+        },
+        timeout, kNoPeer, [&] { return describe(request); });
+  } catch (...) {
+    cancel_waits(true);
+    throw;
+  }
+}
+
+void Collectives::cancel_waits(bool are_all_over) {
+  for (SignalWait& wait : waits_) {
+    if (wait.is_waiting && (are_all_over || !awaits(wait.peer))) transport_.cancel(wait);
+  }
+}
+
+void Collectives::throw_disagreement(const Request& request, int peer) {
+  throw TransportError(
+      TransportError::Kind::disagreement, peer,
+      fmt::format("rank {} wants {}, but rank {} wants {}; all ranks call the same, with the same "
+                  "sizes, types and roots",
+                  transport_.rank(), describe(request), peer, status_.describe_call(peer)));
+}
+
+}  // namespace towpath::live

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "towpath/base/units.hpp"
+#include "towpath/live/call.hpp"
+#include "towpath/live/channel_collective.hpp"
+#include "towpath/live/shared_collectives.hpp"
+#include "towpath/live/status_page.hpp"
+#include "towpath/transport/live_transport.hpp"
+
+namespace towpath::live {
+
+// Collectives over a transport, one after the other: through shared memory if ranks map each
+// other's memory, by puts otherwise. A Group adds messages, threads, and calls in the background.
+//
+//   Collectives collectives(transport);
+//   transport.barrier(timeout);  // all have made theirs
+//   collectives.run(request, timeout);
+class Collectives {
+ public:
+  static std::uint64_t heap_bytes(int ranks) {
+    return Channels::heap_bytes(ranks) + StatusPage::kBytes + SharedRank::heap_bytes(ranks);
+  }
+  static std::uint32_t signals(int ranks) {
+    return Channels::signals(ranks) + StatusPage::signals(ranks) + 1;
+  }
+
+  // Every rank makes one, in the same order, on the symmetric heap. `serves_exchanges`: whether
+  // calls of Kind::exchange are possible, which always go by puts.
+  explicit Collectives(transport::LiveTransport& transport, bool serves_exchanges = false);
+  ~Collectives();
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  // Blocks. Throws std::invalid_argument for a request that is wrong in itself, and TransportError
+  // if a rank died, left, is late, or makes another call.
+  void run(const Request& request, Time timeout);
+
+  // --- one call, driven by the caller ------------------------------------------------------------
+  // The request must exist until the call is done.
+  void begin(const Request& request);
+  // Whether anything moved. Throws Mismatch and TransportError.
+  bool advance();
+  bool is_done() const { return request_ == nullptr; }
+  // Whether the current call depends on that rank.
+  bool awaits(int peer);
+  // Drops the current call. No other call may follow.
+  void cancel();
+
+  StatusPage& status() { return status_; }
+
+ private:
+  void wait(const Request& request, Time timeout);
+  void cancel_waits(bool are_all_over);
+  [[noreturn]] void throw_disagreement(const Request& request, int peer);
+
+  transport::LiveTransport& transport_;
+  StatusPage status_;
+  std::optional<SharedCollectives> shared_;
+  std::optional<Channels> channels_;
+  const Request* request_ = nullptr;
+  std::unique_ptr<ChannelCollective> by_puts_;  // the current call, unless `shared_` runs it
+  transport::Signal never_;                     // is never raised
+  std::vector<transport::SignalWait> waits_;    // by rank
+};
+
+}  // namespace towpath::live

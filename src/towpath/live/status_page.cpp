@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/live/status_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "towpath/base/index.hpp"
+
+namespace towpath::live {
+
+using transport::kNoPeer;
+using transport::TransportError;
+
+namespace {
+
+// Enough for a rank of another host, unless the network is very slow.
+constexpr Time kAnswerWithin = Time::from_seconds(0.5);
+
+}  // namespace
+
+StatusPage::StatusPage(transport::LiveTransport& transport)
+    : transport_(transport),
+      memory_(transport.allocate(kBytes)),
+      words_(reinterpret_cast<std::uint64_t*>(transport.data(memory_))),
+      left_(transport.allocate_signals(signals(transport.ranks()))) {
+  for (std::size_t word = 0; word < kWords; ++word) publish(word, 0);
+}
+
+// Calls of one name often follow each other.
+void StatusPage::publish_name(const std::string& name) {
+  name_ = name;
+  Name padded{};
+  name.copy(padded.data(), padded.size() - 1);
+  std::array<std::uint64_t, kNameWords> words;
+  std::memcpy(words.data(), padded.data(), sizeof(words));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    publish(offsetof(Entry, name) / 8 + i, words[i]);
+  }
+}
+
+StatusPage::Entry StatusPage::read(int rank) const {
+  std::array<std::uint64_t, kWords> words;
+  if (transport_.is_addressable(rank)) {
+    for (std::size_t i = 0; i < kWords; ++i) {
+      words[i] = transport_.load(rank, memory_ + i * sizeof(std::uint64_t));
+    }
+  } else {
+    transport_.get(rank, memory_, words.data(), sizeof(words), kAnswerWithin);
+  }
+  Entry entry;
+  std::memcpy(&entry, words.data(), sizeof(entry));
+  entry.name.back() = '\0';
+  return entry;
+}
+
+// Word by word, because others may read at this time. The words of two calls may then be mixed.
+std::uint64_t StatusPage::begin(const Request& request) {
+  if (request.name != name_) publish_name(request.name);
+  publish(offsetof(Entry, size_bytes) / 8, size_of(request));
+  publish(offsetof(Entry, details) / 8,
+          std::bit_cast<std::uint64_t>(Details{request.element, request.peer}));
+  publish(offsetof(Entry, begun) / 8, ++begun_);
+  return begun_;
+}
+
+// After all puts of this rank.
+void StatusPage::leave() {
+  transport_.fence();
+  leaving_.resize(index(transport_.ranks()));
+  for (int rank = 0; rank < transport_.ranks(); ++rank) {
+    transport::Move& move = leaving_[index(rank)];
+    move.peer = rank;
+    move.has_signal = true;
+    move.signal = left_ + static_cast<transport::Signal>(transport_.rank());
+    move.signal_value = 1;
+    move.signal_operation = transport::SignalOperation::set;
+    transport_.start(move);
+  }
+}
+
+// A rank answers at once, in a call or not.
+std::optional<StatusPage::Entry> StatusPage::ask(int rank) const {
+  try {
+    return read(rank);
+  } catch (const TransportError& error) {
+    if (error.kind() != TransportError::Kind::timeout) throw;
+    return std::nullopt;
+  }
+}
+
+std::string StatusPage::describe_call(int rank) const {
+  const std::optional<Entry> entry = ask(rank);
+  if (!entry) return "something else";
+  return fmt::format("{} of {} bytes", entry->name.data(), entry->size_bytes);
+}
+
+std::string StatusPage::hidden_difference(int rank) const {
+  const std::optional<Entry> entry = ask(rank);
+  const Entry own = read(transport_.rank());
+  if (!entry || entry->begun != own.begun || entry->name != own.name) return "";
+  if (entry->details.element != own.details.element) return " (it has another type or operation)";
+  return entry->details.peer == own.details.peer ? "" : " (it has another root)";
+}
+
+std::string StatusPage::describe(int rank, const std::optional<Entry>& entry) const {
+  std::string line = fmt::format("\n  rank {}: ", rank);
+  if (!entry) {
+    line += "does not answer";
+  } else if (entry->begun == 0) {
+    line += "no collective yet";
+  } else {
+    line += fmt::format("{} {} number {} of {} bytes", entry->begun > entry->ended ? "in" : "after",
+                        entry->name.data(), entry->begun, entry->size_bytes);
+  }
+  return has_left(rank) ? line + "; it has left the group" : line;
+}
+
+// The last rank first. Among ranks that began equally many calls, one that has ended them is
+// elsewhere in its program while the others wait. A rank that does not answer is behind all.
+StatusPage::Report StatusPage::report() const {
+  using Place = std::pair<std::uint64_t, bool>;
+  struct Line {
+    Place place;
+    int rank;
+    std::string text;
+  };
+  std::vector<Line> lines;
+  for (int rank = 0; rank < transport_.ranks(); ++rank) {
+    const std::optional<Entry> entry = ask(rank);
+    const Place place = entry ? Place(entry->begun + 1, entry->begun > entry->ended) : Place();
+    lines.push_back({place, rank, describe(rank, entry)});
+  }
+  std::ranges::stable_sort(lines, {}, &Line::place);
+  const bool differs = lines.front().place.first < lines.back().place.first;
+  Report report{differs ? lines.front().rank : kNoPeer, ""};
+  for (const Line& line : lines) report.lines += line.text;
+  return report;
+}
+
+}  // namespace towpath::live

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "towpath/live/call.hpp"
+#include "towpath/transport/live_transport.hpp"
+
+namespace towpath::live {
+
+// The state of each rank in its symmetric heap, for the reports of others: the last collective that
+// it began, and whether that has ended.
+class StatusPage {
+ public:
+  static constexpr std::uint64_t kBytes = 128;
+  static std::uint32_t signals(int ranks) { return static_cast<std::uint32_t>(ranks); }
+
+  explicit StatusPage(transport::LiveTransport& transport);
+
+  // The number of this collective, from 1.
+  std::uint64_t begin(const Request& request);
+  void end() { publish(offsetof(Entry, ended) / 8, begun_); }
+  // Notifies all others that this rank leaves. Throws TransportError.
+  void leave();
+
+  bool has_left(int rank) const {
+    return transport_.signal_fetch(left_ + static_cast<transport::Signal>(rank)) != 0;
+  }
+  // The last call of a rank: "broadcast of 4096 bytes".
+  std::string describe_call(int rank) const;
+  // A difference of that rank's call of the same number that the lines of a report do not show:
+  // " (it has another root)". Empty otherwise.
+  std::string hidden_difference(int rank) const;
+  struct Report {
+    // The rank that is behind all others, or kNoPeer.
+    int straggler;
+    // One per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
+    std::string lines;
+  };
+  // Asks all others. Throws TransportError if one of them has failed meanwhile.
+  Report report() const;
+
+ private:
+  static constexpr std::size_t kNameWords = 6;
+  using Name = std::array<char, kNameWords * 8>;
+  struct Details {
+    std::uint32_t element;
+    std::int32_t peer;
+  };
+  struct Entry {
+    std::uint64_t begun;  // collectives
+    std::uint64_t ended;
+    std::uint64_t size_bytes;
+    Details details;
+    Name name;
+  };
+  static constexpr std::size_t kWords = sizeof(Entry) / 8;
+  static_assert(sizeof(Entry) % 8 == 0 && sizeof(Entry) <= kBytes);
+
+  void publish(std::size_t word, std::uint64_t value) {
+    std::atomic_ref(words_[word]).store(value, std::memory_order_release);
+  }
+  void publish_name(const std::string& name);
+  Entry read(int rank) const;
+  // Empty if the rank does not answer.
+  std::optional<Entry> ask(int rank) const;
+  std::string describe(int rank, const std::optional<Entry>& entry) const;
+
+  transport::LiveTransport& transport_;
+  transport::Offset memory_;
+  std::uint64_t* words_;  // there
+  std::string name_;      // that is published
+  std::uint64_t begun_ = 0;
+  transport::Signal left_;  // by rank
+  std::vector<transport::Move> leaving_;
+};
+
+}  // namespace towpath::live

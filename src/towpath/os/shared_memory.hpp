@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "towpath/os/file_descriptor.hpp"
+
+// Memory that processes of one host share. It has no name in any file system, and is gone with the
+// last process that has it, however that process ends.
+
+namespace towpath::os {
+
+// New memory, all zero; pages take space once they are touched. Throws std::system_error. `name` is
+// only shown by tools of the system.
+FileDescriptor create_shared_memory(const std::string& name, std::uint64_t size_bytes);
+
+// All of the memory, mapped into this process.
+class SharedMapping {
+ public:
+  SharedMapping(const FileDescriptor& file, std::uint64_t size_bytes);
+  SharedMapping(SharedMapping&& other) noexcept;
+  SharedMapping& operator=(SharedMapping&& other) = delete;
+  ~SharedMapping();
+
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+  std::uint64_t size_bytes_;
+};
+
+}  // namespace towpath::os
