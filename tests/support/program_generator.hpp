@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "joined_chips.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/kernels/data_mover.hpp"
 
 // Random programs for several chips that are right, and the same with one mistake.

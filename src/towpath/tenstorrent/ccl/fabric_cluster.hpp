@@ -14,7 +14,7 @@
 #include "towpath/tenstorrent/ccl/fabric_worker.hpp"
 #include "towpath/tenstorrent/ccl/multicast_worker.hpp"
 #include "towpath/tenstorrent/ccl/page_ring.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 #include "towpath/transport/transport.hpp"
 

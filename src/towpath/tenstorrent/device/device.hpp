@@ -10,10 +10,10 @@
 
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/tenstorrent/device/allocation.hpp"
-#include "towpath/tenstorrent/device/ethernet_tile.hpp"
-#include "towpath/tenstorrent/device/hazards.hpp"
+#include "towpath/tenstorrent/core/ethernet_tile.hpp"
 #include "towpath/tenstorrent/device/program.hpp"
+#include "towpath/tenstorrent/hazards/allocation.hpp"
+#include "towpath/tenstorrent/hazards/hazards.hpp"
 
 namespace towpath::tenstorrent {
 

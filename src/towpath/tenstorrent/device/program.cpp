@@ -8,8 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/base/invariant.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
 #include "towpath/tenstorrent/device/device.hpp"
 
 namespace towpath::tenstorrent {
@@ -17,19 +15,6 @@ namespace towpath::tenstorrent {
 using machine::TileKind;
 
 namespace {
-
-std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip) {
-  machine::ChipCluster cluster;
-  cluster.name = chip->name;
-  cluster.chips.push_back({.chip = std::move(chip)});
-  return machine::build_chip_cluster(std::move(cluster));
-}
-
-// Of a chip on its own the description does not say that a host reaches it.
-RunOptions without_host(RunOptions options) {
-  options.host = nullptr;
-  return options;
-}
 
 std::size_t kind_index(TileKind kind) { return kind == TileKind::ethernet ? 1 : 0; }
 
@@ -41,22 +26,15 @@ std::string name_of(const KernelConfig& config) {
   return config.chip == kOnlyChip ? name : fmt::format("{} of chip {}", name, config.chip);
 }
 
-Program::Program(Device& device, int generation)
-    : allocated_bytes_{device.options().launches_programs() ? device.options().launch_bytes : 0,
-                       device.free_ethernet_l1()},
-      generation_(generation),
-      number_(device.enqueue(*this)),
-      device_(&device) {}
+Program::Program(Device& device, int generation) { place_on(device, generation); }
 
-Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
-    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
-      generation_(0),
-      own_cluster_(std::make_unique<Cluster>(cluster_of(std::move(chip)), without_host(options))) {
-  device_ = &own_cluster_->device(0);
-  device_->enqueue(*this);
+void Program::place_on(Device& device, int generation) {
+  allocated_bytes_ = {device.options().launches_programs() ? device.options().launch_bytes : 0,
+                      device.free_ethernet_l1()};
+  generation_ = generation;
+  number_ = device.enqueue(*this);
+  device_ = &device;
 }
-
-Program::~Program() = default;
 
 noc::ChipNetwork& Program::network() { return device_->network(); }
 
@@ -232,14 +210,6 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
     device_->program_over();
   }
   if (device_->dispatcher()) tell_dispatcher(entry);
-}
-
-ProgramResult Program::run() {
-  TOWPATH_CHECK(own_cluster_ != nullptr, "a program of chip {} of a cluster is run by itself",
-                device_->id());
-  own_cluster_->run();
-  result_.flit_hops = device_->flit_hops();  // includes what arrived after the last kernel
-  return result_;
 }
 
 std::uint64_t Program::resident_l1_end() const {

@@ -14,23 +14,24 @@
 #include "towpath/machine/chip.hpp"
 #include "towpath/machine/host.hpp"
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
-#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/ethernet_core.hpp"
 
 // Kernels on the cores of one chip, run together in simulated time.
 //
-//   Program program(chip, {});
+//   ChipProgram program(chip, {});
 //   const std::size_t ready = program.create_semaphore(0);
 //   program.create_kernel({.core = {1, 1}, .name = "sender"}, [=](DataMovementCore& core) {...});
 //   program.create_kernel({.core = {2, 1}, .name = "receiver"}, [=](DataMovementCore& core) {...});
 //   const ProgramResult result = program.run();
 //
-// Programs of several chips are made and run by a Cluster.
+// A Cluster makes and runs the programs of its chips; a ChipProgram is one on a chip on its own.
 
 namespace towpath::tenstorrent {
 
-class Cluster;
 class Device;
+class HazardMonitor;
+class KernelWatch;
 
 struct ProgramResult {
   struct KernelTimes {
@@ -95,13 +96,11 @@ struct EthernetConfig {
 class Program {
  public:
   using Options = RunOptions;
-  // Creates a program for a chip on its own.
-  Program(std::shared_ptr<const machine::Chip> chip, const Options& options);
   // Used by Cluster::create_program().
   Program(Device& device, int generation);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
-  ~Program();
+  virtual ~Program() = default;
 
   // Allocates the same offset in the L1 of every worker, or of every Ethernet core, aligned for any
   // transfer. Throws std::invalid_argument when L1 is full.
@@ -130,14 +129,6 @@ class Program {
   // Its place among the programs of its chip.
   int number() const { return number_; }
 
-  // Runs all kernels to their end, once; only for a program on a chip on its own. Throws
-  // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait
-  // forever, and std::runtime_error when
-  //   - bytes change that a write has yet to read (wait for noc_async_writes_flushed first),
-  //   - a kernel ends with requests that it has not waited for,
-  //   - the run takes more than cycles_max.
-  // Errors name kernel, core and call.
-  ProgramResult run();
   const ProgramResult& result() const { return result_; }
 
   // --- for its device ---------------------------------------------------------------------------
@@ -168,6 +159,11 @@ class Program {
   };
   const std::vector<Entry>& kernels() const { return kernels_; }
 
+ protected:
+  // For a program that owns its device: place_on() comes before anything else.
+  Program() = default;
+  void place_on(Device& device, int generation);
+
  private:
   struct Word {
     std::uint64_t offset;
@@ -188,15 +184,14 @@ class Program {
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;
   std::vector<Word> semaphores_;
-  std::vector<Word> words_;                       // besides the semaphores
-  std::array<std::uint64_t, 2> allocated_bytes_;  // workers, Ethernet cores
-  std::size_t running_ = 0;                       // those that its end waits for
-  int generation_;
+  std::vector<Word> words_;                         // besides the semaphores
+  std::array<std::uint64_t, 2> allocated_bytes_{};  // workers, Ethernet cores
+  std::size_t running_ = 0;                         // those that its end waits for
+  int generation_ = 0;
   int number_ = 0;
   std::int64_t flit_hops_before_ = 0;
   ProgramResult result_;
   Device* device_ = nullptr;
-  std::unique_ptr<Cluster> own_cluster_;
 };
 
 std::string name_of(const KernelConfig& config);

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/hazards.hpp"
 #include "towpath/tenstorrent/fabric/fabric_connection.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
+#include "towpath/tenstorrent/hazards/hazards.hpp"
 
 // Follows packets through the routers for a HazardMonitor. Packets of a channel, and those of a
 // link, stay in order, so what is known of each moves from queue to queue beside its bytes.

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/kernels/data_mover.hpp"
 #include "towpath/tenstorrent/kernels/data_mover_worker.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/kernels/data_mover.hpp"
 
 namespace towpath::tenstorrent::kernels {

@@ -12,7 +12,7 @@
 
 #include "towpath/os/command.hpp"
 #include "towpath/os/compile_cache.hpp"
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/metalium/kernel_headers.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 

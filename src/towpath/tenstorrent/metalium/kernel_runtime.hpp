@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/core/ethernet_core.hpp"
 #include "towpath/tenstorrent/metalium/instruction_cache.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 #include "towpath/tenstorrent/metalium/kernel_library.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
 #include "towpath/tenstorrent/metalium/kernel_log.hpp"
 #include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/metalium/kernel_fabric.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 
 // Where things are in L1 for kernels in source form. What a kernel reads and writes by a pointer is
