@@ -142,7 +142,7 @@ void Device::arrive_at_grid_barrier(Grid& grid) {
   // The barrier is over when all have come: each knows what any of them knew.
   Moment all;
   if (pe_.is_timed()) {
-    History& joined = pe_.new_history();
+    History& joined = pe_.hazards().new_history();
     const Time now = pe_.simulation().now();
     for (const auto& block : grid.resident_) joined.learn(now, block->history()->now());
     all = joined.now();

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 #include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/os/code_fault.hpp"
 #include "towpath/os/library_copy.hpp"
 
 namespace towpath::gpu {
@@ -24,6 +26,11 @@ class LoadedObject {
   const abi::Object& object() const { return object_; }
   // "FILE:LINE" of an address in its code, as far as the debugger's tables tell; else empty.
   std::string place_of(const void* address) const;
+  // The error for code of the source that the processor refuses: `who` and the place.
+  std::runtime_error named(const os::CodeFault& fault, const std::string& who) const;
+  // Null if no kernel has this address, or this name.
+  const abi::Kernel* find_kernel(const void* function) const;
+  const abi::Kernel* find_kernel(const std::string& name) const;
 
  private:
   os::LibraryCopy library_;

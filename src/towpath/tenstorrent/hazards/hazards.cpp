@@ -158,7 +158,7 @@ void HazardMonitor::learn_from(KernelWatch& kernel, Word& word, std::uint32_t va
   std::erase_if(word.increments, [&](const Word::Increment& increment) {
     if (word.is_counted && !has_reached(needed, increment.total)) return false;
     word.seen.join(*increment.stamp.known);
-    word.seen.learn_clock(increment.stamp.place, increment.stamp.clock);
+    word.seen.clocks.raise(increment.stamp.place, increment.stamp.clock);
     return true;
   });
 }
@@ -299,7 +299,7 @@ void HazardMonitor::set_inline(Word& word, KernelWatch& kernel, const Stamp& sta
 
 void HazardMonitor::increment(Word& word, const noc::Address& at, KernelWatch& kernel,
                               const Stamp& stamp, std::uint32_t value) {
-  if (word.store && word.store->writer != &kernel && !covers(stamp, word.store->stamp)) {
+  if (word.store && word.store->writer != &kernel && !stamp.covers(word.store->stamp)) {
     const KernelWatch& owner = *word.store->writer;
     throw HazardError(
         Hazard::semaphore_cleared_after_notification, owner.name(),

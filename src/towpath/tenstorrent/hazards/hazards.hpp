@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "towpath/causality/knowledge.hpp"
+#include "towpath/causality/range_map.hpp"
 #include "towpath/ethernet/port.hpp"
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/noc/chip_network.hpp"
@@ -20,7 +22,6 @@
 #include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/hazards/allocation.hpp"
 #include "towpath/tenstorrent/hazards/errors.hpp"
-#include "towpath/tenstorrent/hazards/knowledge.hpp"
 
 // Finds the mistakes of `Hazard` while kernels run, from what each kernel can know. An event is
 // known to a kernel when a chain of words, written after the event and then looked at, leads from
@@ -34,6 +35,13 @@ namespace towpath::tenstorrent {
 
 class DataMovementCore;
 class HazardMonitor;
+
+using causality::Knowledge;
+using causality::Learner;
+using causality::Place;
+using causality::RangeMap;
+using causality::Stamp;
+using causality::Stream;
 
 // Watch of one kernel. Each call throws HazardError, which names kernel, core and call, when the
 // action is a mistake.

@@ -231,10 +231,10 @@ void HazardMonitor::free(int chip, Buffer& buffer) {
                     buffer.allocation.name, buffer.freed_at->ns()));
   };
   for (const auto& [stream, access] : buffer.sent) {
-    check(access, known.arrived(stream) >= access.position);
+    check(access, known.arrivals.at(stream) >= access.position);
   }
   for (const auto& [place, access] : buffer.changed) {
-    check(access, known.clock(place) >= access.stamp.clock);
+    check(access, known.clocks.at(place) >= access.stamp.clock);
   }
 }
 

@@ -118,7 +118,7 @@ Stamp HazardMonitor::word_stamp(const Stamp& stamp, int line, const Errand& erra
     const auto& [chip, tile] = place;
     if (chip != errand.chip) continue;
     if (!errand.word->is_behind_everything && tile != errand.word->tile) continue;
-    known->learn_arrival(part.stream, part.position);
+    known->arrivals.raise(part.stream, part.position);
   }
   return {known, stamp.place, stamp.clock};
 }

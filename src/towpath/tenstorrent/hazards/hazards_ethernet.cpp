@@ -137,7 +137,7 @@ void KernelWatch::end() {
   state_ = State::over;
   Knowledge& ended = monitor_.chips_[index(config_.chip)].ended;
   ended.join(learner_.known());
-  ended.learn_clock(learner_.place(), learner_.step().clock);
+  ended.clocks.raise(learner_.place(), learner_.step().clock);
   monitor_.clocks_[learner_.place()] = learner_.clock();
   if (channel_ >= 0) monitor_.check_arrivals(*this);
   monitor_.check_lines(*this);
@@ -154,7 +154,7 @@ void HazardMonitor::check_arrivals(const KernelWatch& kernel) {
     const Stream stream = stream_of(*from, queue);
     const auto& awaited = streams_[stream].awaited;
     const auto last = awaited.find(config.generation);
-    if (last != awaited.end() && !kernel.learner_.knows_arrived(stream, last->second.end)) {
+    if (last != awaited.end() && !kernel.learner_.knows_arrival(stream, last->second.end)) {
       fail_unawaited(kernel, last->second);
     }
   }
@@ -245,10 +245,10 @@ void HazardMonitor::check_bytes_are_there(const KernelWatch& kernel, int chip,
   there->incoming.each(
       offset, offset + size_bytes,
       [&](std::uint64_t first, std::uint64_t end, const Incoming& incoming) {
-        if (kernel.learner_.knows_arrived(incoming.stream, end + incoming.shift)) return;
+        if (kernel.learner_.knows_arrival(incoming.stream, end + incoming.shift)) return;
         if (is_handshake_area(first, end - first) || is_sync_word(first, end - first)) return;
         if (incoming.unread_shift &&
-            kernel.learner_.knows_arrived(incoming.stream, end + *incoming.unread_shift)) {
+            kernel.learner_.knows_arrival(incoming.stream, end + *incoming.unread_shift)) {
           throw HazardError(
               Hazard::source_overwritten, incoming.sender->name(),
               fmt::format("{}: uses bytes {} to {} of {}, over which {} has sent others; a buffer "
@@ -273,7 +273,7 @@ void HazardMonitor::check_sources(const KernelWatch& kernel, int chip, const Cha
       offset, offset + size_bytes,
       [&, &tile = tile, &offset = offset, &bytes = bytes](std::uint64_t first, std::uint64_t end,
                                                           const Source& source) {
-        if (kernel.learner_.knows_arrived(source.stream, source.end)) return;
+        if (kernel.learner_.knows_arrival(source.stream, source.end)) return;
         if (is_handshake_area(first, end - first)) return;
         // A source of an earlier program: its last answers, which are not answered themselves.
         if (source.sender->is_over() &&

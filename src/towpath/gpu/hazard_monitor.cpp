@@ -1,23 +1,17 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes of kernels with memory that transfers use, and with signals, named.
+#include "towpath/gpu/hazard_monitor.hpp"
+
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
-#include "towpath/gpu/operation.hpp"
 #include "towpath/gpu/pe.hpp"
+#include "towpath/gpu/wait_record.hpp"
 
 namespace towpath::gpu {
 
 namespace {
-
-std::string who(const Pe& pe, const Block& block, const void* where) {
-  const std::string place = pe.object().place_of(where);
-  return fmt::format("thread {} of {}{}{}", block.running_index(), block.describe(),
-                     place.empty() ? "" : " at ", place);
-}
 
 [[noreturn]] void refuse_unawaited(const MonitoredTransfer& transfer, const std::string& reader,
                                    Known known) {
@@ -49,60 +43,52 @@ std::string who(const Pe& pe, const Block& block, const void* where) {
 
 }  // namespace
 
-void Pe::forget_quiet_ranges() {
-  abi::Current& running = current();
-  std::fill_n(running.quiet_loads, abi::kQuietRanges, abi::Range{});
-  std::fill_n(running.quiet_stores, abi::kQuietRanges, abi::Range{});
+std::string HazardMonitor::thread_of(const Block& block, const void* where) const {
+  const std::string place = object_.place_of(where);
+  return fmt::format("thread {} of {}{}{}", block.running_index(), block.describe(),
+                     place.empty() ? "" : " at ", place);
 }
 
-void Pe::note_plain(const void* address, std::uint64_t size_bytes) {
-  const int owner = is_timed() ? owner_of(address) : transport::kNoPeer;
-  if (owner == transport::kNoPeer) return;
-  const auto begin = heaps_[static_cast<std::size_t>(owner)].begin;
-  Pe& pe = *run_.pes[static_cast<std::size_t>(owner)];
-  pe.signal_words_.note_plain(reinterpret_cast<std::uintptr_t>(address) - begin, size_bytes);
-}
-
-void Pe::check_read(const MonitoredTransfer& transfer, const Block& block,
-                    const void* where) const {
+void HazardMonitor::check_read(const MonitoredTransfer& transfer, const Block& block,
+                               const void* where) const {
   if (block.grid().launch().is_internal) return;
   const Known known = block.history()->knows(transfer.identity);
-  if (known != Known::yes) refuse_unawaited(transfer, who(*this, block, where), known);
+  if (known != Known::yes) refuse_unawaited(transfer, thread_of(block, where), known);
 }
 
-// What a put sends is read too.
-void Pe::check_sent(std::uintptr_t begin, std::uint64_t size_bytes, const Block& block,
-                    const std::string& what) const {
+void HazardMonitor::check_sent(std::uintptr_t begin, std::uint64_t size_bytes, const Block& block,
+                               const std::string& what) const {
   Known known = Known::yes;
   const MonitoredTransfer* const found =
-      monitor_.incoming.find_if(begin, size_bytes, [&](const MonitoredTransfer& transfer) {
+      incoming.find_if(begin, begin + size_bytes, [&](const MonitoredTransfer& transfer) {
         known = block.history()->knows(transfer.identity);
         return known != Known::yes;
       });
   if (found != nullptr) refuse_unawaited(*found, what, known);
 }
 
-void Pe::check_change(const MonitoredTransfer& transfer, const Block& block, const void* where) {
+void HazardMonitor::check_change(const MonitoredTransfer& transfer, const Block& block,
+                                 const void* where) const {
   const Known known = block.history()->knows(transfer.identity);
   if (known == Known::only_fenced) {
     throw KernelError(
         Hazard::fence_for_quiet,
         fmt::format("fence where quiet is needed: {} stores to bytes that {} may still read; the "
                     "fence between them orders puts and does not wait for them; call nvshmem_quiet",
-                    who(*this, block, where), transfer.what));
+                    thread_of(block, where), transfer.what));
   }
   if (known == Known::no) {
     throw KernelError(
         Hazard::source_changed,
         fmt::format("source changed: {} stores to bytes that {} may still read; call nvshmem_quiet "
                     "before the source of a put is used again",
-                    who(*this, block, where), transfer.what));
+                    thread_of(block, where), transfer.what));
   }
 }
 
-void Pe::check_signal(SignalWord& word, const Signal& signal, const Block& block) const {
+void HazardMonitor::check_signal(SignalWord& word, const Signal& signal, const Block& block) {
   const Signal* const last = std::exchange(word.last_set, &signal);
-  const bool is_again = last != nullptr && last->payload.pe == signal.payload.pe &&
+  const bool is_again = last != nullptr && last->payload.process == signal.payload.process &&
                         last->lane == signal.lane && signal.value <= last->value;
   if (!is_again || word.is_plain) return;
   const History& own = *block.history();
@@ -113,11 +99,34 @@ void Pe::check_signal(SignalWord& word, const Signal& signal, const Block& block
   if (word.is_awaited) refuse_reuse(signal.what, last->what);
 }
 
-void Pe::check_reuse(SignalWord& word) {
-  if (!word.reused_by.empty() && !word.is_plain) refuse_reuse(word.reused_by, word.reused_of);
+void HazardMonitor::note_wait(const WaitRecord& wait) {
+  if (wait.call.size_bytes != 8) return;
+  for (std::uint64_t i = 0; i < wait.call.count; ++i) {
+    SignalWord& word = signal_words.at(wait.offset_at(i));
+    word.is_awaited = true;
+    if (!word.reused_by.empty() && !word.is_plain) refuse_reuse(word.reused_by, word.reused_of);
+  }
 }
 
-void Pe::check_overshot() const {
+void HazardMonitor::learn_from(const WaitRecord& wait, History& history) {
+  const Time now = wait.pe.simulation().now();
+  for (std::uint64_t i = 0; i < wait.call.count; ++i) {
+    if (!wait.counts(i) || !wait.holds_at(i)) continue;
+    SignalWord* const word =
+        wait.call.size_bytes == 8 ? signal_words.find(wait.offset_at(i)) : nullptr;
+    if (word == nullptr || word->is_plain || word->value != wait.value_at(i)) {
+      history.learn_everything(now);
+      continue;
+    }
+    history.learn(now, *word);
+    for (; word->seen < word->landed.size(); ++word->seen) {
+      word->landed[word->seen]->seen = history.now();
+      word->landed[word->seen]->seen_at = now;
+    }
+  }
+}
+
+void HazardMonitor::check_overshot() const {
   for (const WaitRecord* const wait : waits_) {
     const bool is_single = wait->call.count == 1 && wait->call.comparison == abi::Comparison::equal;
     if (!is_single || wait->order_at(0) <= 0) continue;

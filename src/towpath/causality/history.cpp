@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/gpu/knowledge.hpp"
+#include "towpath/causality/history.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace towpath::gpu {
+namespace towpath::causality {
 
 namespace {
 
-// A walk back through what a block learned, and what those knew from whom it learned. Nothing older
-// than `since` is looked at: it cannot tell of what happened then.
+// A walk back through the history of an agent and of all agents from which it learned. It stops at
+// entries older than `since`, which cannot know of later events.
 class Walk {
  public:
-  // How far a history is to be read, and to which PE the signal went by which it was reached.
+  // The part of a history to read, and the peer of the last signal on the way to it.
   struct Step {
     Moment moment;
     int peer;
@@ -24,7 +24,7 @@ class Walk {
   // Calls visit(step, entry) for each entry, latest first, until one returns true.
   template <typename Visit>
   bool any(Moment from, const Visit& visit) {
-    steps_.push_back({from, transport::kNoPeer});
+    steps_.push_back({from, kNoPeer});
     while (!steps_.empty()) {
       const Step step = steps_.back();
       steps_.pop_back();
@@ -56,12 +56,13 @@ class Walk {
   std::map<std::pair<const History*, int>, std::size_t> lengths_;
 };
 
-bool carries(const History::Entry& entry, const TransferIdentity& transfer) {
+bool carries(const History::Entry& entry, const Transfer& transfer) {
   if (entry.kind != History::Kind::signals) return false;
   for (std::size_t i = entry.signals; i-- > entry.first_signal;) {
     const Signal& signal = *entry.word->landed[i];
     if (signal.landed < transfer.began) return false;
-    if (signal.payload.pe == transfer.pe && signal.payload.number == transfer.number) return true;
+    if (signal.payload.process == transfer.process && signal.payload.number == transfer.number)
+      return true;
   }
   return false;
 }
@@ -76,15 +77,14 @@ bool knows_of(Moment knower, Moment moment, Time time) {
   });
 }
 
-// A quiet or fence is about what its PE started before: what its own block did, or one of which it
-// could know.
-bool covers(const History& of, const History::Entry& entry, const TransferIdentity& transfer) {
-  if (of.pe() != transfer.pe || entry.number < transfer.number) return false;
+// A quiet or fence covers what its process started before, if its agent did it or could know of it.
+bool covers(const History& of, const History::Entry& entry, const Transfer& transfer) {
+  if (of.process() != transfer.process || entry.number < transfer.number) return false;
   const auto index = static_cast<std::size_t>(&entry - of.entries().data());
   return knows_of({&of, index}, transfer.starter, transfer.began);
 }
 
-Known knows_at(Moment moment, const TransferIdentity& transfer) {
+Known knows_at(Moment moment, const Transfer& transfer) {
   bool is_fenced = false;
   const bool is_known =
       Walk(transfer.began).any(moment, [&](const Walk::Step& step, const History::Entry& entry) {
@@ -103,7 +103,7 @@ Known knows_at(Moment moment, const TransferIdentity& transfer) {
 }  // namespace
 
 void History::learn(Time time, const SignalWord& word) {
-  // How far back an entry of the same word is looked for; without one, all signals are new.
+  // Entries back to which one of the same word is searched; without one, all signals are new.
   constexpr std::size_t kEntriesBackMax = 64;
   std::size_t known = 0;
   const std::size_t end = entries_.size();
@@ -125,38 +125,39 @@ void History::complete(Time time, std::uint64_t number, bool is_quiet) {
       {.kind = is_quiet ? Kind::quiet : Kind::fence, .time = time, .number = number});
 }
 
-Known History::knows(const TransferIdentity& transfer) const { return knows_at(now(), transfer); }
+Known History::knows(const Transfer& transfer) const { return knows_at(now(), transfer); }
 
 bool History::knows(Moment moment, Time time) const { return knows_of(now(), moment, time); }
 
-bool History::knows_that(int pe, const TransferIdentity& transfer) const {
+bool History::knows_that(int process, const Transfer& transfer) const {
   return Walk(transfer.began).any(now(), [&](const Walk::Step& step, const Entry& entry) {
     if (entry.kind == Kind::everything) return transfer.began < entry.time;
     const bool is_latest = &entry == &step.moment.of->entries()[step.moment.length - 1];
-    return is_latest && step.moment.of->pe() == pe && knows_at(step.moment, transfer) == Known::yes;
+    return is_latest && step.moment.of->process() == process &&
+           knows_at(step.moment, transfer) == Known::yes;
   });
 }
 
-SignalWord& SignalWords::at(transport::Offset place) {
+SignalWord& SignalWords::at(Offset place) {
   SignalWord*& word = words_[place];
   if (word == nullptr) word = &storage_.emplace_back();
   return *word;
 }
 
-SignalWord* SignalWords::find(transport::Offset place) {
+SignalWord* SignalWords::find(Offset place) {
   const auto found = words_.find(place);
   return found == words_.end() ? nullptr : found->second;
 }
 
-void SignalWords::note_plain(transport::Offset first, std::uint64_t size_bytes) {
+void SignalWords::note_plain(Offset first, std::uint64_t size_bytes) {
   for (auto each = words_.lower_bound(first < 7 ? 0 : first - 7);
        each != words_.end() && each->first < first + size_bytes; ++each) {
     each->second->is_plain = true;
   }
 }
 
-void SignalWords::forget(transport::Offset first, std::uint64_t size_bytes) {
+void SignalWords::forget(Offset first, std::uint64_t size_bytes) {
   words_.erase(words_.lower_bound(first), words_.lower_bound(first + size_bytes));
 }
 
-}  // namespace towpath::gpu
+}  // namespace towpath::causality
