@@ -353,7 +353,8 @@ std::vector<KernelName> Cluster::find_cycle() const {
   for (const Program::Entry* entry : waiting()) {
     const DataMovementCore::Range range = entry->core->awaited();
     if (entry->watch == nullptr || range.size_bytes == 0) continue;
-    awaited[entry->watch] = monitor_->writers_of(*entry->watch, range.offset, range.size_bytes);
+    awaited[entry->watch] =
+        monitor_->kernels.writers_of(*entry->watch, range.offset, range.size_bytes);
   }
   // Kernels that wait for one word come first, because a cycle with one of them is easiest to
   // explain.

@@ -15,7 +15,7 @@
 #include "towpath/tenstorrent/device/program.hpp"
 #include "towpath/tenstorrent/dispatch/host_access.hpp"
 #include "towpath/tenstorrent/hazards/errors.hpp"
-#include "towpath/tenstorrent/hazards/hazards.hpp"
+#include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
 // Chips joined by Ethernet, with the programs that run on them.
 //

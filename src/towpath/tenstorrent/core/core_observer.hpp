@@ -20,9 +20,9 @@ struct Command;
 
 namespace towpath::tenstorrent {
 
-// What others do for a kernel on another chip: they write bytes that it has handed to them, and
-// then change a word.
-struct Errand {
+// The work of a packet at its destination: routers write its payload for the kernel that sent it,
+// and then change a word.
+struct Delivery {
   struct Bytes {
     machine::Coordinate tile;
     std::uint64_t offset = 0;
@@ -33,7 +33,7 @@ struct Errand {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
     bool is_increment = true;
-    // It changes when all bytes written before have arrived, otherwise only those of its tile.
+    // It changes after all bytes written before; otherwise only after those of its tile.
     bool is_behind_everything = false;
   };
   int chip = 0;
@@ -41,34 +41,34 @@ struct Errand {
   std::optional<Word> word{};
 };
 
-// Observer of what one kernel does. Its core reports each action beforehand, except where stated
-// otherwise; an exception stops the action. This class ignores everything.
+// Observer of the actions of one kernel. Its core reports each action beforehand, unless stated
+// otherwise. An exception stops the action. This class ignores everything.
 class CoreObserver {
  public:
   virtual ~CoreObserver() = default;
 
-  // The kernel has seen a word of its own L1, and goes on because of `needed`, which is less where
-  // it waits for a minimum; it uses bytes of it; it is going to change them.
+  // The kernel has read a word of its own L1, and continues because of `needed`, which is less than
+  // the value if it waits for a minimum. It uses bytes of its L1. It is going to store bytes.
   virtual void looked(std::uint64_t /*offset*/, std::uint32_t /*value*/, std::uint32_t /*needed*/) {
   }
   virtual void using_bytes(std::uint64_t /*offset*/, std::uint64_t /*size_bytes*/) {}
   virtual void storing(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {}
-  // The kernel is going to hand over a request, or a command of an Ethernet core.
+  // The kernel is going to issue a request, or has submitted a command of an Ethernet core.
   virtual void issuing(const noc::Request&) {}
   virtual void sending(int /*queue*/, const ethernet::Command&) {}
-  // Number of bytes, of what it sends from now on, that are payload of a channel; number that it
-  // announces.
+  // Payload of a channel in later commands; payload that the kernel announces to the receiver.
   virtual void sending_payload(int /*channel*/, std::uint64_t /*size_bytes*/) {}
   virtual void announcing(int /*channel*/, std::uint64_t /*size_bytes*/) {}
   // The kernel sends the acknowledgement of a channel from a word.
   virtual void acknowledging(int /*channel*/, std::uint64_t /*from*/) {}
-  // The kernel opens a line over which others run errands for it, in order; it has closed it.
-  virtual void opening_line(int /*line*/) {}
-  virtual void closed_line(int /*line*/) {}
-  // The kernel hands over a packet with errands on several chips. Returns a number by which whoever
-  // carries them out calls it.
-  virtual std::size_t entrusting(int /*line*/, std::vector<Errand> /*errands*/) { return 0; }
-  // The kernel has waited for any of the words to change that it had looked at.
+  // The kernel opens a connection to a router; it has closed it.
+  virtual void opening_connection(int /*connection*/) {}
+  virtual void closed_connection(int /*connection*/) {}
+  // The kernel sends a packet that is delivered on several chips. Returns its number.
+  virtual std::size_t sending_packet(int /*connection*/, std::vector<Delivery> /*deliveries*/) {
+    return 0;
+  }
+  // The kernel has waited for a change of any word that it had looked at.
   virtual void idled() {}
 };
 

@@ -13,7 +13,7 @@
 #include "towpath/tenstorrent/core/ethernet_tile.hpp"
 #include "towpath/tenstorrent/device/program.hpp"
 #include "towpath/tenstorrent/hazards/allocation.hpp"
-#include "towpath/tenstorrent/hazards/hazards.hpp"
+#include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
 namespace towpath::tenstorrent {
 

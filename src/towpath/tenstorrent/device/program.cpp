@@ -73,7 +73,7 @@ void Program::initialise(const Word& word) {
   for (const machine::Coordinate core : word.cores) {
     network().memory(core).store_word(word.offset, word.initial_value);
     if (HazardMonitor* monitor = device_->monitor(); monitor != nullptr) {
-      monitor->initialise_word(device_->id(), core, word.offset);
+      monitor->words.initialise(device_->id(), core, word.offset);
     }
   }
 }
@@ -159,7 +159,7 @@ void Program::start() {
   sim::Random skew =
       simulation.random(fmt::format("start of program {} on chip {}", generation_, device_->id()));
   HazardMonitor* const monitor = device_->monitor();
-  if (monitor != nullptr) monitor->begin_program(device_->id());
+  if (monitor != nullptr) monitor->kernels.begin_program(device_->id());
   for (const Word& semaphore : semaphores_) initialise(semaphore);
   for (const Word& word : words_) initialise(word);
   const noc::Cycle begin =
@@ -222,7 +222,8 @@ void Program::declare_words(HazardMonitor& monitor) const {
   if (number_ == 0) return;  // its words are there before anything runs
   for (const std::vector<Word>* words : {&semaphores_, &words_}) {
     for (const Word& word : *words) {
-      monitor.add_word_at_start(device_->id(), number_, generation_, word.cores, word.offset);
+      monitor.buffers.add_word_at_start(device_->id(), number_, generation_, word.cores,
+                                        word.offset);
     }
   }
 }

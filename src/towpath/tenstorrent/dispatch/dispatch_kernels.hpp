@@ -9,7 +9,7 @@
 
 #include "towpath/tenstorrent/dispatch/dispatch_commands.hpp"
 #include "towpath/tenstorrent/dispatch/dispatch_ring.hpp"
-#include "towpath/tenstorrent/hazards/hazards.hpp"
+#include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
 // Programs of the cores that fast dispatch takes. Of a chip on PCIe one core is the prefetcher,
 // which fetches commands from the host's memory and relays them, another the dispatcher, which
