@@ -18,39 +18,39 @@ EthernetCore::EthernetCore(noc::ChipNetwork& network, KernelConfig config, Ether
 // --- transmit queues ----------------------------------------------------------------------------
 
 bool EthernetCore::eth_txq_is_busy(int queue) {
-  call_ = __func__;
-  work(network_.chip().ethernet_software.poll_cycles);
+  begin_call(__func__);
+  work(network().chip().ethernet_software.poll_cycles);
   return named([&] { return tile_.port().is_busy(queue); });
 }
 
 void EthernetCore::eth_send_packet(int queue, std::uint64_t source_word,
                                    std::uint64_t destination_word, std::uint64_t words) {
-  call_ = __func__;
-  const auto word_bytes = static_cast<std::uint64_t>(network_.chip().ethernet.word_bytes);
+  begin_call(__func__);
+  const auto word_bytes = static_cast<std::uint64_t>(network().chip().ethernet.word_bytes);
   submit(queue, {.source = source_word * word_bytes,
                  .destination = destination_word * word_bytes,
                  .size_bytes = words * word_bytes});
   for (int channel = 0; channel < map::kChannels; ++channel) {  // it may concern any of them
-    observer_->sending_payload(channel, words * word_bytes);
+    observer().sending_payload(channel, words * word_bytes);
   }
 }
 
 void EthernetCore::eth_send_packet_bytes_unsafe(int queue, std::uint64_t source,
                                                 std::uint64_t destination,
                                                 std::uint64_t size_bytes) {
-  call_ = __func__;
+  begin_call(__func__);
   check_queue(queue);
   const ethernet::Command command{
       .source = source, .destination = destination, .size_bytes = size_bytes};
   named([&] { tile_.port().send(queue, command); });
-  observer_->sending(queue, command);
+  observer().sending(queue, command);
   for (int channel = 0; channel < map::kChannels; ++channel) {  // it may concern any of them
-    observer_->sending_payload(channel, size_bytes);
+    observer().sending_payload(channel, size_bytes);
   }
 }
 
 void EthernetCore::eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value) {
-  call_ = __func__;
+  begin_call(__func__);
   submit(queue,
          {.kind = ethernet::Command::Kind::register_write, .destination = address, .value = value});
 }
@@ -58,7 +58,7 @@ void EthernetCore::eth_write_remote_reg(int queue, std::uint64_t address, std::u
 void EthernetCore::send_packets(std::uint64_t source, std::uint64_t destination,
                                 std::uint64_t size_bytes, std::uint64_t bytes_per_send,
                                 std::uint64_t words_per_send) {
-  const auto word_bytes = static_cast<std::uint64_t>(network_.chip().ethernet.word_bytes);
+  const auto word_bytes = static_cast<std::uint64_t>(network().chip().ethernet.word_bytes);
   if (bytes_per_send == 0 || words_per_send == 0) {
     refuse("its packets have {} bytes and {} words; at least one of each is possible",
            bytes_per_send, words_per_send);
@@ -90,7 +90,7 @@ void EthernetCore::set_channel(int channel, std::uint32_t bytes_sent, std::uint3
 }
 
 std::uint32_t EthernetCore::poll(std::uint64_t word) {
-  work(network_.chip().ethernet_software.poll_cycles);
+  work(network().chip().ethernet_software.poll_cycles);
   return look(word);
 }
 
@@ -99,47 +99,47 @@ std::uint32_t EthernetCore::poll(std::uint64_t word) {
 void EthernetCore::eth_send_bytes(std::uint64_t source, std::uint64_t destination,
                                   std::uint64_t size_bytes, std::uint64_t bytes_per_send,
                                   std::uint64_t words_per_send) {
-  call_ = __func__;
+  begin_call(__func__);
   send_packets(source, destination, size_bytes, bytes_per_send, words_per_send);
   change(map::bytes_sent_at(0),
          look(map::bytes_sent_at(0)) + static_cast<std::uint32_t>(size_bytes));
 }
 
 void EthernetCore::eth_wait_for_receiver_done() {
-  call_ = __func__;
+  begin_call(__func__);
   send_channel_word(0, map::bytes_sent_at(0));
   wait_for_word(map::bytes_sent_at(0), 0, "", 1);
 }
 
 void EthernetCore::eth_send_done() {
-  call_ = __func__;
+  begin_call(__func__);
   send_channel_word(0, map::bytes_sent_at(0));
 }
 
 void EthernetCore::eth_wait_receiver_done() {
-  call_ = __func__;
+  begin_call(__func__);
   wait_for_word(map::bytes_sent_at(0), 0, "", 1);
 }
 
 void EthernetCore::eth_wait_for_bytes(std::uint32_t size_bytes) {
-  call_ = __func__;
+  begin_call(__func__);
   wait_for_word(map::bytes_sent_at(0), size_bytes, "", 1);
 }
 
 void EthernetCore::eth_receiver_done() {
-  call_ = __func__;
+  begin_call(__func__);
   change(map::bytes_sent_at(0), 0);
   send_channel_word(0, map::bytes_sent_at(0));
 }
 
 void EthernetCore::eth_receiver_acknowledge(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   set_channel(channel, 1, 1);
 }
 
 void EthernetCore::eth_wait_receiver_acknowledge(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   wait_for_word(map::bytes_sent_at(channel), 1, "", 1);
 }
@@ -147,7 +147,7 @@ void EthernetCore::eth_wait_receiver_acknowledge(int channel) {
 void EthernetCore::eth_wait_for_remote_receiver_done_and_get_local_receiver_data(
     std::uint64_t sender_semaphore, const NocAddress& receiver_semaphore,
     const NocAddress& receiver_data, std::uint64_t local_offset, std::uint64_t size_bytes) {
-  call_ = __func__;
+  begin_call(__func__);
   send_channel_word(0, map::bytes_sent_at(0));
   eth_noc_semaphore_wait(sender_semaphore, 1);
   noc_async_read(receiver_data, local_offset, size_bytes);
@@ -164,17 +164,17 @@ void EthernetCore::eth_send_bytes_over_channel_payload_only(std::uint64_t source
                                                             std::uint64_t size_bytes, int channel,
                                                             std::uint64_t bytes_per_send,
                                                             std::uint64_t words_per_send) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   send_packets(source, destination, size_bytes, bytes_per_send, words_per_send);
-  observer_->sending_payload(channel, size_bytes);
+  observer().sending_payload(channel, size_bytes);
 }
 
 void EthernetCore::eth_send_payload_complete_signal_over_channel(int channel,
                                                                  std::uint32_t size_bytes) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
-  observer_->announcing(channel, size_bytes);
+  observer().announcing(channel, size_bytes);
   set_channel(channel, size_bytes, 0);
 }
 
@@ -182,52 +182,52 @@ void EthernetCore::eth_send_bytes_over_channel(std::uint64_t source, std::uint64
                                                std::uint64_t size_bytes, int channel,
                                                std::uint64_t bytes_per_send,
                                                std::uint64_t words_per_send) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   send_packets(source, destination, size_bytes, bytes_per_send, words_per_send);
   set_channel(channel, static_cast<std::uint32_t>(size_bytes), 0);
 }
 
 bool EthernetCore::eth_is_receiver_channel_send_acked(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   return poll(map::receiver_ack_at(channel)) != 0;
 }
 
 bool EthernetCore::eth_is_receiver_channel_send_done(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   return poll(map::bytes_sent_at(channel)) == 0;
 }
 
 void EthernetCore::eth_wait_for_receiver_channel_done(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   wait_for_word(map::bytes_sent_at(channel), 0, "", kPollsPerContextSwitch);
 }
 
 void EthernetCore::eth_clear_sender_channel_ack(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   change(map::receiver_ack_at(channel), 0);
 }
 
 bool EthernetCore::eth_bytes_are_available_on_channel(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   return poll(map::bytes_sent_at(channel)) != 0;
 }
 
 void EthernetCore::eth_wait_for_bytes_on_channel(std::uint32_t, int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   wait_for_word(map::bytes_sent_at(channel), 1, "at least ", 10 * kPollsPerContextSwitch);
 }
 
 void EthernetCore::eth_receiver_channel_ack(int channel, std::uint64_t ack_word) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
-  observer_->acknowledging(channel, ack_word);
+  observer().acknowledging(channel, ack_word);
   const std::uint32_t bytes_sent = look(ack_word);
   const std::uint32_t receiver_ack = look(ack_word + 4);
   if (bytes_sent != 1 || receiver_ack != 1) {
@@ -238,7 +238,7 @@ void EthernetCore::eth_receiver_channel_ack(int channel, std::uint64_t ack_word)
 }
 
 void EthernetCore::eth_receiver_channel_done(int channel) {
-  call_ = __func__;
+  begin_call(__func__);
   check_channel(channel);
   set_channel(channel, 0, 0);
 }

@@ -27,11 +27,11 @@ struct Sleeper {
 
 // The firmware takes some time even when it has nothing to do.
 noc::Cycle EthernetCore::routing_cycles() const {
-  return std::max(1, network_.chip().ethernet_software.routing_firmware_cycles);
+  return std::max(1, network().chip().ethernet_software.routing_firmware_cycles);
 }
 
 EthernetCore::Polling EthernetCore::polling(std::int64_t polls_per_context_switch) const {
-  return {network_.chip().ethernet_software.poll_cycles, polls_per_context_switch,
+  return {network().chip().ethernet_software.poll_cycles, polls_per_context_switch,
           routing_cycles()};
 }
 
@@ -85,11 +85,11 @@ void EthernetCore::take_core() {
 
 // Suspends it until woken, or until this cycle.
 void EthernetCore::suspend_until_turn(noc::Cycle turn) {
-  sim::Simulation& simulation = network_.simulation();
+  sim::Simulation& simulation = network().simulation();
   Sleeper sleeper{simulation, *simulation.current()};
   sim::Timer timer;
   if (turn != kNoTurn) {
-    timer.arm(simulation, network_.clock().edge(Cycles(turn)), &Sleeper::wake, &sleeper);
+    timer.arm(simulation, network().clock().edge(Cycles(turn)), &Sleeper::wake, &sleeper);
   }
   simulation.suspend("its Ethernet core");
 }
@@ -97,7 +97,7 @@ void EthernetCore::suspend_until_turn(noc::Cycle turn) {
 template <typename Condition>
 void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause cause,
                               Condition holds) {
-  sim::Process& process = *network_.simulation().current();
+  sim::Process& process = *network().simulation().current();
   const noc::Cycle since = cycle();
   noc::Cycle first = since;
   noc::Cycle turn = kNoTurn;
@@ -126,7 +126,7 @@ void EthernetCore::poll_until(const Polling& polling, const Wait& wait, Cause ca
     } else {
       tile_.wake_on_port_change(process);
       if (cause == Cause::word) {
-        network_.wake_on_write(config_.core, wait.word, process, noc::kWordBytes);
+        network().wake_on_write(config().core, wait.word, process, noc::kWordBytes);
       }
     }
     suspend_until_turn(turn);
@@ -146,7 +146,7 @@ void EthernetCore::wait_for_word(std::uint64_t word, std::uint32_t value, std::s
 }
 
 void EthernetCore::check_queue(int queue) const {
-  const int queues = network_.chip().ethernet.tx_queues_for_kernels;
+  const int queues = network().chip().ethernet.tx_queues_for_kernels;
   if (queue >= 0 && queue < queues) return;
   refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
 }
@@ -155,38 +155,38 @@ void EthernetCore::check_queue(int queue) const {
 // small commands shows.
 void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};
-  const Polling polling{network_.chip().ethernet_software.poll_cycles, 1};
+  const Polling polling{network().chip().ethernet_software.poll_cycles, 1};
   ethernet::Port& port = tile_.port();
   check_queue(queue);
   if (port.is_busy(queue)) {
     poll_until(polling, wait, Cause::port, [&] { return !port.is_busy(queue); });
   }
-  work(network_.chip().ethernet_software.send_cycles);
+  work(network().chip().ethernet_software.send_cycles);
   named([&] { port.send(queue, command); });
-  observer_->sending(queue, command);
+  observer().sending(queue, command);
 }
 
 // --- the NoC ------------------------------------------------------------------------------------
 
 void EthernetCore::eth_noc_semaphore_wait(std::uint64_t semaphore, std::uint32_t value) {
-  call_ = __func__;
+  begin_call(__func__);
   wait_for_word(semaphore, value, "", 1);
 }
 
 void EthernetCore::eth_noc_semaphore_wait_min(std::uint64_t semaphore, std::uint32_t value) {
-  call_ = __func__;
+  begin_call(__func__);
   wait_for_word(semaphore, value, "at least ", 1);
 }
 
 void EthernetCore::wait_for_counters(noc::ChipNetwork::Condition condition, int noc) {
-  const noc::NiuCounters& counters = network_.counters(noc, config_.core);
+  const noc::NiuCounters& counters = network().counters(noc, config().core);
   const Wait wait{.kind = Wait::Kind::network, .noc = noc};
   poll_until(polling(1), wait, Cause::anything,
              [&] { return condition.holds(counters, condition.argument); });
 }
 
 void EthernetCore::eth_noc_async_read_barrier(int noc) {
-  call_ = __func__;
+  begin_call(__func__);
   wait_for_counters({[](const noc::NiuCounters& counters, int) {
                       return counters.read_responses_received == counters.reads_issued;
                     }},
@@ -194,7 +194,7 @@ void EthernetCore::eth_noc_async_read_barrier(int noc) {
 }
 
 void EthernetCore::eth_noc_async_write_barrier(int noc) {
-  call_ = __func__;
+  begin_call(__func__);
   wait_for_counters({[](const noc::NiuCounters& counters, int) {
                       return counters.write_acks_received == counters.write_acks_awaited;
                     }},
@@ -204,28 +204,30 @@ void EthernetCore::eth_noc_async_write_barrier(int noc) {
 // --- the base firmware --------------------------------------------------------------------------
 
 void EthernetCore::run_routing() {
-  call_ = __func__;
+  begin_call(__func__);
   yield_to_firmware();
   work(routing_cycles());
 }
 
 void EthernetCore::check_and_context_switch() {
-  call_ = __func__;
+  begin_call(__func__);
   tile_.set_firmware_running(true);
   work(kContextSwitchCycles);
   take_core();
 }
 
 void EthernetCore::notify_dispatch_core_done(const NocAddress& dispatcher) {
-  call_ = __func__;
-  for (int noc = 0; noc < 2; ++noc) wait_for_initiator(noc, kAtomic);
+  begin_call(__func__);
+  for (int noc = 0; noc < 2; ++noc) {
+    requests(__func__).wait_for_initiator(noc, NocRequester::kAtomic);
+  }
   noc_semaphore_inc(dispatcher, 1);
 }
 
 // --- polling many conditions --------------------------------------------------------------------
 
 void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_switch) {
-  call_ = __func__;
+  begin_call(__func__);
   if (poll_cycles < 1 || polls_per_context_switch < 0) {
     refuse(
         "polls take {} cycles and there are {} to a context switch; at least 1 and 0 are "
@@ -236,7 +238,7 @@ void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_s
   poll_until({poll_cycles, polls_per_context_switch, routing_cycles()}, wait, Cause::anything,
              [&] { return tile_.changes() != changes_seen_; });
   changes_seen_ = tile_.changes();
-  observer_->idled();
+  observer().idled();
 }
 
 }  // namespace towpath::tenstorrent
