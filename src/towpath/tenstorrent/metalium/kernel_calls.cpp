@@ -5,6 +5,7 @@
 #include <span>
 
 #include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
+#include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
 // The table of functions that kernels call.
 
@@ -50,7 +51,9 @@ bool is_one_packet(const TowpathOptions& options) {
 
 struct KernelCalls {
   static KernelRuntime& runtime(void* core) { return *static_cast<KernelRuntime*>(core); }
-  static DataMovementCore& called(void* core, CallCode code) { return runtime(core).called(code); }
+  static DataMovementCore& called(void* core, CallCode code) {
+    return runtime(core).memory.called(code);
+  }
 
   static void read(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t size,
                    TowpathOptions options) {
@@ -165,9 +168,9 @@ struct KernelCalls {
                                       TowpathOptions options) {
     constexpr std::uint32_t kAsSet = 0xffffffff;
     if (to != kAsSet) {
-      runtime(core).refuse(
-          "noc_inline_dw_write_with_state writes to the address that set_state has "
-          "set; update_addr_lo is not modelled");
+      metalium::refuse(runtime(core).core,
+                       "noc_inline_dw_write_with_state writes to the address that set_state has "
+                       "set; update_addr_lo is not modelled");
     }
     called(core, CallCode::with_state).noc_inline_dw_write_with_state(value, options.noc);
   }
@@ -198,8 +201,8 @@ struct KernelCalls {
     }
   }
   static int has_passed(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
-    runtime(core).fetch_code(CallCode::look);
-    DataMovementCore& on = runtime(core).looking();
+    runtime(core).clock.fetch(CallCode::look);
+    DataMovementCore& on = runtime(core).memory.looking();
     const auto transaction_id = static_cast<int>(id);
     return barrier == kTowpathWritesFlushedOfId ? on.is_write_flushed_with_trid(transaction_id, noc)
                                                 : on.is_answered_with_trid(transaction_id, noc);
@@ -233,94 +236,91 @@ struct KernelCalls {
         .noc_semaphore_set_remote(from, unicast(to), write_options(options));
   }
 
-  static void cb_reserve_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).reserve_back(buffer, pages);
+  template <auto operation>
+  static void with_pages(void* core, std::uint32_t buffer, std::uint32_t pages) {
+    runtime(core).memory.settled();
+    (runtime(core).buffers.*operation)(buffer, pages);
   }
-  static void cb_push_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).push_back(buffer, pages);
-  }
-  static void cb_wait_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).wait_front(buffer, pages);
-  }
-  static void cb_pop_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).pop_front(buffer, pages);
-  }
+  static constexpr auto cb_reserve_back = with_pages<&KernelBuffers::reserve_back>;
+  static constexpr auto cb_push_back = with_pages<&KernelBuffers::push_back>;
+  static constexpr auto cb_wait_front = with_pages<&KernelBuffers::wait_front>;
+  static constexpr auto cb_pop_front = with_pages<&KernelBuffers::pop_front>;
   static int cb_are_pages(void* core, std::uint32_t buffer, std::uint32_t pages, int at_front) {
     KernelRuntime& on = runtime(core);
-    on.carry_out_store();
-    on.pay();
-    on.count_poll(at_front != 0 ? worker_memory_map::pages_received_at(static_cast<int>(buffer))
-                                : worker_memory_map::pages_acked_at(static_cast<int>(buffer)));
-    return on.are_pages(buffer, pages, at_front != 0) ? 1 : 0;
+    const auto number = static_cast<int>(buffer);
+    on.memory.looking();
+    on.memory.count_poll(at_front != 0 ? worker_memory_map::pages_received_at(number)
+                                       : worker_memory_map::pages_acked_at(number));
+    return on.buffers.are_pages(buffer, pages, at_front != 0) ? 1 : 0;
   }
   static std::uint32_t cb_pointer(void* core, std::uint32_t buffer, int pointer) {
-    const CircularBuffer& cb = runtime(core).buffer(buffer);
+    const KernelBuffers& buffers = runtime(core).buffers;
+    const CircularBuffer& cb = buffers.at(buffer);
     if (pointer == kTowpathFirstPointer) return cb.offset;
-    const KernelRuntime::Pointers& pointers = runtime(core).pointers_[buffer];
-    return pointer == kTowpathReadPointer ? pointers.read : pointers.write;
+    return pointer == kTowpathReadPointer ? buffers.read_pointer(buffer)
+                                          : buffers.write_pointer(buffer);
   }
   static std::uint32_t cb_page_bytes(void* core, std::uint32_t buffer) {
-    return runtime(core).buffer(buffer).page_bytes;
+    return runtime(core).buffers.at(buffer).page_bytes;
   }
   static std::uint32_t cb_pages(void* core, std::uint32_t buffer) {
-    return KernelRuntime::pages_of(runtime(core).buffer(buffer));
+    return KernelBuffers::pages_of(runtime(core).buffers.at(buffer));
   }
   static std::uint32_t ethernet(void* core, int call, const std::uint32_t* arguments) {
-    return runtime(core).ethernet_call(call, arguments);
+    return runtime(core).ethernet.call(call, arguments);
   }
 
-  static void fabric_open(void* core, std::uint32_t channel) { runtime(core).fabric_open(channel); }
-  static void fabric_close(void* core, std::uint32_t channel) {
-    runtime(core).fabric_close(channel);
+  template <auto operation, typename Result, typename... Arguments>
+  static Result on_connections(void* core, Arguments... arguments) {
+    return (runtime(core).connections.*operation)(arguments...);
   }
-  static int fabric_has_slot(void* core, std::uint32_t channel) {
-    return runtime(core).fabric_has_slot(channel) ? 1 : 0;
+  using Channel = std::uint32_t;
+  static constexpr auto fabric_open = on_connections<&KernelConnections::open, void, Channel>;
+  static constexpr auto fabric_close = on_connections<&KernelConnections::close, void, Channel>;
+  static int fabric_has_slot(void* core, Channel channel) {
+    return runtime(core).connections.has_slot(channel) ? 1 : 0;
   }
-  static void fabric_wait_for_slot(void* core, std::uint32_t channel) {
-    runtime(core).fabric_wait_for_slot(channel);
+  static constexpr auto fabric_wait_for_slot =
+      on_connections<&KernelConnections::wait_for_slot, void, Channel>;
+  static constexpr auto fabric_write_payload =
+      on_connections<&KernelConnections::write_payload, void, Channel, std::uint32_t,
+                     std::uint32_t>;
+  static void fabric_send(void* core, Channel channel, const TowpathPacket* packet) {
+    runtime(core).connections.send(channel, *packet);
   }
-  static void fabric_write_payload(void* core, std::uint32_t channel, std::uint32_t from,
-                                   std::uint32_t size) {
-    runtime(core).fabric_write_payload(channel, from, size);
-  }
-  static void fabric_send(void* core, std::uint32_t channel, const TowpathPacket* packet) {
-    runtime(core).fabric_send(channel, *packet);
-  }
-  static std::uint32_t fabric_direction(void* core, std::uint32_t channel) {
-    return runtime(core).fabric_direction(channel);
-  }
-  static std::uint32_t fabric_direction_to(void* core, std::uint32_t chip) {
-    return runtime(core).fabric_direction_to(chip);
-  }
+  static constexpr auto fabric_direction =
+      on_connections<&KernelConnections::direction, std::uint32_t, Channel>;
+  static constexpr auto fabric_direction_to =
+      on_connections<&KernelConnections::direction_to, std::uint32_t, std::uint32_t>;
 
   static void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_t access) {
-    runtime(core).access(address, size, access);
+    runtime(core).memory.access(address, size, access);
   }
   static void load(void* core, std::uint32_t offset, void* host, std::uint32_t size) {
-    runtime(core).settled().load(offset, {static_cast<std::byte*>(host), size});
+    runtime(core).memory.settled().load(offset, {static_cast<std::byte*>(host), size});
   }
   static void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size) {
-    runtime(core).settled().store(offset, {static_cast<const std::byte*>(host), size});
+    runtime(core).memory.settled().store(offset, {static_cast<const std::byte*>(host), size});
   }
 
   static std::uint64_t cycle(void* core) {
-    return runtime(core).read_clock(KernelRuntime::ClockRead::whole);
+    runtime(core).memory.settled();
+    return runtime(core).clock.read(KernelClock::Read::whole);
   }
   static void work(void* core, std::uint64_t cycles) {
-    runtime(core).settled().work(static_cast<noc::Cycle>(cycles));
+    runtime(core).memory.settled().work(static_cast<noc::Cycle>(cycles));
   }
-  static void print(void* core, const char* text) { runtime(core).print(text); }
+  static void print(void* core, const char* text) {
+    runtime(core).count_report();
+    runtime(core).reports.print(text);
+  }
   static void zone(void* core, const char* name, int begins) {
-    runtime(core).zone(name, begins != 0);
+    runtime(core).count_report();
+    runtime(core).reports.zone(name, begins != 0);
   }
   static void record(void* core, const char* name, std::uint64_t value) {
-    KernelRuntime& on = runtime(core);
-    on.count_report();
-    if (on.setup_.log != nullptr) on.setup_.log->values.push_back({on.from(), name, value});
+    runtime(core).count_report();
+    runtime(core).reports.record(name, value);
   }
   static void ran(void* core, std::uint64_t blocks, const void* place) {
     runtime(core).count_blocks(blocks, place);
@@ -328,63 +328,18 @@ struct KernelCalls {
   static void endless_loop(void* core, const void* place) {
     runtime(core).refuse_endless_loop(place);
   }
-  static void refuse(void* core, const char* sentence) { runtime(core).refuse(sentence); }
+  static void refuse(void* core, const char* sentence) {
+    metalium::refuse(runtime(core).core, sentence);
+  }
 };
 
 const TowpathCalls& kernel_calls() {
-  using Calls = KernelCalls;
-  static const TowpathCalls calls{.read = Calls::read,
-                                  .read_set_state = Calls::read_set_state,
-                                  .read_with_state = Calls::read_with_state,
-                                  .read_with_id = Calls::read_with_id,
-                                  .write = Calls::write,
-                                  .write_set_state = Calls::write_set_state,
-                                  .write_with_state = Calls::write_with_state,
-                                  .write_with_id = Calls::write_with_id,
-                                  .write_with_id_set_state = Calls::write_with_id_set_state,
-                                  .write_with_id_with_state = Calls::write_with_id_with_state,
-                                  .multicast = Calls::multicast,
-                                  .inline_write = Calls::inline_write,
-                                  .inline_write_set_state = Calls::inline_write_set_state,
-                                  .inline_write_with_state = Calls::inline_write_with_state,
-                                  .set_id = Calls::set_id,
-                                  .reset_ids = Calls::reset_ids,
-                                  .barrier = Calls::barrier,
-                                  .has_passed = Calls::has_passed,
-                                  .semaphore_wait = Calls::semaphore_wait,
-                                  .semaphore_set = Calls::semaphore_set,
-                                  .semaphore_inc = Calls::semaphore_inc,
-                                  .semaphore_inc_multicast = Calls::semaphore_inc_multicast,
-                                  .semaphore_set_remote = Calls::semaphore_set_remote,
-                                  .cb_reserve_back = Calls::cb_reserve_back,
-                                  .cb_push_back = Calls::cb_push_back,
-                                  .cb_wait_front = Calls::cb_wait_front,
-                                  .cb_pop_front = Calls::cb_pop_front,
-                                  .cb_are_pages = Calls::cb_are_pages,
-                                  .cb_pointer = Calls::cb_pointer,
-                                  .cb_page_bytes = Calls::cb_page_bytes,
-                                  .cb_pages = Calls::cb_pages,
-                                  .ethernet = Calls::ethernet,
-                                  .fabric_open = Calls::fabric_open,
-                                  .fabric_close = Calls::fabric_close,
-                                  .fabric_has_slot = Calls::fabric_has_slot,
-                                  .fabric_wait_for_slot = Calls::fabric_wait_for_slot,
-                                  .fabric_write_payload = Calls::fabric_write_payload,
-                                  .fabric_send = Calls::fabric_send,
-                                  .fabric_direction = Calls::fabric_direction,
-                                  .fabric_direction_to = Calls::fabric_direction_to,
-                                  .access = Calls::access,
-                                  .load = Calls::load,
-                                  .store = Calls::store,
-                                  .cycle = Calls::cycle,
-                                  .work = Calls::work,
-                                  .print = Calls::print,
-                                  .zone = Calls::zone,
-                                  .record = Calls::record,
-                                  .ran = Calls::ran,
-                                  .endless_loop = Calls::endless_loop,
-                                  .refuse = Calls::refuse};
-  return calls;
+  static constexpr TowpathCalls kCalls{
+#define TOWPATH_MEMBER(result, name, parameters) .name = KernelCalls::name,
+      TOWPATH_CALLS(TOWPATH_MEMBER)
+#undef TOWPATH_MEMBER
+  };
+  return kCalls;
 }
 
 }  // namespace towpath::tenstorrent::metalium
