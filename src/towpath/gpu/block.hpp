@@ -60,11 +60,11 @@ class Block {
   int running_index() const { return running_; }
   BlockWork& work() { return work_; }
   ThreadGroups& groups() { return groups_; }
+  Fences& fences() { return fences_; }
   // Null without a record.
   BlockTimeline* timeline() { return timeline_.get(); }
   // What the block can know of the others; null if nothing is timed.
-  History* history() { return history_; }
-  const History* history() const { return history_; }
+  History* history() const { return history_; }
   // "block (3,0,0) of all_reduce on PE 2"
   std::string describe() const;
   // The calls in which its threads wait, one sentence.
@@ -80,21 +80,15 @@ class Block {
 
   // --- calls of the running thread --------------------------------------------------------------
   void sync_grid(const abi::Site& site);
-  // A transfer of a thread, a warp or the block; returns when its source may be changed, or its
-  // target read.
-  void access(abi::Access& access, const abi::Site& site);
-  void fence(bool is_quiet, const abi::Site& site);
-  void thread_fence(abi::FenceScope scope, const abi::Site& site);
-  std::uint64_t wait(const abi::Wait& wait, const abi::Site& site);
   void sleep(Time duration);
-  // Waits until memory has another value, or until all threads that poll look again.
-  void poll(const volatile void* address, unsigned size_bytes);
   void* shared(const void* declaration, std::uint64_t size_bytes, std::uint64_t alignment);
   void* dynamic_shared();
   // The thread never continues: an error ends the run.
   [[noreturn]] void halt();
-  // Waits until make_ready(). The second form is recorded, in the state that an event ends.
+  // Waits until make_ready(); the second form is recorded. The third also says that it waits,
+  // before anything can end the wait.
   void suspend(const abi::Site& site);
+  void suspend_for(Activity activity, const abi::Site& site);
   void wait_for_event(Activity activity, const abi::Site& site);
   // Waits until a time.
   void reach(Time when);
@@ -108,9 +102,7 @@ class Block {
   void schedule();
   static void run_thread(void* block);
   void enter(int thread);
-  void suspend_for(Activity activity, const abi::Site& site);
   void thread_finished();
-  void start_group_access(Group& group, const abi::Access& access, const abi::Site& site);
 
   Pe& pe_;
   Grid& grid_;

@@ -15,6 +15,7 @@ void Fences::flush() {
 }
 
 void Fences::fence(bool is_quiet, const abi::Site& site) {
+  if (!block_.pe().is_timed()) return block_.pe().transport().fence();
   library_fence_.from = std::max(library_fence_.from, block_.work().thread_time());
   library_fence_.is_quiet = library_fence_.is_quiet || is_quiet;
   library_fence_.threads.push_back(static_cast<std::uint16_t>(block_.running_index()));
@@ -61,6 +62,7 @@ void Fences::start_library_fence() {
 }
 
 void Fences::thread_fence(abi::FenceScope scope, const abi::Site& site) {
+  if (!block_.pe().is_timed()) return;
   thread_fence_.from = std::max(thread_fence_.from, block_.work().thread_time());
   thread_fence_.is_of_system = thread_fence_.is_of_system || scope == abi::FenceScope::system;
   thread_fence_.threads.push_back(static_cast<std::uint16_t>(block_.running_index()));

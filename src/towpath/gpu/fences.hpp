@@ -14,7 +14,7 @@ namespace abi = towpath_gpu;
 
 class Block;
 
-// The fences of a block in simulated time. Those of threads that come to them together are one.
+// The fences of a block. In simulated time those of threads that arrive together are one.
 class Fences {
  public:
   explicit Fences(Block& block) : block_(block) {}

@@ -212,4 +212,52 @@ void Operation::finish() {
   if (is_done && is_visible && !is_held) delete this;
 }
 
+namespace {
+
+void start_group_access(Block& block, Group& group, const abi::Access& call,
+                        const abi::Site& site) {
+  auto* const operation = new Operation(block.pe(), block, call, site);
+  operation->group = &group;
+  Time when = group.latest;
+  if (call.scope == abi::Scope::block) when = std::max(when, block.work().busy_until());
+  if (when <= block.pe().simulation().now()) {
+    operation->start();
+    return;
+  }
+  block.pe().simulation().at(
+      when, [](void* context) { static_cast<Operation*>(context)->start(); }, operation);
+}
+
+}  // namespace
+
+void access(Block& block, abi::Access& call, const abi::Site& site) {
+  if (call.scope != abi::Scope::thread) {
+    Group& group = block.groups().of(call.scope, site);
+    const bool is_last = block.groups().arrive(group, site);
+    block.running().state = Thread::State::in_group;
+    if (is_last) start_group_access(block, group, call, site);
+    block.suspend(site);
+    return;
+  }
+  block.running().site = site;
+  block.reach(block.work().thread_time());
+  auto* const operation = new Operation(block.pe(), block, call, site);
+  operation->is_held = true;
+  operation->start();
+  if (operation->block != nullptr) {
+    operation->thread = block.running_index();
+    block.running().state = Thread::State::waiting;
+    block.suspend(site);
+  }
+  if (operation->is_done) {
+    call.result = operation->access.result;
+    if (call.kind == abi::AccessKind::get || call.fetches) block.learn_everything();
+    if (call.kind == abi::AccessKind::get && !operation->bytes.empty()) {
+      std::memcpy(call.local, operation->bytes.data(), call.size_bytes);
+    }
+  }
+  operation->is_held = false;
+  if (operation->is_done && operation->is_visible) delete operation;
+}
+
 }  // namespace towpath::gpu

@@ -55,4 +55,8 @@ struct Operation {
   void finish();
 };
 
+// A transfer of the running thread, its warp or the block. Returns when its source may be changed,
+// or its target read.
+void access(Block& block, abi::Access& call, const abi::Site& site);
+
 }  // namespace towpath::gpu

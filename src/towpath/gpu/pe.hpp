@@ -82,9 +82,7 @@ class Pe {
   Device& device() { return device_; }
   Streams& streams() { return streams_; }
   HostProgram& host() { return host_; }
-  const HostProgram& host() const { return host_; }
   Heap& heap() { return heap_; }
-  const Heap& heap() const { return heap_; }
   Outstanding& outstanding() { return outstanding_; }
   Pollers& pollers() { return pollers_; }
   HazardMonitor& hazards() { return hazards_; }

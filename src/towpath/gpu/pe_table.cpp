@@ -7,7 +7,9 @@
 #include <exception>
 #include <utility>
 
+#include "towpath/gpu/operation.hpp"
 #include "towpath/gpu/pe.hpp"
+#include "towpath/gpu/wait_record.hpp"
 
 namespace towpath::gpu {
 
@@ -133,7 +135,7 @@ void poll(void* self, const volatile void* address, unsigned size_bytes, const v
   if (count_load(pe_of(self), address, size_bytes) == Place::free) return;
   pe_of(self).note_plain(const_cast<const void*>(address), size_bytes);
   on_thread(self, [&](Block& block) {
-    block.poll(address, size_bytes);
+    pe_of(self).pollers().poll(block, address, size_bytes);
     block.learn_everything();
   });
 }
@@ -198,7 +200,7 @@ void fill_threads(abi::Table& table) {
     return on_thread(self, [&](Block& block) { return block.dynamic_shared(); });
   };
   table.thread_fence = [](void* self, abi::FenceScope scope, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.thread_fence(scope, *site); });
+    on_thread(self, [&](Block& block) { block.fences().thread_fence(scope, *site); });
   };
   table.sleep = [](void* self, std::uint64_t nanoseconds) {
     on_thread(self, [&](Block& block) {
@@ -218,16 +220,16 @@ void fill_threads(abi::Table& table) {
 
 void fill_memory(abi::Table& table) {
   table.access = [](void* self, abi::Access* access, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.access(*access, *site); });
+    on_thread(self, [&](Block& block) { gpu::access(block, *access, *site); });
   };
   table.wait = [](void* self, const abi::Wait* wait, const abi::Site* site) {
-    return on_thread(self, [&](Block& block) { return block.wait(*wait, *site); });
+    return on_thread(self, [&](Block& block) { return gpu::wait(block, *wait, *site); });
   };
   table.fence = [](void* self, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.fence(false, *site); });
+    on_thread(self, [&](Block& block) { block.fences().fence(false, *site); });
   };
   table.quiet = [](void* self, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.fence(true, *site); });
+    on_thread(self, [&](Block& block) { block.fences().fence(true, *site); });
   };
   table.reach = [](void* self, const void* address, int peer) {
     return pe_of(self).heap().reach(address, peer);

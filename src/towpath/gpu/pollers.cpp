@@ -10,6 +10,35 @@
 
 namespace towpath::gpu {
 
+namespace {
+
+std::uint64_t value_of(const volatile void* address, unsigned size_bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, const_cast<const void*>(address), std::min(size_bytes, 8u));
+  return value;
+}
+
+}  // namespace
+
+void Pollers::poll(Block& block, const volatile void* address, unsigned size_bytes) {
+  Thread& thread = block.running();
+  const auto is_as_it_was = [&] {
+    return thread.polled == address && thread.polled_value == value_of(address, size_bytes);
+  };
+  if (is_as_it_was()) block.reach(block.work().thread_time());
+  // Others may have stored to it on the way there.
+  if (is_as_it_was()) {
+    thread.state = Thread::State::waiting;
+    thread.is_polling = true;
+    add(block, block.running_index(), size_bytes);
+    thread.site = {nullptr, 0, "a poll of volatile memory"};
+    block.suspend_for(Activity::wait, thread.site);
+    thread.is_polling = false;
+  }
+  thread.polled = address;
+  thread.polled_value = value_of(address, size_bytes);
+}
+
 void Pollers::add(Block& block, int thread, unsigned size_bytes) {
   const Thread& polling = block.thread(thread);
   const bool is_shared =

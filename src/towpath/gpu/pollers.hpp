@@ -20,7 +20,8 @@ class Pollers {
  public:
   explicit Pollers(Pe& pe) : pe_(pe) {}
 
-  void add(Block& block, int thread, unsigned size_bytes);
+  // The running thread waits until memory has another value, or until all look again.
+  void poll(Block& block, const volatile void* address, unsigned size_bytes);
   bool empty() const { return pollers_.empty(); }
   // Threads whose memory has changed look again.
   void look_again();
@@ -47,6 +48,7 @@ class Pollers {
     transport::Offset first;
     std::uint64_t size_bytes;
   };
+  void add(Block& block, int thread, unsigned size_bytes);
   void wake(const Poller& poller);
   void notice(Poller& poller);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <memory>
 #include <type_traits>
 
 #include "towpath/gpu/pe.hpp"
@@ -88,6 +89,60 @@ std::string WaitRecord::describe() const {
   return fmt::format("word {} of its symmetric heap (now {}) {} {}",
                      pe.heap().offset_of(call.first), value_at(0),
                      kSigns[static_cast<int>(call.comparison)], values[0]);
+}
+
+std::uint64_t wait(Block& block, const abi::Wait& call, const abi::Site& site) {
+  Pe& pe = block.pe();
+  if (!pe.heap().contains(call.first)) {
+    throw KernelError(
+        Hazard::unregistered_buffer,
+        fmt::format("{} at {}:{} in {} waits for a word that is not symmetric; nobody can put to "
+                    "it: allocate it with nvshmem_malloc",
+                    site.call, site.file, site.line, block.describe()));
+  }
+  auto record = std::make_unique<WaitRecord>(pe, call);
+  record->site = site;
+  block.running().site = site;
+  if (block.history() != nullptr) pe.hazards().note_wait(*record);
+  block.reach(block.work().thread_time());
+  std::int64_t result = record->evaluate();
+  if (call.is_test) {
+    if (result < 0) return call.quantity == abi::Quantity::any ? SIZE_MAX : 0;
+  } else {
+    while (result < 0) {
+      record->block = &block;
+      record->thread = block.running_index();
+      record->wait.first = pe.heap().offset_of(call.first);
+      record->wait.size_bytes = call.count * static_cast<unsigned>(call.size_bytes);
+      record->wait.context = record.get();
+      record->wait.holds = [](const transport::MemoryWait& wait) {
+        return static_cast<WaitRecord*>(wait.context)->evaluate() >= 0;
+      };
+      record->wait.ready = [](transport::MemoryWait& wait) {
+        const auto& ended = *static_cast<WaitRecord*>(wait.context);
+        ended.block->woken(ended.thread, {wait.first, wait.size_bytes});
+      };
+      record->wait.describe = [](const transport::MemoryWait& wait) {
+        return static_cast<WaitRecord*>(wait.context)->describe();
+      };
+      block.running().state = Thread::State::waiting;
+      pe.remote_memory().wait(record->wait);
+      pe.hazards().add_wait(*record);
+      block.suspend_for(Activity::wait, site);
+      pe.hazards().remove_wait(*record);
+      result = record->evaluate();
+    }
+  }
+  if (result >= 0 && block.history() != nullptr) pe.hazards().learn_from(*record, *block.history());
+  if (call.is_signal) return record->value_at(0);
+  if (result == INT64_MAX) return SIZE_MAX;
+  if (call.indices != nullptr) {
+    std::uint64_t next = 0;
+    for (std::uint64_t i = 0; i < call.count; ++i) {
+      if (record->counts(i) && record->holds_at(i)) call.indices[next++] = i;
+    }
+  }
+  return static_cast<std::uint64_t>(result);
 }
 
 }  // namespace towpath::gpu

@@ -43,4 +43,7 @@ struct WaitRecord {
   transport::MemoryWait wait;
 };
 
+// The running thread waits for words of its heap; returns the result of the call.
+std::uint64_t wait(Block& block, const abi::Wait& call, const abi::Site& site);
+
 }  // namespace towpath::gpu
