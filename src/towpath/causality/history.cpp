@@ -103,7 +103,7 @@ Known knows_at(Moment moment, const Transfer& transfer) {
 }  // namespace
 
 void History::learn(Time time, const SignalWord& word) {
-  // Entries back to which one of the same word is searched; without one, all signals are new.
+  // Entries back to which one of the same word is searched. Without one, all signals are new.
   constexpr std::size_t kEntriesBackMax = 64;
   std::size_t known = 0;
   const std::size_t end = entries_.size();

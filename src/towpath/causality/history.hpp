@@ -11,14 +11,14 @@
 
 #include "towpath/base/units.hpp"
 
-// What agents learned and when, asked by walking back. There is no limit to the number of agents,
-// and questions are rare, so nothing is joined until one is asked.
+// The order in which agents learned of each other, asked by walking back. There is no limit to the
+// number of agents, and questions are rare, so nothing is joined until one is asked.
 //
-// An agent learns by waiting for a signal: all that its sender had done and learned by then, and
-// the arrival of the payload. A quiet tells an agent that the transfers of its process are
+// A wait for a signal gives an agent all that the sender had done and seen by then, and the arrival
+// of the payload. After a quiet the transfers of its process are
 // complete. A fence orders them before later signals to the same peer. An agent that polls memory,
-// reads that of a peer or changes a word atomically may learn anything that happened before, so it
-// is taken to know all of it. This way an agent is never wrongly accused.
+// reads memory of a peer or changes a word atomically may see anything that happened before, so all
+// of it counts as seen. This way an agent is never wrongly accused.
 
 namespace towpath::causality {
 
@@ -44,7 +44,7 @@ struct Transfer {
 
 enum class Known : std::uint8_t {
   no,
-  only_fenced,  // a fence follows it that orders nothing for this agent
+  only_fenced,  // a fence follows it, which has no effect for this agent
   yes,
 };
 
@@ -86,7 +86,7 @@ class History {
 
 struct Signal {
   Moment sender;
-  Transfer payload;  // its put; a signal without one has a number too
+  Transfer payload;  // its put, or the number of a signal alone
   int lane = 0;      // the sending agent
   std::uint64_t value = 0;
   bool is_set = false;

@@ -7,13 +7,13 @@
 
 #include "towpath/causality/vector_clock.hpp"
 
-// What agents can know of each other, as vector clocks. The clock of an agent advances with every
-// action that others may learn of. An agent that sees the effect of an action knows all that the
+// The knowledge of agents about each other, as vector clocks. The clock of an agent advances with
+// every action that others may see. An agent that sees the effect of an action knows all that the
 // acting agent knew at that time.
 
 namespace towpath::causality {
 
-// Place where agents run one after the other; they share its clock.
+// Place of agents that run one after the other and share its clock.
 using Place = std::uint32_t;
 // A sequence of bytes that arrive in order. A position is the number of bytes before.
 using Stream = std::uint32_t;

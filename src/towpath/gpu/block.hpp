@@ -63,7 +63,7 @@ class Block {
   Fences& fences() { return fences_; }
   // Null without a record.
   BlockTimeline* timeline() { return timeline_.get(); }
-  // What the block can know of the others; null if nothing is timed.
+  // The order of events that the block has seen. Null in a live run.
   History* history() const { return history_; }
   // "block (3,0,0) of all_reduce on PE 2"
   std::string describe() const;
@@ -75,7 +75,7 @@ class Block {
   // The words that a thread waits for have changed.
   void woken(int thread, Profile::Words words);
   void release_grid_barrier(Moment all);
-  // Its stay on the multiprocessor is over; later blocks of this PE know what it knew.
+  // Its stay on the multiprocessor is over. Later blocks of this PE have seen what it has seen.
   void hand_on();
 
   // --- calls of the running thread --------------------------------------------------------------
@@ -85,14 +85,14 @@ class Block {
   void* dynamic_shared();
   // The thread never continues: an error ends the run.
   [[noreturn]] void halt();
-  // Waits until make_ready(); the second form is recorded. The third also says that it waits,
-  // before anything can end the wait.
+  // Waits until make_ready(). The second form is recorded. The third also sets the state of the
+  // thread, which the others expect to be set.
   void suspend(const abi::Site& site);
   void suspend_for(Activity activity, const abi::Site& site);
   void wait_for_event(Activity activity, const abi::Site& site);
   // Waits until a time.
   void reach(Time when);
-  // The block may know of all that has happened.
+  // All that has happened counts as seen by the block.
   void learn_everything();
 
  private:

@@ -11,7 +11,7 @@ namespace towpath::gpu {
 class Pe;
 
 // The loads and stores of a block, counted while its threads run in no time, and the time that they
-// take. Those of one moment are a segment; segments follow each other.
+// take. Those of one moment are a segment. Segments follow each other.
 class BlockWork {
  public:
   // `timeline` may be null.
@@ -19,12 +19,12 @@ class BlockWork {
 
   // Adds the accesses of the running thread since the last call.
   void fold_counters();
-  // The end of all work so far.
+  // The end of all work by now.
   Time busy_until() const;
   // The end of the accesses of the running thread that are not yet added.
   Time thread_time() const;
 
-  // Time until the block's last stores are acknowledged; none are awaited after a fence.
+  // Time until the block's last stores are acknowledged. A fence awaits them.
   Time acknowledgement() const;
   void clear_stores() { has_stored_ = has_stored_to_peer_ = false; }
 

@@ -23,7 +23,7 @@ class Fences {
   void fence(bool is_quiet, const abi::Site& site);
   // It waits in __threadfence or __threadfence_system, for stores without the library.
   void thread_fence(abi::FenceScope scope, const abi::Site& site);
-  // All threads have run as far as they can: starts the fences that they wait in.
+  // All threads have run until they wait: starts the fences that they wait in.
   void flush();
 
  private:

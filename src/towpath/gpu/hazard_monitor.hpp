@@ -10,8 +10,8 @@
 #include "towpath/causality/history.hpp"
 #include "towpath/causality/range_map.hpp"
 
-// Finds mistakes of kernels in the use of one PE's memory, from what each block can know of the
-// others (causality/history.hpp): bytes of a put that are read too early, sources of puts that
+// Finds mistakes of kernels in the use of one PE's memory, from the order of events that each block
+// has seen (causality/history.hpp): bytes of a put that are read too early, sources of puts that
 // change too early, signals that overtake each other. Found in every run, whether or not the
 // mistake does harm in it.
 
@@ -40,12 +40,12 @@ class HazardMonitor {
   HazardMonitor(int rank, const LoadedObject& object) : object_(object), past_(rank) {}
 
   MonitoredRanges incoming;  // puts of peers to this PE
-  MonitoredRanges sources;   // of this PE's own puts
+  MonitoredRanges sources;   // of puts by this PE
   SignalWords signal_words;  // of its heap
 
-  // The history of a new block; it lives as long as the monitor.
+  // The history of a new block, which lives as long as the monitor.
   History& new_history() { return histories_.emplace_back(past_.process()); }
-  // The history of the PE: a block that ends adds to it, a block that begins knows it.
+  // The history of the PE: a block that ends adds to it, a block that begins starts with it.
   History& past() { return past_; }
 
   // The checks throw KernelError. A thread reads, or changes, a byte of a transfer.
@@ -59,7 +59,7 @@ class HazardMonitor {
   // A block begins to wait for words. A word that was signalled again too early is an error only if
   // somebody waits for it.
   void note_wait(const WaitRecord& wait);
-  // A wait of the block has ended: it learns from the signals.
+  // A wait of the block has ended, which has seen the signals.
   void learn_from(const WaitRecord& wait, History& history);
 
   void add_wait(const WaitRecord& wait) { waits_.insert(&wait); }

@@ -11,7 +11,7 @@
 #include "towpath/transport/remote_memory.hpp"
 #include "towpath/transport/transport.hpp"
 
-// The symmetric heap of a PE: its allocations, where the heaps of the peers are, and which memory a
+// The symmetric heap of a PE: its allocations, the heaps of the peers, and the memory that a
 // transfer may name.
 
 namespace towpath::gpu {
@@ -43,7 +43,7 @@ class Heap {
 
   bool contains(const void* address) const;
   transport::Offset offset_of(const void* address) const;
-  // An address in the heap of a peer for loads and stores; null if they do not reach it.
+  // An address in the heap of a peer for loads and stores. Null if they do not reach it.
   void* reach(const void* address, int peer) const;
   std::uint64_t* team_words(int team) const;
   const abi::Range& own() const { return heaps_[static_cast<std::size_t>(rank_)]; }
@@ -70,7 +70,7 @@ class Heap {
   int rank_;
   std::map<transport::Offset, Size> allocations_;
   std::map<std::uintptr_t, std::uint64_t> registered_;
-  std::vector<abi::Range> heaps_;  // by rank; empty beyond the reach of loads and stores
+  std::vector<abi::Range> heaps_;  // by rank, empty beyond the reach of loads and stores
   abi::Range all_{};
   std::byte* words_ = nullptr;  // of the teams
 };

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = 8 << 20;
 
-// Ends the host program where it calls exit().
+// Ends the host program at its call of exit().
 struct Exit {
   int status;
 };

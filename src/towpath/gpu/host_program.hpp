@@ -22,7 +22,7 @@ class HostProgram {
               std::function<bool()> idle)
       : simulation_(simulation), object_(object), rank_(rank), idle_(std::move(idle)) {}
 
-  // Starts main(); its status is there once is_finished().
+  // Starts main(). Its status is there once is_finished().
   void start_main(std::vector<std::string> arguments);
   // Starts a function of this program instead.
   void start(std::function<void()> body);
@@ -30,7 +30,7 @@ class HostProgram {
   int status() const { return status_; }
   [[noreturn]] void exit(int status);
 
-  // The host program waits; called from its process. `what` is a literal.
+  // The host program waits. Called from its process. `what` is a literal.
   void block(const std::function<bool()>& holds, const char* what);
   void block_until_idle(const char* what) { block(idle_, what); }
   void wake();

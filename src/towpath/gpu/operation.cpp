@@ -54,7 +54,7 @@ Operation::Operation(Pe& from, Block& by, const abi::Access& what, const abi::Si
     access.local = bytes.data();
   }
   if (call.kind == abi::AccessKind::get || call.fetches) {
-    is_visible = true;  // nothing is stored
+    is_visible = true;  // it does not store
   } else {
     number = first_number = pe.outstanding().start();
   }

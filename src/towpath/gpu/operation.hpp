@@ -13,7 +13,7 @@
 namespace towpath::gpu {
 
 // A transfer of a thread, or of a group of threads, under way at the transport. It deletes itself
-// after the last callback, once nobody waits for it.
+// after the last callback, once no thread waits for it.
 struct Operation {
   Operation(Pe& from, Block& by, const abi::Access& what, const abi::Site& where);
 
@@ -22,14 +22,14 @@ struct Operation {
   bool is_detached() const;
 
   Pe& pe;
-  Block* block;  // null if nobody waits
+  Block* block;  // null if no thread waits
   abi::Access call;
   abi::Site site;
   int thread = -1;         // that waits, or
   Group* group = nullptr;  // all of these
   transport::Access access;
   std::vector<std::byte> bytes;    // a copy of memory that does not stay: stacks, shared memory
-  std::uint64_t number = 0;        // among the outstanding ones; 0: no longer
+  std::uint64_t number = 0;        // among the outstanding ones, 0 after that
   std::uint64_t first_number = 0;  // its first value
   bool is_done = false;
   bool is_visible = false;

@@ -20,7 +20,7 @@ class Outstanding {
   }
   std::uint64_t last() const { return last_; }
   void visible(std::uint64_t number);
-  // Calls `then` once all that was started so far is visible.
+  // Calls `then` once all operations that were started before are visible.
   void when_quiet(std::function<void()> then);
 
  private:

@@ -28,23 +28,23 @@
 #include "towpath/transport/transport.hpp"
 
 // One PE: a GPU, the host program in front of it, and its part of the symmetric heap. The same
-// class serves a simulated machine, where all PEs share a simulation, and a live run, where each
+// class serves a simulated machine, with one simulation of all PEs, and a live run, in which each
 // process has one PE and a simulation in which no time passes.
 
 namespace towpath::gpu {
 
 class Pe;
 
-// What the PEs of one simulation share; a live run has one PE in it.
+// The state that the PEs of one simulation share. A live run has one PE in it.
 struct Run {
   sim::Simulation& simulation;
   ThreadStack& stack;
   int ranks;
   int ranks_per_host;
-  std::vector<Pe*> pes;  // by rank; null where another process has it
+  std::vector<Pe*> pes;  // by rank, null for PEs of other processes
   Time timeout = Time::from_seconds(60);
-  std::exception_ptr failure{};  // of a kernel; ends the run
-  Profile* profile = nullptr;    // null: nothing is recorded
+  std::exception_ptr failure{};  // of a kernel, which ends the run
+  Profile* profile = nullptr;    // null: no record
 };
 
 struct CopyRequest {
@@ -60,7 +60,7 @@ class Pe {
   static constexpr std::uint64_t kMemoryBytes = std::uint64_t{64} << 30;  // of the GPU
 
   struct Options {
-    const machine::KernelCost* cost = nullptr;  // null: live, nothing takes time
+    const machine::KernelCost* cost = nullptr;  // null: a live run
     Time launch{};
     Rate peer_rate{};                                    // of its links to the GPUs of its host
     std::uint64_t heap_bytes = std::uint64_t{64} << 30;  // of the transport
@@ -90,7 +90,7 @@ class Pe {
   const machine::KernelCost& cost() const { return *options_.cost; }
   const Options& options() const { return options_; }
 
-  // The block whose thread runs now; null while the host program does.
+  // The block whose thread runs now. Null while the host program runs.
   Block* running_block = nullptr;
 
   // --- for the host program ---------------------------------------------------------------------
@@ -117,16 +117,17 @@ class Pe {
   void forget_quiet_ranges();
   // These bytes of a heap are read or changed by other means than signals and waits.
   void note_plain(const void* address, std::uint64_t size_bytes);
-  // A volatile store to the memory of a peer, which others may poll; its number in the profile.
+  // A volatile store to the memory of a peer, which others may poll. Returns its number in the
+  // profile.
   std::uint64_t note_flag(Block& block, volatile void* address, unsigned size_bytes) const;
 
-  // What it waits for, one sentence per line.
+  // Its waits, one sentence per line.
   std::string waiting() const;
 
  private:
   void agree(const std::string& statement);
   Time time_of_copy(std::uint64_t size_bytes, abi::CopyKind kind) const;
-  // Adds work to a stream of the profile; its number there.
+  // Adds work to a stream of the profile. Returns its number there.
   std::uint64_t note_work(Profile::StreamWork work, void* stream, const std::string& name);
 
   Run& run_;

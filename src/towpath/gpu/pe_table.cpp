@@ -85,7 +85,7 @@ Place count_store(Pe& pe, const volatile void* address, unsigned size_bytes) {
   return place;
 }
 
-// The time until a word stored at a peer is there: half of what a load takes.
+// The time until a word stored at a peer is there: half of a load.
 Time time_to_peer(const Pe& pe) {
   return pe.is_timed() ? Time::from_ps(pe.cost().peer_latency.ps() / 2) : Time();
 }

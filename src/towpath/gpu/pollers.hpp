@@ -25,7 +25,7 @@ class Pollers {
   bool empty() const { return pollers_.empty(); }
   // Threads whose memory has changed look again.
   void look_again();
-  // All threads look again; returns their number.
+  // All threads look again. Returns their number.
   std::size_t wake_all();
   // The running block is going to store these bytes.
   void note_store(const volatile void* address, std::uint64_t size_bytes);

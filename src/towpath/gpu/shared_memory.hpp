@@ -21,7 +21,7 @@ class SharedMemory {
   explicit SharedMemory(std::uint64_t dynamic_bytes) : dynamic_bytes_(dynamic_bytes) {}
 
   void* dynamic();
-  // The variable that a declaration has; null if there is no room.
+  // The variable that a declaration has. Null if there is no room.
   void* variable(const void* declaration, std::uint64_t size_bytes, std::uint64_t alignment);
   abi::Range range() const { return {reinterpret_cast<std::uintptr_t>(bytes_.get()), capacity_}; }
 

@@ -88,7 +88,7 @@ int ThreadGroups::sync(int reduction, int predicate, const abi::Site& site) {
   return static_cast<int>(block_.running().value);
 }
 
-// All have arrived: they continue when the block has done its work so far.
+// All have arrived: they continue when the block has done its work.
 void ThreadGroups::complete(Group& group) {
   const bool is_block = &group == &whole_;
   if (group.mask != 0) finish_exchange(group);

@@ -16,7 +16,7 @@ class Block;
 
 // Threads that meet: the block, or lanes of a warp, at a barrier, a vote, a shuffle or a transfer.
 struct Group {
-  std::uint32_t mask = 0;     // of a warp's lanes; unused by the block
+  std::uint32_t mask = 0;     // of a warp's lanes, unused by the block
   std::uint32_t present = 0;  // lanes that have arrived
   int first_thread = 0;
   int size = 0;  // threads that must arrive
@@ -52,11 +52,11 @@ class ThreadGroups {
 
   // The group of a scope larger than a thread, for a transfer of all its threads.
   Group& of(abi::Scope scope, const abi::Site& site);
-  // The thread arrives and waits; true if it is the last.
+  // The thread arrives and waits. True if it is the last.
   bool arrive(Group& group, const abi::Site& site);
   // Its threads continue.
   void release(Group& group);
-  // The thread has ended, which counts as an arrival, as on a GPU; `left` threads have not.
+  // The thread has ended, which counts as an arrival, as on a GPU. `left` threads have not.
   void leave(int left);
 
  private:

@@ -17,7 +17,7 @@ namespace abi = towpath_gpu;
 class Block;
 class Pe;
 
-// Words of its own heap that a thread waits for.
+// Words of the heap that a thread waits for.
 struct WaitRecord {
   WaitRecord(Pe& at, const abi::Wait& wait);
 
@@ -43,7 +43,7 @@ struct WaitRecord {
   transport::MemoryWait wait;
 };
 
-// The running thread waits for words of its heap; returns the result of the call.
+// The running thread waits for words of its heap. Returns the result of the call.
 std::uint64_t wait(Block& block, const abi::Wait& call, const abi::Site& site);
 
 }  // namespace towpath::gpu

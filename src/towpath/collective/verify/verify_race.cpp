@@ -175,14 +175,14 @@ class RaceCheck : public Visitor {
         in_flight += connection.slots;
       }
     }
-    // Not all signals are under way at once, but they are not known to be fewer.
+    // Usually not all signals are under way at once, but all may be.
     const std::uint64_t raised = network_.is_one_sided() ? slices : 0;
     const std::uint64_t held = own_.size() + depended_.size() + in_flight + raised;
     return slices * clock_length_ <= kClockWordsCopiedMax &&
            held * clock_length_ <= kClockWordsHeldMax;
   }
 
-  // Returns the ranks in which there are races; tells them to `findings`, if given.
+  // Returns the ranks in which there are races, and adds them to `findings`, if given.
   std::vector<bool> run(FindingList* findings, Placement placement) {
     findings_ = findings;
     placement_ = placement;
@@ -363,7 +363,7 @@ class RaceCheck : public Visitor {
     }
   }
 
-  // Where a gather works in place, its copy of the rank's own part stores what is there already.
+  // If a gather works in place, its copy of the part of the rank stores the same values again.
   bool is_copy_onto_itself(const Step& step, int rank) const {
     return step.type == StepType::copy &&
            chunks_.cell(rank, step.source, step.source_chunk) ==
@@ -514,7 +514,7 @@ void check_races(const Network& network, const Chunking& chunking, Placement pla
   const SharedChunks shared(network, chunks);
   if (shared.count == 0) return;
   std::vector<bool> suspects(network.schedule.ranks.size(), true);
-  // Where other ranks reach a rank's memory, what is ordered within ranks says nothing.
+  // If other ranks reach a rank's memory, an order within ranks is not sufficient.
   if (!network.is_one_sided()) {
     RaceCheck within_ranks(network, chunking, shared, suspects, Reach::rank);
     if (within_ranks.is_feasible()) suspects = within_ranks.run(nullptr, placement);

@@ -14,11 +14,11 @@ namespace towpath::gpu {
 
 namespace {
 
-// How often threads that poll look again, although nothing has happened, before the run is stuck:
-// a kernel may read one word a few times for its own reasons.
+// Number of times that threads that poll look again without any other event before the run is
+// stuck: a kernel may read one word a few times.
 constexpr int kRoundsWithoutEventsMax = 64;
-// Of a thread that looks again and finds what it knows: its block goes on, the thread reaches the
-// time of its load, and the block goes on again. More events than that are somebody's progress.
+// Events of a thread that looks again and sees no change: its block continues, the thread reaches
+// the time of its load, and the block continues again. More events are progress.
 constexpr std::uint64_t kEventsPerLookMax = 3;
 constexpr std::uint64_t kHeapBytes = std::uint64_t{64} << 30;
 
@@ -152,7 +152,7 @@ void SimulatedPes::finish() {
                                   simulation_->now().ps() / 1000, lines));
   }
   finished_at_ = simulation_->now();
-  // What is still on its way arrives.
+  // Transfers under way arrive.
   while (simulation_->step()) continue;
   // Whoever starts the next kernels has waited for all of these.
   for (const auto& pe : pes_) pe->hazards().past().learn_everything(simulation_->now());

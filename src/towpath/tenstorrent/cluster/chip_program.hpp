@@ -10,7 +10,7 @@
 
 namespace towpath::tenstorrent {
 
-// A program on a chip on its own.
+// A program on a single chip.
 class ChipProgram final : public Program {
  public:
   ChipProgram(std::shared_ptr<const machine::Chip> chip, const Options& options);

@@ -21,7 +21,7 @@ namespace {
 // Most kernels and processes that a deadlock's sentence names.
 constexpr std::size_t kNamedMax = 8;
 
-// What fast dispatch writes to a core besides code and arguments.
+// Bytes that fast dispatch writes to a core in addition to code and arguments.
 constexpr std::uint64_t kFastLaunchBytesMin = kLaunchMessageBytes + kRingUnitBytes;
 // Longest time of a batch of commands on a link: 32 KiB at less than a lane of PCIe 3.
 constexpr Time kBatchPause = Time::from_ps(50'000'000);
@@ -198,7 +198,7 @@ void Cluster::dispatch_slowly() {
   });
 }
 
-// In the same order, but the host waits for nothing until all are launched.
+// In the same order, but the host does not wait until all are launched.
 void Cluster::dispatch_fast() {
   const bool has_programs =
       std::ranges::any_of(devices_, [](const auto& device) { return device->programs() > 0; });
@@ -228,14 +228,14 @@ Time Cluster::run() {
 }
 
 // Runs in slices, because cores that cannot reserve a path retry forever: the run has stopped when
-// all wait from the beginning of a slice to its end and nothing moves.
+// all wait from the beginning of a slice to its end and no flit or frame moves.
 void Cluster::run_until_over() {
   const sim::Clock& clock = devices_.front()->network().clock();
   const auto cycle = [&] { return devices_.front()->network().cycle(); };
   noc::Cycle slice = 0;
   for (const auto& device : devices_) slice = std::max(slice, longest_pause(device->chip()));
   if (const machine::Host* host = options_.host.get(); host != nullptr) {
-    // Nothing moves on a chip while the host configures a window, or while its link has a request.
+    // A chip is at rest while the host configures a window, or while its link has a request.
     const Time pause = host->core.call_time + host->driver.window_time + host->link.read_time;
     // Nor while a batch of commands is on its way over a slow link.
     const Time batch = options_.dispatches_fast() ? kBatchPause : Time();
@@ -282,7 +282,7 @@ std::int64_t Cluster::progress() const {
   return sum;
 }
 
-// Whether nothing is on a line that is up, and no line is being trained.
+// Whether links that are up carry no frame, and no link is being trained.
 bool Cluster::is_ethernet_at_rest() const {
   return std::ranges::all_of(links_,
                              [](const auto& link) { return link->is_up() || link->is_stuck(); }) &&
@@ -346,7 +346,7 @@ std::vector<const Program::Entry*> Cluster::waiting() const {
   return entries;
 }
 
-// Kernels that wait for each other, as far as it is known which kernel could end a wait.
+// Kernels that wait for each other, as far as the monitor has seen which kernel could end a wait.
 std::vector<KernelName> Cluster::find_cycle() const {
   if (!monitor_) return {};
   std::map<const KernelWatch*, std::vector<const KernelWatch*>> awaited;

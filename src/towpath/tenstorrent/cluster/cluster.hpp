@@ -27,8 +27,8 @@
 //   cluster.create_program(chip).create_kernel(receiver, {.name = "receive"}, ...);
 //   cluster.run();
 //
-// Start times of programs of different chips are not specified; a kernel that sends to another chip
-// must know that its peer runs.
+// Start times of programs of different chips are not specified. A kernel that sends to another chip
+// waits for its peer first.
 
 namespace towpath::tenstorrent {
 
@@ -43,14 +43,14 @@ class Cluster {
 
   const machine::ChipCluster& description() const { return *description_; }
   const Options& options() const { return options_; }
-  // Of all chips, or a partition for each of them.
+  // One partition, or one for each chip.
   sim::SimulationGroup& simulations() { return simulations_; }
   const sim::SimulationGroup& simulations() const { return simulations_; }
   bool is_partitioned() const { return simulations_.partitions() > 1; }
   // The only one.
   sim::Simulation& simulation();
-  // What a frame takes at least from one chip to another: one knows nothing newer of the other. The
-  // origin where no link joins them.
+  // The least time of a frame from one chip to another, and so of any effect. The origin if no link
+  // joins them.
   Time lookahead() const { return lookahead_; }
   Device& device(int chip);
   std::size_t devices() const { return devices_.size(); }
@@ -59,25 +59,25 @@ class Cluster {
   const ethernet::Link& link(std::size_t number) const { return *links_[number]; }
 
   // Creates a program that runs on a chip after those created before. Programs of different chips
-  // with the same generation belong together; by default the n-th programs of all chips do.
+  // with the same generation belong together. By default the n-th programs of all chips do.
   Program& create_program(int chip);
   Program& create_program(int chip, int generation);
 
-  // Adds a process of the host, which runs beside the programs from the beginning. Throws
+  // Adds a process of the host, which runs from the beginning, next to the programs. Throws
   // std::invalid_argument when the cluster carries no data, or is partitioned.
   void run_host(std::string name, std::function<void(HostAccess&)> body);
 
-  // Runs all programs and processes of the host to their end, once; returns the time at which the
-  // last of them ended. Throws what Program::run() does, HazardError, and what a process of the
-  // host does.
+  // Runs all programs and processes of the host to their end, once. Returns the time at which the
+  // last of them ended. Throws the errors of ChipProgram::run(), HazardError, and exceptions of a
+  // process of the host.
   Time run();
 
   // Starts the first program of each chip, for callers that run the simulation themselves, with
   // kernels that do not end.
   void start();
-  // Throws what run() does when kernels wait forever.
+  // Throws the error of run() for kernels that wait forever.
   [[noreturn]] void fail_waiting() const;
-  // Throws what run() does when the limit of cycles is reached.
+  // Throws the error of run() for the limit of cycles.
   [[noreturn]] void fail_at_limit() const;
 
  private:

@@ -33,7 +33,7 @@ struct Delivery {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
     bool is_increment = true;
-    // It changes after all bytes written before; otherwise only after those of its tile.
+    // It changes after all earlier bytes. Otherwise only earlier bytes of its tile come first.
     bool is_behind_everything = false;
   };
   int chip = 0;
@@ -47,7 +47,7 @@ class CoreObserver {
  public:
   virtual ~CoreObserver() = default;
 
-  // The kernel has read a word of its own L1, and continues because of `needed`, which is less than
+  // The kernel has read a word of its L1, and continues because of `needed`, which is less than
   // the value if it waits for a minimum. It uses bytes of its L1. It is going to store bytes.
   virtual void looked(std::uint64_t /*offset*/, std::uint32_t /*value*/, std::uint32_t /*needed*/) {
   }
@@ -56,12 +56,12 @@ class CoreObserver {
   // The kernel is going to issue a request, or has submitted a command of an Ethernet core.
   virtual void issuing(const noc::Request&) {}
   virtual void sending(int /*queue*/, const ethernet::Command&) {}
-  // Payload of a channel in later commands; payload that the kernel announces to the receiver.
+  // Payload of a channel in later commands, and payload that the kernel announces to the receiver.
   virtual void sending_payload(int /*channel*/, std::uint64_t /*size_bytes*/) {}
   virtual void announcing(int /*channel*/, std::uint64_t /*size_bytes*/) {}
   // The kernel sends the acknowledgement of a channel from a word.
   virtual void acknowledging(int /*channel*/, std::uint64_t /*from*/) {}
-  // The kernel opens a connection to a router; it has closed it.
+  // The kernel opens a connection to a router, or has closed it.
   virtual void opening_connection(int /*connection*/) {}
   virtual void closed_connection(int /*connection*/) {}
   // The kernel sends a packet that is delivered on several chips. Returns its number.

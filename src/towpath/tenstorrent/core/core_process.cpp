@@ -48,7 +48,7 @@ void CoreProcess::work_until(noc::Cycle cycle) {
   if (until > simulation.now()) simulation.sleep_until(until);
 }
 
-// --- its own L1 ---------------------------------------------------------------------------------
+// --- the L1 of the core -------------------------------------------------------------------------
 
 std::uint32_t CoreProcess::look(std::uint64_t offset, std::uint32_t minimum) {
   const std::uint32_t value = named([&] { return network_.load_word(config_.core, offset); });

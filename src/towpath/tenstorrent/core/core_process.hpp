@@ -21,8 +21,8 @@ namespace towpath::tenstorrent {
 // calls of a kernel are in the classes that are built on it.
 class CoreProcess {
  public:
-  // Throws std::invalid_argument if no kernel can run there. `observer` outlives the core; none if
-  // null.
+  // Throws std::invalid_argument if no kernel can run there. `observer` outlives the core,
+  // and may be null.
   CoreProcess(noc::ChipNetwork& network, KernelConfig config, CoreObserver* observer);
   CoreProcess(const CoreProcess&) = delete;
   CoreProcess& operator=(const CoreProcess&) = delete;
@@ -38,12 +38,12 @@ class CoreProcess {
   // "kernel 'a' on core (1, 1) in noc_async_read": the beginning of every error message.
   std::string where() const;
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
-  // Whether it waits, and does nothing until its condition holds.
+  // Whether it waits and is idle until its condition holds.
   bool is_suspended() const { return is_waiting() && !wait_.has_turn; }
   // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
   std::string describe_wait() const;
-  // Bytes of its own L1, one of which must change for it to continue; empty when it waits for
-  // something else, or does not wait.
+  // Bytes of its L1, one of which must change for it to continue. Empty if it waits for another
+  // event, or does not wait.
   struct Range {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
@@ -65,7 +65,7 @@ class CoreProcess {
   void poll_word(std::uint64_t word, std::uint32_t value, bool is_minimum);
   // Sleeps until its L1 is written.
   void poll_l1(std::uint64_t word);
-  // Reads and writes a word of the core's own L1, which the observer sees. `minimum` is the least
+  // Reads and writes a word of the core's L1, which the observer sees. `minimum` is the least
   // value that the kernel waits for.
   std::uint32_t look(std::uint64_t offset, std::uint32_t minimum = ~std::uint32_t{0});
   void change(std::uint64_t offset, std::uint32_t value);

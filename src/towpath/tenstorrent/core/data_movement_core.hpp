@@ -15,15 +15,15 @@
 
 // API of a kernel on a data-movement core, with the names and the order of arguments of its
 // documentation (docs.tenstorrent.com, TT-Metalium, Data Movement APIs). A kernel is a C++ function
-// that runs as a process of the simulation; its calls cost the cycles in the chip's software
-// parameters, and block where the hardware would make them wait.
+// that runs as a process of the simulation. Its calls cost the cycles in the chip's software
+// parameters, and block if the hardware would make them wait.
 //
 //   [](DataMovementCore& core) {
 //     core.noc_async_write(0x1000, core.get_noc_addr(2, 1, 0x1000), 4096);
 //     core.noc_async_write_barrier();
 //   }
 //
-// An address in the core's own L1 is an offset, any other is a NocAddress. Coordinates are those of
+// An address in the core's L1 is an offset, any other is a NocAddress. Coordinates are given for
 // NoC 0, whichever NoC is used. Every call uses the NoC of its kernel's configuration unless it is
 // given another. A call that cannot be carried out throws std::invalid_argument, which names
 // kernel, call and core.
@@ -50,7 +50,7 @@ class DataMovementCore : public CoreProcess {
     return {{x_first, y_first}, {x_last, y_last}, offset};
   }
 
-  // --- the core's own L1; takes no time, add work() for it ---------------------------------------
+  // --- the L1 of the core, which takes no time: add work() for it --------------------------------
   std::uint32_t load_word(std::uint64_t offset);
   void store_word(std::uint64_t offset, std::uint32_t value);
   void load(std::uint64_t offset, std::span<std::byte> to);
@@ -84,7 +84,7 @@ class DataMovementCore : public CoreProcess {
   void noc_async_write_one_packet_with_state(std::uint64_t local_offset, std::uint64_t to_offset,
                                              int noc = kKernelNoc);
 
-  // Writes to all workers of a rectangle except the core itself, whose number must be right; with
+  // Writes to all workers of a rectangle except the core itself, whose number must be right. With
   // loopback_src also to the core, which then counts. A linked multicast keeps its path reserved
   // for the next to the same workers, and blocks others from it: the last one must not be linked.
   void noc_async_write_multicast(std::uint64_t local_offset, const NocMulticastAddress& to,
@@ -148,7 +148,7 @@ class DataMovementCore : public CoreProcess {
                          const WriteOptions& options = {});
   void noc_semaphore_inc_multicast(const NocMulticastAddress& semaphore, std::uint32_t increment,
                                    int destinations, const MulticastOptions& options = {});
-  // Writes the core's own word at `local_offset` to the semaphore.
+  // Writes the core's word at `local_offset` to the semaphore.
   void noc_semaphore_set_remote(std::uint64_t local_offset, const NocAddress& semaphore,
                                 const WriteOptions& options = {});
   void noc_semaphore_set_multicast(std::uint64_t local_offset, const NocMulticastAddress& semaphore,
@@ -159,11 +159,11 @@ class DataMovementCore : public CoreProcess {
                                                 const MulticastOptions& options = {});
 
   // --- for layers above, whose calls it carries out ----------------------------------------------
-  // Waits until a word is at least a value; errors name `call`, a literal.
+  // Waits until a word is at least a value. Errors name `call`, a literal.
   void wait_for_word_min(std::string_view call, std::uint64_t word, std::uint32_t value);
-  // Waits until its L1 is written: for a kernel that has polled a word for long and seen nothing.
+  // Waits until its L1 is written: for a kernel that has polled a word for long without a change.
   void wait_for_l1_write(std::string_view call, std::uint64_t word);
-  // Requests that it has issued and not waited for; empty if there are none.
+  // Requests that it has issued and not waited for, or an empty text.
   std::string describe_unanswered() const { return requests_.describe_unanswered(); }
 
  protected:
@@ -182,7 +182,7 @@ class DataMovementCore : public CoreProcess {
 
 using Kernel = std::function<void(DataMovementCore&)>;
 
-// Starts a kernel; it has ended when the process has.
+// Starts a kernel, which ends with its process.
 sim::Process& run_kernel(noc::ChipNetwork& network, KernelConfig config, Kernel kernel);
 
 }  // namespace towpath::tenstorrent

@@ -11,11 +11,11 @@
 
 // Additional API of a kernel on an Ethernet core: the Ethernet data movement interface under its
 // documented names (tt-metal, hw/inc/ethernet/dataflow_api.h and tunneling.h at 97b21652). Sources
-// are offsets in the core's own L1, destinations in the L1 at the other end of the link; offsets
+// are offsets in the core's L1, destinations in the L1 at the other end of the link. Offsets
 // and sizes are multiples of 16.
 //
 // Flow control is software: a channel is a sync word of 16 bytes at either end, bytes_sent and
-// receiver_ack. The sender writes bytes_sent at both ends; the receiver answers with receiver_ack
+// receiver_ack. The sender writes bytes_sent at both ends. The receiver answers with receiver_ack
 // (arrived: the source may change) and with bytes_sent = 0 (used: the target may be overwritten).
 //
 //   // sender                                          // receiver
@@ -23,7 +23,7 @@
 //                                    4096, 256);       ...
 //   core.eth_wait_for_receiver_channel_done(1);        core.eth_receiver_channel_done(1);
 //
-// A wait that is documented to yield to the base firmware does; only then can a link that went down
+// A wait that is documented to yield to the base firmware does. Only then can a link that went down
 // be trained. The tests (eth_is_..., eth_bytes_are_available_...) take the time of a poll.
 //
 // Wrong: while (!core.eth_bytes_are_available_on_channel(1)) {}    Correct, but every poll costs
@@ -67,7 +67,7 @@ class EthernetCore : public DataMovementCore {
   void eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value);
 
   // --- channel 0, as a one-shot -----------------------------------------------------------------
-  // Sends in packets of `bytes_per_send`; the next announcement sends the sum of their bytes_sent.
+  // Sends in packets of `bytes_per_send`. The next announcement sends the sum of their bytes_sent.
   void eth_send_bytes(std::uint64_t source, std::uint64_t destination, std::uint64_t size_bytes,
                       std::uint64_t bytes_per_send = 16, std::uint64_t words_per_send = 1);
   void eth_wait_for_receiver_done();
@@ -78,7 +78,7 @@ class EthernetCore : public DataMovementCore {
   void eth_receiver_done();
   void eth_receiver_acknowledge(int channel = 0);
   void eth_wait_receiver_acknowledge(int channel = 0);
-  // Tells the far end, fetches the next data from the core's sibling meanwhile, waits.
+  // Notifies the far end, fetches the next data from the core's sibling meanwhile, waits.
   void eth_wait_for_remote_receiver_done_and_get_local_receiver_data(
       std::uint64_t sender_semaphore, const NocAddress& receiver_semaphore,
       const NocAddress& receiver_data, std::uint64_t local_offset, std::uint64_t size_bytes);
@@ -101,7 +101,7 @@ class EthernetCore : public DataMovementCore {
   // --- channels: the receiver -------------------------------------------------------------------
   bool eth_bytes_are_available_on_channel(int channel);
   void eth_wait_for_bytes_on_channel(std::uint32_t size_bytes, int channel);
-  // `ack_word` contains bytes_sent = receiver_ack = 1, and is not a channel's own word.
+  // `ack_word` contains bytes_sent = receiver_ack = 1, and is not the sync word of a channel.
   void eth_receiver_channel_ack(int channel, std::uint64_t ack_word);
   void eth_receiver_channel_done(int channel);
 
@@ -112,18 +112,18 @@ class EthernetCore : public DataMovementCore {
   void eth_noc_async_write_barrier(int noc = kKernelNoc);
 
   // --- the base firmware ------------------------------------------------------------------------
-  // Gives it one turn; gives it turns for 100,000 cycles.
+  // Gives it one turn, or turns for 100,000 cycles.
   void run_routing();
   void check_and_context_switch();
-  // Adds one to the dispatcher's count of finished kernels; noc_async_atomic_barrier() waits for
+  // Adds one to the dispatcher's count of finished kernels. noc_async_atomic_barrier() waits for
   // its answer.
   void notify_dispatch_core_done(const NocAddress& dispatcher);
 
   // --- polling many conditions ------------------------------------------------------------------
-  // Ends a loop that polls many conditions and found nothing to do: the kernel continues at a
+  // Ends a loop that polls many conditions, none of which holds: the kernel continues at a
   // multiple of poll_cycles from now once anything has changed since the last idle() returned, in
   // its L1, at its queues, on the NoC or on the link. The base firmware has its turn after every
-  // polls_per_context_switch polls. The result equals that of polling, for the price of one event.
+  // polls_per_context_switch polls. The result equals polling, for the price of one event.
   void idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_switch = kPollsPerContextSwitch);
 
   // --- for the caller that runs the kernel -------------------------------------------------------
@@ -134,7 +134,7 @@ class EthernetCore : public DataMovementCore {
   struct Polling {
     noc::Cycle poll_cycles = 1;
     std::int64_t polls_per_context_switch = kNever;
-    // Duration of the firmware's turn when it has nothing to do.
+    // Duration of a turn of the firmware without work.
     noc::Cycle routing_cycles = 0;
   };
   // Causes that can make a condition true.

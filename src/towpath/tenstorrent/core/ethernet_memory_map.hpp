@@ -52,7 +52,7 @@ constexpr bool is_handshake_word(std::uint64_t offset, std::uint64_t size_bytes)
 inline constexpr std::uint64_t kLaunchBase = 0x18400;
 inline constexpr std::uint64_t kLaunchBytesMax = 8192;
 
-// Memory of the kernel, to the end: about 150 KB (multichip guide, "Ethernet core"; the exact place
+// Memory of the kernel, to the end: about 150 KB (multichip guide, "Ethernet core". The exact place
 // differs from one release to the next). Its first 16 bytes are for handshakes. Any kernel may
 // write them at any time, before a handshake and after the end.
 inline constexpr std::uint64_t kUnreservedBase = 0x1a800;

@@ -15,7 +15,7 @@
 #include "towpath/tenstorrent/core/core_observer.hpp"
 
 // An Ethernet core's hardware: its port with the L1 behind it, and whether the base firmware or a
-// kernel has the RISC-V. The firmware trains a link that is down; while a kernel runs, that has to
+// kernel has the RISC-V. The firmware trains a link that is down. While a kernel runs, that has to
 // wait until the kernel calls run_routing().
 
 namespace towpath::tenstorrent {
@@ -27,7 +27,7 @@ class CoreFirmware {
   // Whether it would have work if it had the core.
   virtual bool has_work() const = 0;
   // For the kernel that has the core, or takes it: the firmware looks once, and the call returns
-  // when that is done; the call returns when the current look is finished.
+  // when that is done. The second call returns when the current look is finished.
   virtual void take_turn() = 0;
   virtual void finish_look() = 0;
   // The firmware may have the core now.
@@ -81,8 +81,8 @@ class EthernetTile final : private ethernet::TileMemory {
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override;
   void write_register(std::uint64_t address, std::uint32_t value) override;
   // Sources are not held: the monitor of hazards decides which bytes software may change. The
-  // hardware releases a source no later than that, except when acknowledgements were lost: what is
-  // then sent again is not written again.
+  // hardware releases a source no later than that, unless acknowledgements were lost: bytes that
+  // are then sent again are not written again.
   bool needs_training() const;
   static void on_port_change(void* self);
 

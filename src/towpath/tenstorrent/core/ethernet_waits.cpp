@@ -25,7 +25,7 @@ struct Sleeper {
 
 }  // namespace
 
-// The firmware takes some time even when it has nothing to do.
+// A turn of the firmware takes some time even without work.
 noc::Cycle EthernetCore::routing_cycles() const {
   return std::max(1, network().chip().ethernet_software.routing_firmware_cycles);
 }
@@ -151,7 +151,7 @@ void EthernetCore::check_queue(int queue) const {
   refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
 }
 
-// The firmware has its turn after every look; a link that is up makes that short, as the rate of
+// The firmware has its turn after every look. A link that is up makes that short, as the rate of
 // small commands shows.
 void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};

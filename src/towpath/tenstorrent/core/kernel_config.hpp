@@ -39,9 +39,9 @@ struct KernelConfig {
   int noc_index = 0;
   std::vector<std::uint32_t> compile_args{};
   std::vector<std::uint32_t> runtime_args{};
-  std::vector<std::uint64_t> semaphores{};  // offset of each; Program fills it in
+  std::vector<std::uint64_t> semaphores{};  // offset of each, from its Program
   noc::Cycle start_cycle = 0;
-  int chip = kOnlyChip;    // in its cluster; Program fills it in
+  int chip = kOnlyChip;    // in its cluster, from its Program
   bool is_watched = true;  // for hazards
 };
 

@@ -78,7 +78,7 @@ Request NocRequester::request_with_state(Initiator initiator, int noc, const Loc
   }
   Request request = left.request;
   request.local_offset = local.offset;
-  // A call with state replaces the lower 32 bits of an address; the host's has some above.
+  // A call with state replaces the lower 32 bits of an address. The host's has some above.
   const std::uint64_t above = left.request.remote.offset & ~std::uint64_t{0xffffffff};
   request.remote.offset = remote_offset <= 0xffffffff ? above | remote_offset : remote_offset;
   request.transaction_id = left.transaction_id;

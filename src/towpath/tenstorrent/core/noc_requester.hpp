@@ -20,7 +20,7 @@ class NocRequester {
 
   explicit NocRequester(CoreProcess& core) : core_(core) {}
 
-  // The bytes of a request in the core's own L1.
+  // The bytes of a request in the core's L1.
   struct Local {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
@@ -74,7 +74,7 @@ class NocRequester {
   bool is_sent(int transaction_id, int noc);
   void reset_outstanding(std::uint32_t ids, int noc);
 
-  // Requests without an answer; empty if there are none.
+  // Requests without an answer, or an empty text.
   std::string describe_unanswered() const;
 
  private:

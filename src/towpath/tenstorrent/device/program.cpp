@@ -85,7 +85,7 @@ void Program::set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t
 
 std::size_t Program::create_semaphore(std::uint32_t initial_value, TileKind kind) {
   semaphores_.push_back({allocate(noc::kWordBytes, kind), initial_value, cores_of(kind)});
-  if (device_->programs() == 1) initialise(semaphores_.back());  // nothing runs yet
+  if (device_->programs() == 1) initialise(semaphores_.back());  // no kernel runs yet
   return semaphores_.size() - 1;
 }
 
@@ -251,7 +251,7 @@ std::uint64_t Program::launch_at(machine::Coordinate core) const {
                                                                : 0;
 }
 
-// Number of the program, from 1, while its kernels of the core are to run; else 0.
+// Number of the program, from 1, until its kernels of the core have ended. 0 after that.
 std::uint64_t Program::launch_word(machine::Coordinate core) const {
   return launch_at(core) + device_->options().launch_bytes - noc::kWordBytes;
 }

@@ -19,7 +19,7 @@ using noc::index;
 
 namespace {
 
-// Number of a slot among those that are filled from the same side.
+// Number of a slot among the slots that are filled from the same side.
 int number_of(int slot) { return slot % kHostSlots; }
 
 }  // namespace
@@ -158,7 +158,7 @@ void BaseFirmware::look() {
   for (const int slot : busy) advance(slot);
 }
 
-// Advances a command as far as possible without waiting for another core.
+// Advances a command up to its next wait for another core.
 void BaseFirmware::advance(int slot) {
   Slot& state = slots_[index(slot)];
   if (state.stage == Stage::to_do) begin(slot);
@@ -189,7 +189,7 @@ void BaseFirmware::begin(int slot) {
   state.has_data_to_send = !is_read;
 }
 
-// The answer to a command of the host is left in its slot; the host takes it.
+// The answer to a command of the host stays in its slot until the host takes it.
 bool BaseFirmware::forward(int slot) {
   if (!send(slot, next_of(slot), false)) return false;
   slots_[index(slot)].stage = slot < kHostSlots ? Stage::idle : Stage::awaiting;

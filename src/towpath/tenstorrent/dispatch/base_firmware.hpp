@@ -19,8 +19,8 @@ class Device;
 
 // --- commands in the L1 of an Ethernet core -----------------------------------------------------
 // A slot is a command of 32 bytes, the answer to it, and a buffer of 1 KiB. There are 4 for the
-// host, 4 for the far end of the link and 16 for other cores of the chip, as many as there are data
-// buffers. Commands are in the first 2 KiB of the command queue, answers in the second.
+// host, 4 for the far end of the link and 16 for other cores of the chip, one for each data
+// buffer. Commands are in the first 2 KiB of the command queue, answers in the second.
 
 inline constexpr int kHostSlots = 4;
 inline constexpr int kFirstEthernetSlot = 4;
@@ -56,18 +56,18 @@ static_assert(answer_at(0) >= command_at(kFirmwareSlots));
 static_assert(answer_at(kFirmwareSlots) <= ethernet_memory_map::kDataBufferBase);
 static_assert(data_at(kFirmwareSlots) == ethernet_memory_map::kBarrierBase);
 
-// Firmware that has an Ethernet core when no kernel does, and for a turn when a kernel yields;
-// modelled as far as it serves the host. It takes commands out of its slots and forwards them, over
-// its link or over the NoC to the next core of the route; at the target's chip it reads or writes,
+// Firmware that has an Ethernet core when no kernel does, and for a turn when a kernel yields. Only
+// its service for the host is modelled. It takes commands out of its slots and forwards them, over
+// its link or over the NoC to the next core of the route. On the target's chip it reads or writes,
 // and the answer returns by the same route. A write is answered when its bytes are in memory.
 //
-// It looks once in routing_firmware_cycles and does all the work that it finds; a send costs
-// send_cycles, the NoC what it costs a kernel. It gives the core back with no request of its own
-// unanswered, and sends over the transmit queue that kernels do not use, if there is one.
+// It looks once in routing_firmware_cycles and does all the work that it finds. A send costs
+// send_cycles, a request to the NoC the same as for a kernel. It gives the core back with all its
+// requests answered, and sends over the transmit queue that kernels do not use, if there is one.
 //
 // A command keeps the number of its slot at the gateway, and a slot on each core of its route,
 // until it is answered. There is one route to each core, so a slot that is free at the gateway is
-// free everywhere: nothing is overwritten, and nothing waits for room. Commands from a gateway to
+// free everywhere: no command overwrites another one or waits for room. Commands from a gateway to
 // one chip are carried out in order.
 class BaseFirmware final : public CoreFirmware {
  public:
@@ -89,7 +89,7 @@ class BaseFirmware final : public CoreFirmware {
     bool has_data_to_send = false;
     FirmwareCommand command;
   };
-  // Destination of a message: a slot over the core's own link, or one of another core.
+  // Destination of a message: a slot at the far end of the link, or of another core of the chip.
   struct Destination {
     bool is_far_end = false;
     machine::Coordinate core;

@@ -70,7 +70,7 @@ std::vector<MulticastTarget> rectangles_of(const machine::Chip& chip,
   return rectangles;
 }
 
-// What a core reads from the host is aligned as what it reads from DRAM.
+// Reads from the host have the alignment of reads from DRAM.
 CommandWriter::CommandWriter(const machine::Chip& chip)
     : alignment_bytes_(static_cast<std::uint64_t>(chip.alignment.dram_read_bytes)) {}
 

@@ -9,14 +9,15 @@
 
 #include "towpath/machine/chip.hpp"
 
-// What a host tells a chip's dispatcher. A command for the prefetcher holds one for the dispatcher,
-// with its data behind it. Sizes are those of tt-metal, impl/dispatch/kernels/cq_commands.hpp and
-// impl/dispatch/device_command_calculator.hpp; the fields are ours.
+// The commands of a host to a chip's dispatcher. A command for the prefetcher holds one for the
+// dispatcher, with its data behind it. Source of the sizes: tt-metal,
+// impl/dispatch/kernels/cq_commands.hpp and impl/dispatch/device_command_calculator.hpp. The fields
+// are chosen here.
 
 namespace towpath::tenstorrent {
 
 // Source: tt-metal, impl/dispatch/util/dispatch_settings.cpp, cores of kind Ethernet: entries of
-// the prefetcher's queue, what one of them fetches at most, the prefetcher's ring on the host's
+// the prefetcher's queue, most bytes of one of them, the prefetcher's ring on the host's
 // chip and on a remote one, the dispatcher's ring and its pages.
 inline constexpr int kPrefetchEntries = 128;
 inline constexpr std::uint64_t kPrefetchBytesMax = 32 << 10;
@@ -27,7 +28,7 @@ inline constexpr std::uint64_t kDispatchPageBytes = 4096;
 // Source: tt-metal, impl/dispatch/kernels/cq_prefetch.hpp.
 inline constexpr int kPrefetchReads = 4;
 // Source: tt-metal, hw/inc/hostdev/dev_msgs.h: launch_msg_t of a worker with five processors,
-// counted; and its go message.
+// counted, and its go message.
 inline constexpr std::uint64_t kLaunchMessageBytes = 112;
 inline constexpr std::uint64_t kGoMessageBytes = 4;
 
@@ -40,7 +41,7 @@ struct PrefetchCommand {
 };
 static_assert(sizeof(PrefetchCommand) == 16);
 
-// In front of what is relayed to another chip; then nothing up to the host's alignment.
+// In front of commands for another chip, padded to the host's alignment.
 struct RelayHeader {
   std::uint64_t length_bytes = 0;  // with the header
 };
@@ -59,8 +60,8 @@ struct DispatchCommand {
   std::uint8_t flags = 0;
   std::uint16_t count = 0;         // of targets
   std::uint32_t length_bytes = 0;  // of all of it
-  std::uint32_t size_bytes = 0;    // of the data of a target; go_signal: the word itself
-  std::uint32_t value = 0;         // an offset; of wait, how many cores have ended
+  std::uint32_t size_bytes = 0;    // of the data of a target, or the word of go_signal
+  std::uint32_t value = 0;         // an offset, or for wait the number of ended cores
 };
 static_assert(sizeof(DispatchCommand) == 16);
 
@@ -85,7 +86,7 @@ struct MulticastTarget {
   UnicastTarget first;
   UnicastTarget last;
 };
-// Of write_packed_large, each with its own data.
+// A target of write_packed_large, with data for it alone.
 struct LargeTarget {
   MulticastTarget rectangle;
   std::uint32_t offset = 0;
@@ -104,15 +105,15 @@ class CommandWriter {
   explicit CommandWriter(const machine::Chip& chip);
 
   void set_write_offsets();
-  // Waits until what was written has arrived.
+  // Waits until all earlier writes have arrived.
   void wait_for_writes();
-  // The same, and until so many cores have ended since the beginning. `stalls_prefetcher`: nothing
-  // behind it is relayed before.
+  // The same, and until `ended` cores have ended since the beginning. `stalls_prefetcher`: later
+  // commands are not relayed before.
   void wait_for_cores(std::uint32_t ended, bool stalls_prefetcher);
-  // Bytes for one tile, in commands of what is fetched at once.
+  // Bytes for one tile, in commands of the size of a fetch.
   void write_linear(machine::Coordinate tile, std::uint64_t offset,
                     std::span<const std::byte> data);
-  // To the same offset of each core; all data is equally long.
+  // To the same offset of each core, with data of equal length.
   void write_packed(std::span<const machine::Coordinate> cores, std::uint64_t offset,
                     std::span<const Bytes> data);
   void write_packed(std::span<const MulticastTarget> rectangles, std::uint64_t offset,
@@ -124,15 +125,14 @@ class CommandWriter {
                  std::uint32_t word);
   void go_signal(std::span<const machine::Coordinate> cores, std::uint64_t offset,
                  std::uint32_t word);
-  // Tells the host that so many events have come to pass.
+  // Reports the number of events to the host.
   void write_host(std::uint32_t events);
 
-  // What the prefetcher fetches at once, in order: all commands that fit.
+  // The fetches of the prefetcher, in order, each with all commands that fit.
   std::vector<Bytes> take_entries();
 
  private:
-  // Writes commands of as many targets as fit into what is fetched at once, and no more than
-  // `targets_max`.
+  // Writes commands with all targets that fit into a fetch, at most `targets_max`.
   template <typename Target, typename DataOf>
   void write_packed_parts(std::span<const Target> targets, DispatchCommand command,
                           std::size_t targets_max, const DataOf& data_of);

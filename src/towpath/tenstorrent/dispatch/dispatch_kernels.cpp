@@ -12,7 +12,7 @@ namespace {
 
 // Words of a command that its program reads one after the other, each with a load that it waits
 // for. Counted in tt-metal's cq_prefetch.cpp and cq_dispatch.cpp: kind, length, stride or address,
-// and two pointers. What else the program does is assumed to take no time.
+// and two pointers. The rest of the program is assumed to take no time.
 constexpr int kFieldsRead = 5;
 // Source: cq_prefetch.cpp: those before are of other reads.
 constexpr int kFirstTransactionId = 2;
@@ -49,7 +49,7 @@ HostFetcher::Batch HostFetcher::next() {
   return read.batch;
 }
 
-// Whether there was an entry, and room for what it names.
+// Whether there was an entry, and room for its bytes.
 bool HostFetcher::fetch() {
   read_fields(core_, 1);
   const std::uint64_t entry = core_.load_word(entry_word());
@@ -201,7 +201,7 @@ void Dispatcher::write_packed(const DispatchCommand& command, std::uint64_t posi
   }
 }
 
-// The word is sent from where it has the same place in its 16 bytes as at its target.
+// The word is sent from the same place in its 16 bytes as at its target.
 void Dispatcher::go(const DispatchCommand& command, std::uint64_t position) {
   core_.noc_async_writes_flushed();
   const std::uint64_t source = places_.go_word + command.value % kRingUnitBytes;

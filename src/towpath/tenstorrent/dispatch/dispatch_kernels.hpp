@@ -11,32 +11,32 @@
 #include "towpath/tenstorrent/dispatch/dispatch_ring.hpp"
 #include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
-// Programs of the cores that fast dispatch takes. Of a chip on PCIe one core is the prefetcher,
+// Programs of the cores that fast dispatch takes. On a chip on PCIe one core is the prefetcher,
 // which fetches commands from the host's memory and relays them, another the dispatcher, which
 // carries them out. For a remote chip two more of the host's chip relay its commands and answers,
-// and the chip has a prefetcher and a dispatcher of its own. Sources: tt-metal,
+// and the chip has another prefetcher and dispatcher. Sources: tt-metal,
 // impl/dispatch/kernels/cq_prefetch.cpp, cq_dispatch.cpp.
 //
-// A command takes, besides its calls, as long as it takes to read its fields: see kFieldsRead.
+// A command costs its calls and the time to read its fields: see kFieldsRead.
 
 namespace towpath::tenstorrent {
 
-// What the host and the prefetcher of its chip share.
+// The memory that the host and the prefetcher of its chip share.
 struct HostQueuePlaces {
   machine::Coordinate pcie_tile;
-  std::uint64_t commands = 0;  // where the host's commands begin in the host's memory
+  std::uint64_t commands = 0;  // offset of the commands in the host's memory
   std::uint64_t commands_bytes = 0;
-  std::uint64_t entries = 0;  // in L1: sizes of what is to be fetched, in units of 16 bytes
+  std::uint64_t entries = 0;  // in L1: sizes of the next fetches, in units of 16 bytes
   std::uint64_t fetched = 0;  // in L1: entries fetched, then commands fetched in units
 };
 
-// Where a batch of so many bytes lies in the host's memory that begins at `at` if there is room.
+// The offset of a batch in the host's memory: `at`, or the beginning without room before the end.
 constexpr std::uint64_t place_of_batch(std::uint64_t at, std::uint64_t size_bytes,
                                        std::uint64_t all_bytes) {
   return at + size_bytes > all_bytes ? 0 : at;
 }
 
-// Fetches what the host's entries name, a few reads at a time, into a ring in L1.
+// Fetches the bytes of the host's entries, a few reads at a time, into a ring in L1.
 class HostFetcher {
  public:
   struct Batch {
@@ -47,7 +47,7 @@ class HostFetcher {
   HostFetcher(DataMovementCore& core, const Ring& ring, const HostQueuePlaces& places,
               std::uint64_t header_bytes);
 
-  // Waits for the next batch. What was before it may be overwritten.
+  // Waits for the next batch. Earlier ones may be overwritten from then on.
   Batch next();
 
  private:
@@ -65,16 +65,16 @@ class HostFetcher {
   std::deque<Read> reads_;
   std::uint32_t entries_ = 0;        // fetched
   std::uint64_t host_at_ = 0;        // in the host's memory
-  std::uint64_t fetched_bytes_ = 0;  // and what was left out at its end
+  std::uint64_t fetched_bytes_ = 0;  // with skipped bytes at the end
   std::uint64_t reserved_ = 0;       // position in the ring
   std::uint64_t done_ = 0;           // the same
   int next_id_ = 0;
 };
 
-// Relays the commands of a batch to a dispatcher, each in pages of its own.
+// Relays the commands of a batch to a dispatcher, each from the beginning of a page.
 class CommandRelay {
  public:
-  // The dispatcher increments `stall_word` when it has come to where the prefetcher waits.
+  // The dispatcher increments `stall_word` at a command for which the prefetcher waits.
   CommandRelay(DataMovementCore& core, RingWriter& to, std::uint64_t stall_word)
       : core_(core), to_(to), stall_word_(stall_word) {}
   void relay(const Ring& from, std::uint64_t position, std::uint64_t size_bytes);
@@ -90,7 +90,7 @@ class CommandRelay {
 struct EventPlaces {
   machine::Coordinate pcie_tile;
   std::uint64_t count = 0;    // of the word with their number
-  std::uint64_t slots = 0;    // what each says, in turn
+  std::uint64_t slots = 0;    // the events, in turn
   std::uint64_t staging = 0;  // in L1
 };
 inline constexpr std::uint64_t kEventSlots = 62;
@@ -110,7 +110,7 @@ class Dispatcher {
   Dispatcher(DataMovementCore& core, RingReader& from, const Places& places,
              HazardMonitor* monitor);
 
-  // Carries commands out; relays those for the host to on_event(position).
+  // Carries commands out. Relays events for the host to on_event(position).
   template <typename OnEvent>
   [[noreturn]] void run(const OnEvent& on_event) {
     for (std::uint64_t position = 0;;) {

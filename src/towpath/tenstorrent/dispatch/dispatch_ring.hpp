@@ -8,11 +8,11 @@
 
 #include "towpath/tenstorrent/core/data_movement_core.hpp"
 
-// Bytes that go from core to core through rings in L1: what fast dispatch consists of. A producer
-// writes bytes into a ring of the consumer, then how many there are, in a word beside it. The
-// consumer says how many it has freed, in a word of the producer. Both count from the beginning, in
-// units of 16 bytes. Writes of one core on one static VC arrive in order, so that a count never
-// comes before its bytes.
+// Bytes on their way from core to core through rings in L1, of which fast dispatch consists. A
+// producer writes bytes into a ring of the consumer, then their count into a word next to it. The
+// consumer writes the count of bytes that it has freed into a word of the producer. Both count from
+// the beginning, in units of 16 bytes. Writes of one core on one static VC arrive in order, so that
+// a count never comes before its bytes.
 
 namespace towpath::tenstorrent {
 
@@ -28,7 +28,7 @@ struct Ring {
   std::uint64_t size_bytes = 0;
 
   std::uint64_t at(std::uint64_t position) const { return base + position % size_bytes; }
-  // Bytes from there to where it begins again.
+  // Bytes from there to the end of the memory.
   std::uint64_t contiguous_bytes(std::uint64_t position) const {
     return size_bytes - position % size_bytes;
   }
@@ -43,14 +43,14 @@ struct Ring {
   }
 };
 
-// A ring, where it is, and the word with the count of its bytes.
+// A ring of a core, and the word with the count of its bytes.
 struct RingPlace {
   machine::Coordinate core;
   Ring ring;
   std::uint64_t count_word = 0;
 };
 
-// The producer's words: what the consumer has freed, and one that it sends counts from.
+// The producer's words: the count of freed bytes, and the source of the counts that it sends.
 struct ProducerWords {
   std::uint64_t freed = 0;
   std::uint64_t staging = 0;
@@ -63,13 +63,13 @@ class RingWriter {
 
   // Bytes that fit now.
   std::uint64_t room_bytes();
-  // Waits until so many more bytes fit.
+  // Waits until this number of bytes fits.
   void wait_for_room(std::uint64_t size_bytes);
-  // Writes bytes of a ring of its own L1.
+  // Writes bytes of a ring in its L1.
   void put(const Ring& from, std::uint64_t position, std::uint64_t size_bytes);
   // Leaves out bytes up to a multiple of `unit_bytes`.
   void skip_to(std::uint64_t unit_bytes) { put_bytes_ = rounded_up(put_bytes_, unit_bytes); }
-  // Tells the consumer, when all bytes have left the core, whose source may then change.
+  // Announces the bytes to the consumer when all have left the core, and their source may change.
   void announce();
 
  private:
@@ -81,7 +81,7 @@ class RingWriter {
 
 class RingReader {
  public:
-  // `freed` is the word of the producer; `staging` one of the consumer's own.
+  // `freed` is the word of the producer, `staging` one of the consumer.
   RingReader(DataMovementCore& core, const RingPlace& from, const NocAddress& freed,
              std::uint64_t staging)
       : core_(core), from_(from), freed_(freed), staging_(staging) {}
@@ -100,7 +100,7 @@ class RingReader {
   std::uint64_t staging_;
 };
 
-// Sends a count from a word of the core's own L1, behind all that the core has written before.
+// Sends a count from a word of the core's L1, behind all earlier writes of the core.
 void send_count(DataMovementCore& core, std::uint64_t bytes, std::uint64_t staging,
                 const NocAddress& to);
 

@@ -18,19 +18,20 @@ using machine::EthernetEnd;
 
 namespace {
 
-// Source: tt-metal until 2025, impl/device/device.cpp: a tunneller's queue has 64 KiB. Where lanes
-// of several chips share an L1, queues are as long as it allows.
+// Source: tt-metal until 2025, impl/device/device.cpp: a tunneller's queue has 64 KiB. If lanes
+// of several chips share an L1, they divide it.
 constexpr std::uint64_t kQueueBytesMax = 64 << 10;
 constexpr std::uint64_t kQueueBytesMin = 1024;
 constexpr std::uint64_t kLaneWordsBytes = 64;
 constexpr std::uint64_t kLanesBase = rounded_up(map::kAllocatedBase, 64);
 // Source: packet_queue.hpp, DEFAULT_MAX_ETH_SEND_WORDS.
 constexpr std::uint64_t kSendBytesMax = 32 << 10;
-// Source: vc_eth_tunneler.cpp, SWITCH_THRESHOLD: rounds in which nothing moves until the base
+// Source: vc_eth_tunneler.cpp, SWITCH_THRESHOLD: rounds without a move until the base
 // firmware has its turn.
 constexpr std::int64_t kRoundsPerContextSwitch = 16;
 // Words that are looked at in a round for each lane: bytes in the queue, room in the next one, and
-// what that has sent and freed. Counted in packet_queue.hpp; all else is assumed to take no time.
+// bytes that it has sent and freed. Counted in packet_queue.hpp. The rest is assumed to take no
+// time.
 constexpr int kPollsPerLane = 3;
 // Source: packet_queue.hpp: registers of streams, three of them for each queue.
 enum Counter : int { kPut, kSent, kFreed, kCounters };
@@ -113,8 +114,8 @@ std::uint64_t Tunneller::count(const Lane& lane, int counter) {
   return tile_.counter(counter_at(lane.end.number, counter)) * kRingUnitBytes;
 }
 
-// Adds to a counter of the far end, behind what was sent before.
-void Tunneller::tell(const Lane& lane, int counter, std::uint64_t bytes) {
+// Adds to a counter of the far end, behind earlier sends.
+void Tunneller::notify(const Lane& lane, int counter, std::uint64_t bytes) {
   core_.eth_write_remote_reg(0, counter_at(lane.end.number, counter),
                              static_cast<std::uint32_t>(bytes / kRingUnitBytes));
 }
@@ -135,10 +136,10 @@ bool Tunneller::send(Lane& lane) {
   const std::uint64_t word = queue.at(lane.sent_bytes) / kRingUnitBytes;
   if (lane.goes_over_link) {
     core_.eth_send_packet(0, word, word, bytes / kRingUnitBytes);
-    tell(lane, kPut, bytes);
+    notify(lane, kPut, bytes);
   } else {
     lane.writer->put(queue, lane.sent_bytes, bytes);
-    tell(lane, kSent, bytes);
+    notify(lane, kSent, bytes);
     lane.writer->announce();
   }
   lane.sent_bytes += bytes;
@@ -153,7 +154,7 @@ bool Tunneller::free(Lane& lane) {
   if (lane.goes_over_link) {
     send_count(core_, freed, lane.end.staging_word, lane.freed);
   } else {
-    tell(lane, kFreed, bytes);
+    notify(lane, kFreed, bytes);
   }
   lane.freed_bytes = freed;
   return true;

@@ -13,15 +13,16 @@
 #include "towpath/tenstorrent/dispatch/dispatch_ring.hpp"
 #include "towpath/tenstorrent/dispatch/host_routes.hpp"
 
-// The tunnel of fast dispatch: what goes from a chip on PCIe to another one and back, over the
-// dispatcher's links. A kernel on either end of such a link, the tunneller, moves bytes from a
-// queue in its L1 into the next one: over the link into that of the far end, or over the NoC into
-// what comes next on its chip. A lane is a queue at either end of a link, for one direction and one
-// chip. Source: tt-metal until 2025, impl/dispatch/kernels/vc_eth_tunneler.cpp, packet_queue.hpp.
+// The tunnel of fast dispatch carries commands and events between a chip on PCIe and another one,
+// over the dispatcher's links. A kernel on either end of such a link, the tunneller, moves bytes
+// from a queue in its L1 into the next one: over the link into the queue of the far end, or over
+// the NoC into the next ring on its chip. A lane is a queue at either end of a link, for one
+// direction and one chip. Source: tt-metal until 2025, impl/dispatch/kernels/vc_eth_tunneler.cpp,
+// packet_queue.hpp.
 //
 // Bytes in a queue at the near end stay until the far end has sent them on: only then may the
-// producer use their place again. Over the link, counts are writes of registers that add to what is
-// there, on the queue of the bytes and behind them.
+// producer use their place again. Over the link, counts are register writes that add to a counter,
+// on the transmit queue of the bytes and behind them.
 
 namespace towpath::tenstorrent {
 
@@ -29,7 +30,7 @@ class Device;
 
 // One end of a lane.
 struct LaneEnd {
-  int number = 0;  // among those of its link
+  int number = 0;  // on its link
   Ring queue;
   std::uint64_t count_word = 0;    // of bytes that came over the NoC
   std::uint64_t freed_word = 0;    // of the next one, over the NoC
@@ -39,20 +40,20 @@ struct LaneEnd {
 // The kernel at one end of a link.
 class Tunneller {
  public:
-  // `lanes_max` lanes share the L1 of the core, which nothing else may use.
+  // `lanes_max` lanes share the L1 of the core, which has no other user.
   Tunneller(Device& device, EthernetTile& tile, int lanes_max);
   Tunneller(const Tunneller&) = delete;
   Tunneller& operator=(const Tunneller&) = delete;
 
-  // Where a lane is, the same at both ends of a link. Throws std::invalid_argument when L1 has no
-  // room for a queue.
+  // The memory of a lane, the same at both ends of a link. Throws std::invalid_argument if L1 has
+  // no room for a queue.
   LaneEnd lane_end(int number) const;
   EthernetTile& tile() const { return tile_; }
 
-  // From now on it sends what comes into the lane's queue over the NoC over its link. The producer
-  // hears at `freed` what places are free.
+  // From now on it sends the bytes that the lane's queue receives over the NoC over its link. The
+  // count of freed bytes is the word `freed` of the producer.
   void send_over_link(const LaneEnd& lane, const NocAddress& freed);
-  // It writes what comes over its link to `next`.
+  // From now on it writes the bytes that the queue receives over its link to `next`.
   void send_over_noc(const LaneEnd& lane, const RingPlace& next);
 
  private:
@@ -69,7 +70,7 @@ class Tunneller {
   bool step(Lane& lane);
   bool send(Lane& lane);
   bool free(Lane& lane);
-  void tell(const Lane& lane, int counter, std::uint64_t bytes);
+  void notify(const Lane& lane, int counter, std::uint64_t bytes);
   std::uint64_t count(const Lane& lane, int counter);
 
   Device& device_;
@@ -86,14 +87,14 @@ class DispatchTunnel {
                  const std::vector<std::unique_ptr<Device>>& devices, const HostRoutes& routes)
       : cluster_(cluster), devices_(devices), routes_(routes) {}
 
-  // Where a producer puts bytes for the consumer at the other end, and where that one says what it
-  // has freed.
+  // The ring that a producer writes for the consumer at the other end, and the word with the count
+  // of freed bytes.
   struct Way {
     RingPlace first;
     NocAddress freed;
   };
-  // A way over the route to `chip`, from the chip on PCIe or back: bytes come to `to`, and the
-  // producer hears at `freed`.
+  // A way over the route to `chip`, from the chip on PCIe or back: bytes arrive in `to`, and counts
+  // of freed bytes in `freed`.
   Way way_to(int chip, const NocAddress& freed, const RingPlace& to);
   Way way_from(int chip, const NocAddress& freed, const RingPlace& to);
   // Whether it has the core of that end.

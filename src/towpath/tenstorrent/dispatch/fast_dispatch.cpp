@@ -20,14 +20,14 @@ using Bytes = CommandWriter::Bytes;
 namespace {
 
 // Memory of the host for the commands of a chip. Chosen here, so that the chips of a board have
-// room in a Wormhole's window; there it is a part of a hugepage.
+// room in a Wormhole's window. There it is a part of a hugepage.
 constexpr std::uint64_t kCommandsBytes = 1 << 20;
 constexpr std::uint64_t kEventsBytes = 4096;
 static_assert(kEventSlots * kEventSlotBytes + kEventSlotBytes <= kEventsBytes);
-// Where the dispatcher's cores have their rings, on a worker.
+// Offset of the rings of the dispatcher's cores on a worker.
 constexpr std::uint64_t kWorkerBase = 0x10000;
 
-// What copying into pinned memory takes.
+// The rate of a copy into pinned memory.
 Rate copy_rate(const machine::Host& host, std::uint64_t size_bytes) {
   const machine::HostDriverParameters& driver = host.driver;
   return 2 * size_bytes <= driver.cache_bytes ? driver.bounce_write_rate

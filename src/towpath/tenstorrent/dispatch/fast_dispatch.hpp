@@ -18,12 +18,12 @@
 #include "towpath/tenstorrent/dispatch/dispatch_tunnel.hpp"
 
 // Fast dispatch over a described host: how programs are launched, and buffers written, through a
-// queue of commands for each chip. The host writes commands into its own memory and their sizes to
-// the prefetcher, a core of the chip on PCIe, which fetches them; the chip's dispatcher carries
+// queue of commands for each chip. The host writes commands into its memory and their sizes to
+// the prefetcher, a core of the chip on PCIe, which fetches them. The chip's dispatcher carries
 // them out, behind the tunnel if the chip is a remote one. Queues are made when they are first
-// used; that, like the opening of a device, takes no time.
+// used. Like the opening of a device, that takes no time.
 //
-// The dispatcher's cores are Ethernet cores without a link that no program uses; where there are
+// The dispatcher's cores are Ethernet cores without a link that no program uses. If there are
 // too few, the last workers that none uses.
 
 namespace towpath::tenstorrent {
@@ -31,7 +31,7 @@ namespace towpath::tenstorrent {
 class Device;
 class Program;
 
-// A place in L1 where things follow each other.
+// Memory of an L1, allocated upwards.
 class L1Layout {
  public:
   explicit L1Layout(std::uint64_t base) : next_(rounded_up(base, kAlignmentBytes)) {}
@@ -80,9 +80,9 @@ class CommandQueue {
   bool is_locked_ = false;
   std::deque<sim::Process*> waiting_;  // for it, in order
   std::uint64_t host_at_ = 0;
-  std::uint64_t put_bytes_ = 0;  // and what was left out at the end of the memory
+  std::uint64_t put_bytes_ = 0;  // with skipped bytes at the end of the memory
   std::uint32_t entries_ = 0;
-  std::uint32_t fetched_entries_ = 0;  // as far as the host knows
+  std::uint32_t fetched_entries_ = 0;  // at the last look of the host
   std::uint64_t fetched_bytes_ = 0;
 };
 
@@ -96,20 +96,20 @@ class FastDispatch {
   FastDispatch& operator=(const FastDispatch&) = delete;
 
   // All are for a process of the host, and set `is_waiting` while it waits for the chip. All are
-  // carried out in order, and nothing before the programs that were launched earlier have ended.
-  // Throw std::invalid_argument where the chip cannot be served.
+  // carried out in order, after the programs that were launched earlier have ended.
+  // Throw std::invalid_argument if the chip cannot be served.
   void launch(int chip, const Program& program, bool& is_waiting);
   void write(int chip, const NocAddress& to, std::span<const std::byte> bytes, bool& is_waiting);
   // Waits until all of it is done.
   void finish(int chip, bool& is_waiting);
 
-  // Whether it has taken the core, so far.
+  // Whether it has taken the core by now.
   bool has(int chip, machine::Coordinate core) const { return taken_.contains({chip, core}); }
   // Whether a tunneller has the core.
   bool has(machine::EthernetEnd end) const { return tunnel_.has(end); }
 
  private:
-  // A core that it has taken, with what is free of its L1.
+  // A core that it has taken, with the rest of its L1.
   struct Core {
     DataMovementCore* core = nullptr;
     L1Layout l1;
@@ -117,7 +117,7 @@ class FastDispatch {
   };
   // Events, from a position in a dispatcher's ring.
   using OnEvent = std::function<void(DataMovementCore&, const Ring&, std::uint64_t)>;
-  // What a dispatcher and its prefetcher share.
+  // The memory that a dispatcher and its prefetcher share.
   struct DispatcherPlaces {
     RingPlace commands;
     ProducerWords prefetcher_words;
@@ -128,7 +128,7 @@ class FastDispatch {
   HostQueuePlaces make_host_queue(int chip, Core& prefetcher);
   void serve_local(Core prefetcher, Core dispatcher, const HostQueuePlaces& queue);
   void serve_remote(int chip, Core prefetcher, const HostQueuePlaces& queue);
-  // Returns where `to` says what it has freed.
+  // Returns the word in which `to` counts freed bytes.
   NocAddress relay_to_tunnel(int chip, Core& prefetcher, const HostQueuePlaces& queue,
                              const RingPlace& to);
   static void relay_commands(Core& prefetcher, const RingPlace& from, const NocAddress& freed,
@@ -152,8 +152,8 @@ class FastDispatch {
   std::map<int, std::unique_ptr<CommandQueue>> queues_;
 };
 
-// The commands that launch a program; `ended` cores have ended when it may begin. Throws
-// std::invalid_argument when a core's arguments leave no room in what is written to it.
+// The commands that launch a program. It may begin when `ended` cores have ended. Throws
+// std::invalid_argument if a core's arguments do not fit into its launch.
 std::vector<CommandWriter::Bytes> launch_commands(const Device& device, const Program& program,
                                                   std::uint32_t ended);
 

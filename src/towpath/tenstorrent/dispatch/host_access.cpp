@@ -160,12 +160,12 @@ Host::PcieLink::PcieLink(Device& device, std::shared_ptr<const machine::Host> ho
   link.share_noc(device.network());
 }
 
-// What the host writes counts as new from the first of its bytes to the last.
+// A write of the host may be seen from its first byte on, so it is recorded before and after.
 void Host::access_directly(HostAccess& process, const Access& access,
                            std::span<const std::byte> from, std::span<std::byte> to) {
   Device& at = device(access.chip);
   const auto [tile, offset] = access.address;
-  const auto tell = [&] {
+  const auto record = [&] {
     if (HazardMonitor* monitor = at.monitor(); monitor != nullptr && !from.empty()) {
       monitor->host_has_written(access.chip, tile, offset, from.size());
     }
@@ -174,17 +174,17 @@ void Host::access_directly(HostAccess& process, const Access& access,
   if (link == links_.end()) {
     if (from.empty()) return at.memory(tile).read(offset, to);
     at.network().deliver(tile, offset, from);
-    return tell();
+    return record();
   }
   if (from.empty() && to.empty()) return;
   process.is_waiting_ = true;
-  tell();
+  record();
   if (from.empty()) {
     link->second.link.read_from_device(to, tile, offset);
   } else {
     link->second.link.write_to_device(from, tile, offset);
   }
-  tell();
+  record();
   process.is_waiting_ = false;
 }
 
@@ -311,7 +311,7 @@ void Host::wait_for_answers(HostAccess& process, Gateway& gateway) const {
   while (has_pending(gateway, process)) wait_for_answer(process, gateway);
 }
 
-// --- errors when nothing moves ------------------------------------------------------------------
+// --- errors of a run that does not end ----------------------------------------------------------
 
 std::string Host::describe_waits() const {
   std::string text;
@@ -325,7 +325,7 @@ std::string Host::describe_waits() const {
   return text;
 }
 
-// Describes its oldest command, and what blocks it.
+// Describes its oldest command, and the core that blocks it.
 std::string Host::describe_unanswered(const HostAccess& process) const {
   const FirmwareCommand* oldest = nullptr;
   for (const auto& [end, gateway] : gateways_) {

@@ -34,17 +34,17 @@ class Host;
 //     host.read(1, {{1, 1}, 0x1000}, bytes);
 //   });
 //
-// Chips on PCIe are accessed over the link of the cluster's host, as requests on their NoC; where
-// the cluster names no host, instantly. Other chips are reached through the base firmware of
-// Ethernet cores, a kilobyte at a time, four at once; what the host itself does for that takes no
+// Chips on PCIe are accessed over the link of the cluster's host, as requests on their NoC, or
+// instantly if the cluster names no host. Other chips are reached through the base firmware of
+// Ethernet cores, a kilobyte at a time, four at once. The work of the host for that takes no
 // time. Offsets and sizes are not restricted.
 //
 // Accesses of one process to one chip are carried out in order: a read sees the process's earlier
-// writes. Any other order needs barrier(). A write may return before the bytes have arrived; they
-// have when barrier() returns, and when the process ends.
+// writes. Any other order needs barrier(). A write may return before the bytes have arrived. They
+// have arrived when barrier() returns, and when the process ends.
 //
 // Wrong: polling a word with read() alone. On a chip on PCIe no time passes without a described
-// host; sleep() in between.
+// host. Call sleep() in between.
 class HostAccess {
  public:
   HostAccess(Host& host, std::string name) : host_(host), name_(std::move(name)) {}
@@ -57,19 +57,19 @@ class HostAccess {
   void read(int chip, const NocAddress& from, std::span<std::byte> bytes);
   // Waits until all writes of this process have arrived.
   void barrier();
-  // Writes through the chip's dispatcher, after all programs that were launched before have ended;
+  // Writes through the chip's dispatcher, after all programs that were launched before have ended.
   // finish() waits until that is done, barrier() does not. The offset is a multiple of 16. Throws
-  // std::invalid_argument without a described host, with slow dispatch, and where write() does.
+  // std::invalid_argument without a described host, with slow dispatch, and like write().
   void enqueue_write(int chip, const NocAddress& to, std::span<const std::byte> bytes);
-  // Waits until the dispatcher has done all that this or another process told it, and all programs
+  // Waits until the dispatcher has done all work of this and other processes, and all programs
   // launched before have ended.
   void finish(int chip);
   // Host memory that kernels of a chip on PCIe reach through its PCIe tile, at noc_address. Throws
-  // like HostLink::allocate_sysmem_buffer(), and where no host is described.
+  // like HostLink::allocate_sysmem_buffer(), and without a described host.
   pcie::SysmemBuffer& allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
   // Lets simulated time pass.
   void sleep(Time time);
-  // Waits until so many programs of a chip have ended, in the order in which they were created.
+  // Waits until the first `programs` programs of a chip have ended.
   void wait_for_programs(int chip, std::size_t programs);
 
   // Has the chip's dispatcher launch a program: Cluster does.
@@ -120,7 +120,7 @@ class Host {
     FirmwareCommand command;
     std::span<std::byte> to;  // read only
   };
-  // An Ethernet core of a chip on PCIe where routes to other chips begin.
+  // An Ethernet core of a chip on PCIe, the begin of routes to other chips.
   struct Gateway {
     Device* device = nullptr;
     machine::Coordinate core;
@@ -157,7 +157,7 @@ class Host {
 
   const machine::ChipCluster& cluster_;
   const std::vector<std::unique_ptr<Device>>& devices_;
-  std::map<int, PcieLink> links_;  // by chip; none where the host reaches chips instantly
+  std::map<int, PcieLink> links_;  // by chip, if the host is described
   HostRoutes routes_;
   std::vector<std::unique_ptr<BaseFirmware>> firmware_;
   std::unique_ptr<FastDispatch> dispatch_;  // null without a described host, with slow dispatch

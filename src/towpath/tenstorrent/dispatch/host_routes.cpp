@@ -19,7 +19,7 @@ HostRoutes::HostRoutes(const machine::ChipCluster& cluster) {
   }
 }
 
-// Whether the route over this link from one of its ends is the best so far to the chip at the
+// Whether the route over this link from one of its ends is the best found to the chip at the
 // other.
 bool HostRoutes::extend(const machine::EthernetLink& link, int from, int links) {
   const EthernetEnd near = link.ends[static_cast<std::size_t>(from)];

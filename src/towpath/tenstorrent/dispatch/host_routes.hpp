@@ -9,8 +9,9 @@
 namespace towpath::tenstorrent {
 
 // Routes from the host to each chip: directly over PCIe, or over the fewest links from a chip on
-// PCIe; among equals, over the most links that the dispatcher has taken, then over those described
-// first. There is one route to each chip, so routes form trees, with a chip on PCIe at each root.
+// PCIe. Among equals, over the most links that the dispatcher has taken, then over the links
+// described first. There is one route to each chip, so routes form trees, with a chip on PCIe at
+// each root.
 class HostRoutes {
  public:
   explicit HostRoutes(const machine::ChipCluster& cluster);
@@ -23,7 +24,7 @@ class HostRoutes {
   };
   const Route& to(int chip) const { return routes_[static_cast<std::size_t>(chip)]; }
   bool is_reached(int chip) const { return to(chip).links != kNotReached; }
-  // Ethernet core of a chip on PCIe where the route to a chip begins; the route has at least one
+  // Ethernet core of a chip on PCIe, the begin of the route to a chip. The route has at least one
   // link.
   machine::EthernetEnd gateway(int chip) const;
   // Ethernet core of a chip on this route over which it continues.

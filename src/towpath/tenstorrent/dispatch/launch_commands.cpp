@@ -10,7 +10,7 @@
 #include "towpath/tenstorrent/device/device.hpp"
 #include "towpath/tenstorrent/dispatch/fast_dispatch.hpp"
 
-// What fast dispatch writes to a core lies where slow dispatch puts it, and is as long: code and
+// A launch has the place and the length of slow dispatch: code and
 // configuration, then arguments, the launch message, and in the last word the go signal.
 
 namespace towpath::tenstorrent {
@@ -20,7 +20,7 @@ using Bytes = CommandWriter::Bytes;
 
 namespace {
 
-// The cores of one kind, and where things are in their L1.
+// The cores of one kind, and the offsets of a launch in their L1.
 struct Cores {
   std::vector<Coordinate> all;
   std::map<std::string, std::vector<Coordinate>> by_code;

@@ -18,7 +18,7 @@ struct Allocation {
   static constexpr int kNoEnd = std::numeric_limits<int>::max();
 
   std::string name;                  // in errors
-  std::vector<noc::Address> places;  // where it begins on each of its tiles
+  std::vector<noc::Address> places;  // its begin on each of its tiles
   std::uint64_t size_bytes = 0;      // on each
   int first_program = 0;
   int end_program = kNoEnd;

@@ -56,7 +56,7 @@ std::vector<std::size_t> Buffers::buffers_at(int chip, const L1Bytes& bytes) con
   return found;
 }
 
-// ", and now the bytes are those of buffer 'b'", if there is another one.
+// The end of a sentence that names another buffer with the bytes, if there is one.
 std::string Buffers::other_buffer(int chip, const L1Bytes& bytes, const Buffer& buffer) const {
   for (const std::size_t number : buffers_at(chip, bytes)) {
     const Buffer& other = chips_[index(chip)].buffers[number];

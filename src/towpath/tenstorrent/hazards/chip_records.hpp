@@ -42,7 +42,7 @@ class ChipRecords {
   int channel_of(int chip, machine::Coordinate core) const;
   Place place_of(int chip, machine::Coordinate core, int noc_index) const;
   int queues(int chip) const { return this->chip(chip).ethernet.tx_queues; }
-  // The stream of a transmit queue; a stream besides those of queues.
+  // The stream of a transmit queue, and a new stream for other senders.
   Stream stream_of(machine::EthernetEnd end, int queue) const;
   std::size_t queue_streams() const { return queue_streams_; }
   Stream new_stream() { return next_stream_++; }

@@ -19,15 +19,15 @@ namespace towpath::tenstorrent {
 // Mistakes in kernels of several chips. They are derived from what each kernel can know of
 // the others, so they are found in every run, including those in which they do no harm.
 enum class Hazard : std::uint8_t {
-  missing_handshake,    // sends to a kernel that is not known to have started
+  missing_handshake,    // sends to a kernel that may not have started
   missing_teardown,     // ends while something is, or will be, on its way to it
   source_overwritten,   // changes bytes that a send may still have to read, or read again
   sync_before_payload,  // announces, or uses, bytes that may not have arrived
-  acknowledgement_from_channel_word,     // sends an acknowledgement from a channel's own word
+  acknowledgement_from_channel_word,     // sends an acknowledgement from the word of a channel
   semaphore_cleared_after_notification,  // increments in between are lost
   two_workers_on_one_channel,  // both write the same buffer, and neither knows of the other
-  buffer_not_there,  // uses bytes of another chip that are not known to be the buffer's yet
-  buffer_freed,      // uses bytes of another chip that are, or may be, the buffer's no longer
+  buffer_not_there,            // uses bytes of another chip that may not be the buffer's yet
+  buffer_freed,  // uses bytes of another chip that are, or may be, the buffer's no longer
   link_down_without_routing  // no kernel that could train the link yields to the base firmware
 };
 std::string_view name_of(Hazard hazard);
@@ -59,7 +59,7 @@ class KernelDeadlock : public DeadlockError {
                  std::vector<KernelName> kernels)
       : DeadlockError(sentence, std::move(cycle)), kernels_(std::move(kernels)) {}
 
-  // Kernels of the cycle, in its order; empty when the cycle is one of packets, or unknown.
+  // Kernels of the cycle, in its order. Empty for a cycle of packets, and without one.
   const std::vector<KernelName>& kernels() const { return kernels_; }
 
  private:

@@ -14,7 +14,7 @@ using noc::index;
 
 namespace {
 
-// Largest frame whose words are compared one by one; a larger one counts as entirely changed.
+// Largest frame whose words are compared one by one. A larger one counts as entirely changed.
 constexpr std::size_t kSmallFrameBytes = 64;
 
 [[noreturn]] void fail_unawaited(const KernelWatch& kernel, const Awaited& send) {

@@ -25,7 +25,7 @@ class EthernetTraffic {
   void send(KernelWatch& kernel, int queue, const ethernet::Command& command);
   // A frame is going to be written into the L1 at an end of a link.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
-  // It ends: it knows of the arrival of all that its peer has sent, and has seen every sync word.
+  // It ends: it knows of the arrival of all sends of its peer, and has seen every sync word.
   void check_end(const KernelWatch& kernel) const;
 
  private:

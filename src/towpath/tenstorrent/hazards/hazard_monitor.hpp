@@ -12,8 +12,8 @@
 
 namespace towpath::tenstorrent {
 
-// Monitor of all chips of a cluster: one part for each kind of action, each with its own records,
-// checks and sentences.
+// Monitor of all chips of a cluster: one part for each kind of action, each with records, checks
+// and sentences.
 class HazardMonitor final : public FrameObserver {
  public:
   explicit HazardMonitor(const machine::ChipCluster& cluster);
@@ -27,7 +27,7 @@ class HazardMonitor final : public FrameObserver {
   RoutedPackets packets;
   NocRequests requests;
 
-  // Adds a kernel of the program that has begun last; its watch lives as long as the monitor.
+  // Adds a kernel of the program that has begun last. Its watch lives as long as the monitor.
   KernelWatch& add_kernel(KernelWatch::Config config);
   // The host has written these bytes over the writes of kernels.
   void host_has_written(int chip, machine::Coordinate tile, std::uint64_t offset,

@@ -57,7 +57,7 @@ void KernelWatch::end() {
   monitor_.packets.check_end(*this);
 }
 
-// --- its own L1 ---------------------------------------------------------------------------------
+// --- the L1 of the core -------------------------------------------------------------------------
 
 void KernelWatch::looked(std::uint64_t offset, std::uint32_t value, std::uint32_t needed) {
   if (channel_ >= 0 && looked_at_.size() < kLooksMax &&

@@ -31,12 +31,12 @@ class KernelWatch final : public CoreObserver {
     // Programs of different chips with the same generation belong together.
     int generation = 0;
   };
-  // A kernel of a program of its chip; `channel` is -1 on a worker.
+  // A kernel of a program of its chip. `channel` is -1 on a worker.
   KernelWatch(HazardMonitor& monitor, Config config, Learner learner, int program, int channel);
 
   const Config& config() const { return config_; }
   KernelName name() const { return {config_.chip, config_.core, config_.name}; }
-  // "kernel 'a' on core (1, 1) of chip 0 in noc_async_read"; without the call if it is over.
+  // "kernel 'a' on core (1, 1) of chip 0 in noc_async_read". Without the call if it is over.
   std::string where() const;
   bool has_started() const { return state_ != State::to_start; }
   bool is_running() const { return state_ == State::running; }
@@ -47,11 +47,11 @@ class KernelWatch final : public CoreObserver {
   const Learner& learner() const { return learner_; }
   bool knows(const Stamp& stamp) const { return learner_.knows(stamp); }
   const Stamp& begin() const { return begin_; }
-  // Whether the other kernel has started, as far as this one knows.
+  // Whether this kernel knows that the other one has started.
   bool knows_start_of(const KernelWatch& other) const {
     return other.has_started() && knows(other.begin_);
   }
-  // Words that it has looked at since it last idled; on an Ethernet core only.
+  // Words that it has looked at since it last idled, on an Ethernet core only.
   const std::vector<std::uint64_t>& looked_at() const { return looked_at_; }
   // Cores whose words it has changed, with their chips.
   void note_target(int chip, machine::Coordinate core);
@@ -65,7 +65,7 @@ class KernelWatch final : public CoreObserver {
         fmt::format("{}: {}", where(), fmt::format(format, std::forward<Arguments>(arguments)...)));
   }
 
-  // The kernel begins on a core; it ends.
+  // The kernel begins on a core, and ends.
   void start(const DataMovementCore& core);
   void end();
 

@@ -39,7 +39,7 @@ struct Arrived {
   std::uint64_t shift = 0;
 };
 
-// Bytes that a send reads; all of it has arrived once `end` has.
+// Bytes that a send reads. All of it has arrived once `end` has.
 struct Source {
   Stream stream = 0;
   std::uint64_t end = 0;

@@ -88,9 +88,9 @@ Arrived RoutedPackets::expect(KernelWatch& kernel, Connection& connection, int c
   return {{}, stream, shift};
 }
 
-// Who has used bytes that are going to be written must have said so. If the sender knows of the
-// first use, or has sent nothing there before, the reader has not waited for the bytes that are
-// sent now.
+// A kernel that has used bytes must have said so before they are written again. If the sender knows
+// of the first use, or has sent nothing there before, the reader has not waited for the bytes that
+// are sent now.
 void RoutedPackets::check_unused(const KernelWatch& kernel, int chip, const L1Bytes& bytes) const {
   const Ledger* const there = records_.find_ledger(chip, bytes.tile);
   if (there == nullptr) return;
@@ -136,7 +136,7 @@ void RoutedPackets::check_buffers(const KernelWatch& kernel, const Sent::Part& p
   buffers_.check_word_at_start(kernel, delivery.chip, use.bytes);
 }
 
-// A kernel that looks at the word knows of the bytes that have gone the same way before it.
+// A look at the word shows the arrival of the bytes that have gone the same way before it.
 Stamp RoutedPackets::word_stamp(const Stamp& stamp, const Connection& connection,
                                 const Delivery& delivery) {
   const auto known = std::make_shared<Knowledge>(*stamp.known);

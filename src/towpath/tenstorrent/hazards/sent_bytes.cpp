@@ -62,7 +62,8 @@ void SentBytes::check_change(const KernelWatch& kernel, int chip, const L1Bytes&
       });
 }
 
-// A writer of which the kernel knows was told once that it may write, and has written more.
+// A writer that has been in contact with the kernel was once allowed to write, and has written
+// more.
 void SentBytes::check_pushed(const KernelWatch& kernel, const L1Bytes& bytes) const {
   const KernelWatch::Config& config = kernel.config();
   const Ledger* const own = records_.find_ledger(config.chip, config.core);

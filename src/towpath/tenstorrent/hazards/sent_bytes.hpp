@@ -26,12 +26,12 @@ class SentBytes {
  public:
   explicit SentBytes(ChipRecords& records) : records_(records) {}
 
-  // A kernel uses bytes: they are known to have arrived.
+  // A kernel uses bytes: it knows that they have arrived.
   void check_arrival(const KernelWatch& kernel, int chip, const L1Bytes& bytes) const;
-  // A kernel changes bytes: no send may still read them. `content` is the new one; empty: unknown.
+  // A kernel changes bytes: no send may still read them. `content` may be empty if it is unknown.
   void check_change(const KernelWatch& kernel, int chip, const L1Bytes& bytes,
                     std::span<const std::byte> content = {}) const;
-  // A kernel sends bytes of its own core: writes of other kernels into them are known to be done.
+  // A kernel sends bytes of its core: it knows that writes of other kernels into them are done.
   void check_pushed(const KernelWatch& kernel, const L1Bytes& bytes) const;
   // A kernel looks at bytes, and learns of their arrival.
   static void learn(KernelWatch& kernel, const Ledger& ledger, std::uint64_t offset,

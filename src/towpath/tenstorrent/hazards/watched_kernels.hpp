@@ -28,12 +28,12 @@ class WatchedKernels {
     return chips_[static_cast<std::size_t>(chip)].ended;
   }
 
-  // The kernel of a generation at the end of a link; null if there is none.
+  // The kernel of a generation at the end of a link, or null.
   const KernelWatch* at(machine::EthernetEnd end, int generation) const;
   // Whether a kernel knows that this program of a chip has begun, or a later one.
   bool knows_program(const KernelWatch& kernel, int chip, int program) const;
 
-  // The kernel that runs at the other end of the link; null if there is none.
+  // The kernel that runs at the other end of the link, or null.
   const KernelWatch* peer_of(const KernelWatch& kernel) const;
   // Kernels that could write one of these bytes of a kernel's core. They are those that have
   // written some of them, and the peer if it has, or may answer to a send from them. If there are

@@ -27,7 +27,7 @@ class Words {
   // It reads all words of a range of another core.
   void look_at_all(KernelWatch& kernel, int chip, machine::Coordinate tile, std::uint64_t first,
                    std::uint64_t end);
-  // It stores bytes into its own L1.
+  // It stores bytes into its L1.
   void store(KernelWatch& kernel, std::uint64_t offset, std::span<const std::byte> bytes,
              const Stamp& stamp);
   // It changes a word of a core: by an increment, or to a value.

@@ -14,7 +14,7 @@ namespace towpath::tenstorrent::metalium {
 namespace {
 
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << TOWPATH_COORDINATE_SHIFT) - 1;
-// Of addresses of the host, where they do not fit below the coordinates.
+// A bit of addresses of the host, if they do not fit below the coordinates.
 constexpr std::uint64_t kHostBit = std::uint64_t{1} << TOWPATH_HOST_BIT;
 
 int coordinate(std::uint64_t address, int number) {

@@ -30,13 +30,13 @@ class KernelClock {
   void owe(noc::Cycle cycles) { debt_cycles_ += cycles; }
   void pay();
   // On an Ethernet core: the cost of a call, and of fetching the code up to its end that is not in
-  // the cache. The base firmware fills the cache with its own.
+  // the cache. The base firmware fills the cache with its code.
   void owe_call();
   void fetch(CallCode code);
   void fetch(TowpathEthernetCall call);
   void firmware_has_run() { instructions_.clear(); }
 
-  // Counts blocks of instructions, after pay(); false at the limit.
+  // Counts blocks of instructions, after pay(). False at the limit.
   bool count_blocks(std::uint64_t blocks);
   // The first read in a cycle takes no time. Later ones take a poll, so that a loop that reads
   // ends.

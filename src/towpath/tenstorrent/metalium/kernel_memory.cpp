@@ -151,7 +151,7 @@ void KernelMemory::count_poll(std::uint64_t word) {
   yields_ = false;
 }
 
-// What an Ethernet core polls for may also come from its queues, its link or the NoC. A loop that
+// An Ethernet core may also poll for a change of its queues, its link or the NoC. A loop that
 // never yields to the base firmware does not do so asleep either.
 void KernelMemory::wait_for_change(std::uint64_t word) {
   const noc::Cycle poll_cycles = core_.network().chip().software.poll_cycles;

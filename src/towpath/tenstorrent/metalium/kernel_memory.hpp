@@ -14,12 +14,12 @@ namespace towpath::tenstorrent::metalium {
 
 // Loads and stores of a kernel in source form, which it carries out itself in the window.
 //
-// The bytes of a store are known at the kernel's next call. A copy calls for its store, then for
+// The bytes of a store are read at the kernel's next call. A copy calls for its store, then for
 // its load, and copies: a store that has not changed the window when a load follows may be yet to
 // come.
 //
 // A volatile load is a poll. After kPollsMax of them, or of the Ethernet interface's tests, during
-// which the core's L1 has not changed and the kernel has done nothing else, the kernel sleeps until
+// which the core's L1 has not changed and the kernel has only polled, the kernel sleeps until
 // something is written there. Up to then a loop that counts its polls is exact.
 class KernelMemory {
  public:
@@ -33,7 +33,7 @@ class KernelMemory {
   DataMovementCore& called(CallCode code);
   // The core, before one look, which neither ends a series of polls nor is one.
   DataMovementCore& looking();
-  // The kernel is going to load or store by a pointer; `access` has bits of TowpathAccess.
+  // The kernel is going to load or store by a pointer. `access` has bits of TowpathAccess.
   void access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
   // A poll, after looking(), that a write to a word could end.
   void count_poll(std::uint64_t word);

@@ -36,12 +36,12 @@ class KernelRuntime {
   // Blocks of instructions have run, the last one before `place`. Refuses a loop without end.
   void count_blocks(std::uint64_t blocks, const void* place);
   void count_report() { count_blocks(KernelClock::kBlocksPerReport, nullptr); }
-  // The kernel comes to a loop that is nothing but a jump to itself.
+  // The kernel comes to a loop that consists of a jump to itself.
   [[noreturn]] void refuse_endless_loop(const void* place);
 
  private:
   void fill_banks();
-  // " at FILE:LINE" in the kernel's own source, as far as it is known.
+  // " at FILE:LINE" in the source of the kernel, from the debugger's tables.
   std::string at_place(const void* place) const;
 
   const KernelSetup& setup_;
