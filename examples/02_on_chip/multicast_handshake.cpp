@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "small_chips.hpp"
-#include "towpath/tenstorrent/device/program.hpp"
+#include "towpath/tenstorrent/cluster/chip_program.hpp"
 
 using towpath::machine::Coordinate;
+using towpath::tenstorrent::ChipProgram;
 using towpath::tenstorrent::DataMovementCore;
 using towpath::tenstorrent::NocMulticastAddress;
-using towpath::tenstorrent::Program;
 using towpath::tenstorrent::ProgramResult;
 
 namespace {
@@ -69,7 +69,7 @@ void receive(DataMovementCore& core, const Places& at, Mistake mistake) {
 }
 
 // Whether every receiver has every block.
-bool is_complete(Program& program, const Places& at) {
+bool is_complete(ChipProgram& program, const Places& at) {
   for (const Coordinate worker : program.network().chip().workers) {
     for (int block = 0; worker != kSender && block < kBlocks; ++block) {
       std::vector<std::byte> bytes(kBlockBytes);
@@ -83,7 +83,7 @@ bool is_complete(Program& program, const Places& at) {
 }
 
 void run(Mistake mistake) {
-  Program program(towpath::examples::square_of_workers(kSide), {});
+  ChipProgram program(towpath::examples::square_of_workers(kSide), {});
   const Places at{.source = program.allocate(kBlockBytes),
                   .destination = program.allocate(kBlocks * kBlockBytes),
                   .ready = program.create_semaphore(0),

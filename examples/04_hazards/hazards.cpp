@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "small_chips.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/kernels/handshake.hpp"
 
 using towpath::Time;

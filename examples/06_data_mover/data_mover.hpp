@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
-#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/core/ethernet_core.hpp"
 
 // The ERISC data mover (EDM): one kernel on an Ethernet core that moves messages of several
 // channels over its link, in both directions, for workers at either end (tt-metal, tech report "CCL

@@ -8,7 +8,7 @@
 
 #include "data_mover.hpp"
 #include "data_mover_worker.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 
 // Host side of a data mover: both ends of one link.
 //

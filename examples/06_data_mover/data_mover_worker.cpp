@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "data_mover.hpp"
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 
 namespace towpath::tenstorrent::kernels {
 

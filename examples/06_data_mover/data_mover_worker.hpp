@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
 
 // API of a worker that sends messages to a data mover or receives from it. It may be the sender of
 // one channel and the receiver of another. A channel serves one worker at either end.

@@ -11,7 +11,7 @@
 
 #include "data_mover_builder.hpp"
 #include "small_chips.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 
 using towpath::Time;
 using towpath::machine::Coordinate;

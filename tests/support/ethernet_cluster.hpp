@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/kernels/handshake.hpp"
 
 // Chips joined by Ethernet, for tests of kernels on them. Each chip has four Ethernet cores in its

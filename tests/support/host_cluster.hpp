@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 
 // Clusters in which the host reaches some chips over PCIe and the others through them. Each chip
 // has Ethernet cores (0, 0) to (3, 0), four workers below, and DRAM at (0, 2).

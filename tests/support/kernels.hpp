@@ -5,7 +5,7 @@
 #include <string>
 
 #include "chip_bench.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
 
 // Kernels on the tiny chip, for tests of single calls.
 

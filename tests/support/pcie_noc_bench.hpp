@@ -4,7 +4,7 @@
 
 #include "pcie_bench.hpp"
 #include "towpath/pcie/network_memory.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
 
 // The host link of pcie_bench.hpp over its chip's network, with kernels beside it.
 

@@ -12,7 +12,7 @@
 
 #include "data_mover.hpp"
 #include "joined_chips.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 
 // Random programs for several chips that are right, and the same with one mistake.
 //

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/device/errors.hpp"
+#include "towpath/tenstorrent/hazards/errors.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "towpath/tenstorrent/bench/ethernet_bench.hpp"
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -63,7 +63,7 @@ const char* name_of(gpu::abi::ParameterKind kind) {
 }
 
 const gpu::abi::Kernel& kernel_of(const Pe& pe, const std::string& name) {
-  const gpu::abi::Kernel* const kernel = pe.find_kernel(name);
+  const gpu::abi::Kernel* const kernel = pe.object().find_kernel(name);
   if (kernel != nullptr) return *kernel;
   throw KernelError(
       KernelError::Kind::usage,

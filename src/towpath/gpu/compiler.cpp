@@ -30,7 +30,7 @@ std::string environment_or(const char* name, const std::string& otherwise) {
   return value == nullptr || *value == 0 ? otherwise : std::string(value);
 }
 
-// Code is made for this processor: another one in the same home has its own.
+// Code is made for this processor. Another one with the same home directory has other code.
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
@@ -41,7 +41,7 @@ std::string processor() {
 }
 
 // A stack of floating-point and pointer habits: no contraction, so that a host without fused
-// multiplication gives the same bits; no strict aliasing, because kernels read float as float4.
+// multiplication gives the same bits. No strict aliasing, because kernels read float as float4.
 const std::vector<std::string>& common_flags() {
   static const std::vector<std::string> flags = {"-std=c++20",
                                                  "-O2",
@@ -119,7 +119,7 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   add({"-fpreprocessed", "-x", "c++", "-c", stem + ".ii", "-o", stem + ".o"});
   os::CommandResult result = os::run_command(command);
   if (result.status == 0) {
-    // In two steps: one would link the sanitizer's own runtime.
+    // In two steps: one step would link the runtime of the sanitizer.
     result = os::run_command({os::compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit",
                               stem + ".o", "-o", stem + ".so"});
   }

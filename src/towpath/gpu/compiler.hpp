@@ -6,22 +6,22 @@
 #include <string>
 #include <vector>
 
-// Compiles CUDA sources for this host with g++, once: what comes out is kept in
+// Compiles CUDA sources for this host with g++, once: objects are kept in
 // $XDG_CACHE_HOME/towpath under a hash of the preprocessed text and the options.
 
 namespace towpath::gpu {
 
 struct CompileOptions {
-  std::filesystem::path include;     // our headers; empty: those of this source tree or install
+  std::filesystem::path include;  // our headers, or those of this source tree or install if empty
   std::vector<std::string> kernels;  // instances of kernel templates to be launched by name
   std::vector<std::string> flags;    // of the user: -I, -D
   bool counts_accesses = true;       // each load and store calls out: for simulated time
 };
 
-// The folder with cuda_runtime.h and nvshmem.h, as TOWPATH_GPU_INCLUDE or this library knows it.
+// The folder with cuda_runtime.h and nvshmem.h, from TOWPATH_GPU_INCLUDE or this library.
 std::filesystem::path default_include();
 
-// The object's file. Throws KernelError, of kind compilation, with what the compiler says.
+// The object's file. Throws KernelError, of kind compilation, with the compiler's message.
 std::filesystem::path compile(const std::string& source, const CompileOptions& options);
 
 }  // namespace towpath::gpu

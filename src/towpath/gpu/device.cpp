@@ -16,7 +16,7 @@ namespace towpath::gpu {
 
 namespace {
 
-// What a hair of rounding must not forbid.
+// The largest load, with a margin for rounding.
 constexpr double kLoadMax = 1 + 1e-9;
 
 }  // namespace
@@ -89,7 +89,7 @@ void Device::start(const abi::Launch& launch, std::function<void()> finished) {
   fill();
 }
 
-// The emptiest multiprocessor that has room, the first of equals; -1 where none has.
+// The emptiest multiprocessor that has room, the first of equals, or -1.
 int Device::choose(const Grid& grid) const {
   const double share = share_of(grid);
   const auto emptiest =
@@ -139,10 +139,10 @@ void Device::finish(Block& block) {
 void Device::arrive_at_grid_barrier(Grid& grid) {
   if (++grid.at_barrier_ < grid.blocks()) return;
   grid.at_barrier_ = 0;
-  // The barrier is over when all have come: each knows what any of them knew.
+  // The barrier is over when all have arrived: each has seen what any of them has seen.
   Moment all;
   if (pe_.is_timed()) {
-    History& joined = pe_.new_history();
+    History& joined = pe_.hazards().new_history();
     const Time now = pe_.simulation().now();
     for (const auto& block : grid.resident_) joined.learn(now, block->history()->now());
     all = joined.now();

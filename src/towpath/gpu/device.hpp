@@ -52,14 +52,14 @@ class Grid {
 
 class Device {
  public:
-  // Multiprocessors of a GPU for runs that nothing is timed in: an H100's.
+  // Multiprocessors of a GPU for live runs: an H100's.
   static machine::KernelCost live_cost();
 
   Device(Pe& pe, const machine::KernelCost& cost);
   ~Device();
 
   const machine::KernelCost& cost() const { return cost_; }
-  // Starts as many blocks as there is room for. Throws KernelError where not even one block fits.
+  // Starts all blocks for which there is room. Throws KernelError if not even one block fits.
   void start(const abi::Launch& launch, std::function<void()> finished);
   // How many blocks of a shape are resident together.
   int resident_blocks(int threads, std::uint64_t shared_bytes) const;

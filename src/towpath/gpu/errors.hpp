@@ -8,11 +8,11 @@
 
 namespace towpath::gpu {
 
-// What is wrong with a kernel's use of memory, of waits or of barriers.
+// Mistakes of kernels in the use of memory, of waits or of barriers.
 enum class Hazard : std::uint8_t {
   source_changed,         // a put's source was stored to before the put had read it
   unawaited_data,         // bytes that a peer put were read without waiting for their signal
-  fence_for_quiet,        // a fence between, where only quiet would have helped
+  fence_for_quiet,        // a fence between, if only quiet would have helped
   signal_reused,          // sent again before its peer has seen the last one
   overshot_wait,          // an equality wait whose word went past the value
   unregistered_buffer,    // neither symmetric nor registered
@@ -22,7 +22,7 @@ enum class Hazard : std::uint8_t {
 
 const char* name_of(Hazard hazard);
 
-// A run that cannot go on: one sentence for a person, the kind for a program.
+// A run that cannot continue: one sentence for a person, the kind for a program.
 class KernelError : public std::runtime_error {
  public:
   enum class Kind : std::uint8_t { usage, hazard, deadlock, compilation };

@@ -33,4 +33,25 @@ std::string LoadedObject::place_of(const void* address) const {
   return places.empty() ? std::string() : places.front();
 }
 
+std::runtime_error LoadedObject::named(const os::CodeFault& fault, const std::string& who) const {
+  // place_of() takes return addresses, which are behind their call.
+  const std::string place = place_of(static_cast<const char*>(fault.address()) + 1);
+  return std::runtime_error(
+      fmt::format("{}{}{} {}", who, place.empty() ? "" : " at ", place, fault.what()));
+}
+
+const abi::Kernel* LoadedObject::find_kernel(const void* function) const {
+  for (int i = 0; i < object_.kernel_count; ++i) {
+    if (object_.kernels[i]->function == function) return object_.kernels[i];
+  }
+  return nullptr;
+}
+
+const abi::Kernel* LoadedObject::find_kernel(const std::string& name) const {
+  for (int i = 0; i < object_.kernel_count; ++i) {
+    if (object_.kernels[i]->name == name) return object_.kernels[i];
+  }
+  return nullptr;
+}
+
 }  // namespace towpath::gpu

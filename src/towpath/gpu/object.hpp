@@ -3,27 +3,34 @@
 #pragma once
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 #include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/os/code_fault.hpp"
 #include "towpath/os/library_copy.hpp"
 
 namespace towpath::gpu {
 
 namespace abi = towpath_gpu;
 
-// A copy of a compiled source in this process, with variables of its own.
+// A copy of a compiled source in this process, with a copy of its variables.
 class LoadedObject {
  public:
-  // Throws std::runtime_error where the system does not load it, or where it was compiled against
+  // Throws std::runtime_error if the system does not load it, or if it was compiled against
   // another version of our headers.
   explicit LoadedObject(const std::filesystem::path& file);
   LoadedObject(const LoadedObject&) = delete;
   LoadedObject& operator=(const LoadedObject&) = delete;
 
   const abi::Object& object() const { return object_; }
-  // "FILE:LINE" of an address in its code, as far as the debugger's tables tell; else empty.
+  // "FILE:LINE" of an address in its code, from the debugger's tables, or empty.
   std::string place_of(const void* address) const;
+  // The error for code of the source that the processor refuses: `who` and the place.
+  std::runtime_error named(const os::CodeFault& fault, const std::string& who) const;
+  // Null if no kernel has this address, or this name.
+  const abi::Kernel* find_kernel(const void* function) const;
+  const abi::Kernel* find_kernel(const std::string& name) const;
 
  private:
   os::LibraryCopy library_;

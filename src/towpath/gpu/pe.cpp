@@ -6,24 +6,18 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
-
-#include "towpath/gpu/operation.hpp"
-
-extern char** environ;
 
 namespace towpath::gpu {
 
 namespace {
 
-constexpr std::size_t kHostStackBytes = 8 << 20;
-
-// Ends the host program where it calls exit().
-struct Exit {
-  int status;
-};
+transport::RemoteMemory& remote_memory_of(transport::Transport& transport) {
+  if (transport.remote_memory() != nullptr) return *transport.remote_memory();
+  throw std::invalid_argument("this transport has no remote memory; kernels need one");
+}
 
 }  // namespace
 
@@ -31,90 +25,28 @@ Pe::Pe(Run& run, transport::Transport& transport, std::unique_ptr<LoadedObject> 
        const Options& options)
     : run_(run),
       transport_(transport),
-      remote_memory_(transport.remote_memory()),
+      remote_memory_(remote_memory_of(transport)),
       object_(std::move(object)),
       options_(options),
       device_(*this, options.cost == nullptr ? Device::live_cost() : *options.cost),
       streams_(
-          run.simulation, [this] { wake_host(); }, [this] { return transport_.now(); }),
+          run.simulation, [this] { host_.wake(); }, [this] { return transport_.now(); }),
+      host_(run.simulation, *object_, transport.rank(), [this] { return streams_.is_idle(); }),
       memory_ranges_(0, kMemoryBytes, 256),
-      past_(transport.rank()) {
-  if (remote_memory_ == nullptr) {
-    throw std::invalid_argument("this transport has no remote memory; kernels need one");
-  }
+      heap_(transport, run.stack, options.heap_bytes),
+      pollers_(*this),
+      hazards_(transport.rank(), *object_) {
   void* const mapped = ::mmap(nullptr, kMemoryBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   memory_ = static_cast<std::byte*>(mapped);
-  const std::uint64_t words_bytes = abi::kTeamsMax * abi::kWordsPerTeam * sizeof(std::uint64_t);
-  words_ = transport_.data(transport_.allocate(words_bytes));
-  std::memset(words_, 0, words_bytes);
-  find_heaps();
-  allocations_.emplace(offset_of(words_), Allocation{words_bytes, offset_of(words_)});
   run_.pes[static_cast<std::size_t>(rank())] = this;
-  fill_table();
+  fill_table(*this);
 }
 
 Pe::~Pe() {
   run_.pes[static_cast<std::size_t>(rank())] = nullptr;
   ::munmap(memory_, kMemoryBytes);
-}
-
-// --- the host program ---------------------------------------------------------------------------
-
-std::runtime_error Pe::named(const os::CodeFault& fault, const std::string& who) const {
-  // The place is that before an address, which is usually one to return to.
-  const std::string place = object_->place_of(static_cast<const char*>(fault.address()) + 1);
-  return std::runtime_error(
-      fmt::format("{}{}{} {}", who, place.empty() ? "" : " at ", place, fault.what()));
-}
-
-void Pe::start_host(std::function<void()> body) {
-  is_finished_ = false;
-  host_ = &run_.simulation.spawn(
-      fmt::format("host program of PE {}", rank()),
-      [this, body = std::move(body)] {
-        os::throw_code_faults();
-        try {
-          body();
-          block_host([this] { return streams_.is_idle(); }, "its streams");
-        } catch (const Exit& ended) {
-          status_ = ended.status;
-        } catch (const os::CodeFault& fault) {
-          throw named(fault, fmt::format("the host program of PE {}", rank()));
-        }
-        is_finished_ = true;
-        host_ = nullptr;
-      },
-      kHostStackBytes);
-}
-
-void Pe::start_main(std::vector<std::string> arguments) {
-  const auto main = object_->object().main;
-  if (main == nullptr) {
-    throw KernelError(KernelError::Kind::usage,
-                      "the source has no main(); launch its kernels by name, from Python or C++");
-  }
-  start_host([this, main, arguments = std::move(arguments)]() mutable {
-    std::vector<char*> words;
-    for (std::string& argument : arguments) words.push_back(argument.data());
-    words.push_back(nullptr);
-    status_ = main(static_cast<int>(arguments.size()), words.data(), environ);
-  });
-}
-
-void Pe::exit(int status) { throw Exit{status}; }
-
-void Pe::block_host(const std::function<bool()>& holds, const char* what) {
-  while (!is_closing_ && !holds()) {
-    host_waits_for_ = what;
-    run_.simulation.suspend(what);
-    host_waits_for_ = nullptr;
-  }
-}
-
-void Pe::wake_host() {
-  if (host_ != nullptr) run_.simulation.wake(*host_);
 }
 
 int Pe::launch(const abi::Launch& launch) {
@@ -159,22 +91,6 @@ std::uint64_t Pe::note_work(Profile::StreamWork work, void* stream, const std::s
   return run_.profile->add(work);
 }
 
-const abi::Kernel* Pe::find_kernel(const void* function) const {
-  const abi::Object& object = object_->object();
-  for (int i = 0; i < object.kernel_count; ++i) {
-    if (object.kernels[i]->function == function) return object.kernels[i];
-  }
-  return nullptr;
-}
-
-const abi::Kernel* Pe::find_kernel(const std::string& name) const {
-  const abi::Object& object = object_->object();
-  for (int i = 0; i < object.kernel_count; ++i) {
-    if (object.kernels[i]->name == name) return object.kernels[i];
-  }
-  return nullptr;
-}
-
 int Pe::launch_kernel(const abi::Kernel& kernel, const abi::Configuration& configuration,
                       void** arguments, bool is_collective) {
   std::vector<void*> all(arguments, arguments + kernel.parameters);
@@ -198,6 +114,56 @@ void Pe::call_host(const abi::Kernel& function, std::vector<std::uint64_t>& argu
   function.run(closure.get());
 }
 
+// --- the symmetric heap --------------------------------------------------------------------------
+
+void Pe::initialize(int rank, int ranks, const abi::Site& site) {
+  if (is_initialized_) return;
+  if (ranks >= 0 && (rank != this->rank() || ranks != transport_.ranks())) {
+    throw KernelError(KernelError::Kind::usage,
+                      fmt::format("{} at {}:{} names PE {} of {}, but this process is PE {} of {}; "
+                                  "give the rank that the launcher gave it",
+                                  site.call, site.file, site.line, rank, ranks, this->rank(),
+                                  transport_.ranks()));
+  }
+  is_initialized_ = true;
+  agree("to begin NVSHMEM");
+}
+
+void Pe::agree(const std::string& statement) {
+  host_.block_until_idle("its streams, before all PEs meet");
+  try {
+    transport_.agree(statement, run_.timeout);
+  } catch (const transport::TransportError& error) {
+    if (error.kind() != transport::TransportError::Kind::disagreement) throw;
+    throw KernelError(Hazard::mismatched_allocation,
+                      fmt::format("mismatched symmetric allocations: {}; every PE makes the same "
+                                  "calls with the same sizes in the same order",
+                                  error.what()));
+  }
+  if (is_timed()) hazards_.past().learn_everything(run_.simulation.now());
+}
+
+void* Pe::symmetric_malloc(std::uint64_t size_bytes, std::uint64_t alignment, bool is_zeroed) {
+  if (!is_initialized_) {
+    throw KernelError(KernelError::Kind::usage,
+                      "nvshmem_malloc was called before nvshmem_init or nvshmemx_init_attr");
+  }
+  agree(fmt::format("to allocate {} symmetric bytes", size_bytes));
+  std::byte* const address = heap_.allocate(size_bytes, alignment);
+  if (is_zeroed) std::memset(address, 0, size_bytes);
+  if (is_zeroed) agree("to use cleared memory");
+  return address;
+}
+
+void Pe::symmetric_free(void* address) {
+  const Heap::Allocation allocation = heap_.allocation_at(address);
+  agree(fmt::format("to free the symmetric memory at offset {}", allocation.offset));
+  hazards_.signal_words.forget(allocation.offset, allocation.size_bytes);
+  heap_.release(allocation);
+}
+
+// --- memory of the GPU, copies -------------------------------------------------------------------
+
 void* Pe::device_malloc(std::uint64_t size_bytes) {
   try {
     return memory_ + memory_ranges_.allocate(size_bytes);
@@ -209,7 +175,7 @@ void* Pe::device_malloc(std::uint64_t size_bytes) {
 bool Pe::device_free(void* address) {
   const auto offset = static_cast<std::byte*>(address) - memory_;
   if (offset < 0 || static_cast<std::uint64_t>(offset) >= kMemoryBytes) return false;
-  block_host([this] { return streams_.is_idle(); }, "its streams, to free memory");
+  host_.block_until_idle("its streams, to free memory");
   return memory_ranges_.release(static_cast<std::uint64_t>(offset)) > 0;
 }
 
@@ -236,8 +202,8 @@ int Pe::copy(const CopyRequest& request, void* stream, bool is_asynchronous) {
       } else {
         std::memmove(request.to, request.from, request.size_bytes);
       }
-      pe->note_store(request.to, request.size_bytes);
-      pe->notify_stores();
+      pe->pollers_.note_store(request.to, request.size_bytes);
+      pe->pollers_.notify_stores();
       if (pe->run_.profile != nullptr) pe->run_.profile->end_work(number);
       pe->streams_.finish(work);
     }
@@ -257,114 +223,31 @@ int Pe::copy(const CopyRequest& request, void* stream, bool is_asynchronous) {
             },
             new Copy{this, self, request, number});
       });
-  if (!is_asynchronous) block_host([&] { return work->has_finished; }, "a copy");
+  if (!is_asynchronous) host_.block([&] { return work->has_finished; }, "a copy");
   return 0;
 }
 
-// --- quiet, polling, stores ----------------------------------------------------------------------
+// --- blocks -------------------------------------------------------------------------------------
 
-void Pe::operation_visible(std::uint64_t number) {
-  outstanding_.erase(number);
-  const std::uint64_t oldest = outstanding_.empty() ? UINT64_MAX : *outstanding_.begin();
-  std::vector<std::function<void()>> ready;
-  std::erase_if(quiet_waits_, [&](QuietWait& wait) {
-    if (wait.until >= oldest) return false;
-    ready.push_back(std::move(wait.then));
-    return true;
-  });
-  for (const auto& then : ready) then();
+void Pe::forget_quiet_ranges() {
+  abi::Current& running = current();
+  std::fill_n(running.quiet_loads, abi::kQuietRanges, abi::Range{});
+  std::fill_n(running.quiet_stores, abi::kQuietRanges, abi::Range{});
 }
 
-void Pe::when_quiet(std::function<void()> then) {
-  if (outstanding_.empty()) return then();
-  quiet_waits_.push_back({operations_, std::move(then)});
-}
-
-void Pe::add_poller(Block& block, int thread, unsigned size_bytes) {
-  const Thread& polling = block.thread(thread);
-  const bool is_shared =
-      current().shared.contains(reinterpret_cast<std::uintptr_t>(polling.polled));
-  auto poller = std::make_unique<Poller>(Poller{this, &block, thread, size_bytes, is_shared});
-  if (is_in_heap(const_cast<const void*>(polling.polled))) {
-    poller->wait.first = offset_of(const_cast<const void*>(polling.polled));
-    poller->wait.size_bytes = size_bytes;
-    poller->wait.context = poller.get();
-    poller->wait.holds = [](const transport::MemoryWait& wait) {
-      return static_cast<const Poller*>(wait.context)->has_changed();
-    };
-    poller->wait.ready = [](transport::MemoryWait& wait) {
-      auto& found = *static_cast<Poller*>(wait.context);
-      found.pe->wake_poller(found);
-    };
-    Poller& added = *poller;
-    pollers_.push_back(std::move(poller));
-    remote_memory_->wait(added.wait);
-    return;
-  }
-  pollers_.push_back(std::move(poller));
-}
-
-bool Pe::Poller::has_changed() const {
-  const Thread& polling = block->thread(thread);
-  std::uint64_t value = 0;
-  std::memcpy(&value, const_cast<const void*>(polling.polled), std::min(size_bytes, 8u));
-  return value != polling.polled_value;
-}
-
-void Pe::wake_poller(const Poller& poller) {
-  poller.block->woken(poller.thread, {poller.wait.first, poller.wait.size_bytes});
-  std::erase_if(pollers_, [&](const auto& each) { return each.get() == &poller; });
-}
-
-void Pe::look_again() {
-  for (std::size_t i = pollers_.size(); i-- > 0;) {
-    if (i < pollers_.size() && pollers_[i]->has_changed()) notice(*pollers_[i]);
-  }
-}
-
-// The word has another value; the thread sees that with its next look. In simulated time the
-// transport tells of words of the heap, which takes as long.
-void Pe::notice(Poller& poller) {
-  if (!is_timed() || poller.is_shared) {
-    if (poller.wait.is_waiting) remote_memory_->cancel(poller.wait);
-    return wake_poller(poller);
-  }
-  if (poller.wait.is_waiting || std::exchange(poller.is_looking, true)) return;
-  run_.simulation.after(
-      cost().poll,
-      [](void* context) {
-        auto& looking = *static_cast<Poller*>(context);
-        looking.is_looking = false;
-        if (looking.has_changed()) looking.pe->wake_poller(looking);
-      },
-      &poller);
-}
-
-std::size_t Pe::wake_all_pollers() {
-  const std::size_t count = pollers_.size();
-  while (!pollers_.empty()) {
-    if (pollers_.back()->wait.is_waiting) remote_memory_->cancel(pollers_.back()->wait);
-    wake_poller(*pollers_.back());
-  }
-  return count;
-}
-
-void Pe::note_store(const volatile void* address, std::uint64_t size_bytes) {
-  const void* const plain = const_cast<const void*>(address);
-  const int owner = owner_of(plain);
-  if (owner == transport::kNoPeer) {
-    has_stored_ = true;
-    return;
-  }
-  const auto begin = heaps_[static_cast<std::size_t>(owner)].begin;
-  stored_.push_back({owner, reinterpret_cast<std::uintptr_t>(plain) - begin, size_bytes});
+void Pe::note_plain(const void* address, std::uint64_t size_bytes) {
+  const int owner = is_timed() ? heap_.owner_of(address) : transport::kNoPeer;
+  if (owner == transport::kNoPeer) return;
+  const std::uintptr_t begin = heap_.of(owner).begin;
+  Pe& pe = *run_.pes[static_cast<std::size_t>(owner)];
+  pe.hazards_.signal_words.note_plain(reinterpret_cast<std::uintptr_t>(address) - begin,
+                                      size_bytes);
 }
 
 std::uint64_t Pe::note_flag(Block& block, volatile void* address, unsigned size_bytes) const {
   if (block.timeline() == nullptr) return 0;
-  const int owner = owner_of(const_cast<const void*>(address));
-  const abi::Range& heap = heaps_[static_cast<std::size_t>(owner)];
-  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - heap.begin;
+  const int owner = heap_.owner_of(const_cast<const void*>(address));
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - heap_.of(owner).begin;
   return block.timeline()->start({.activity = Activity::signal,
                                   .peer = owner,
                                   .size_bytes = size_bytes,
@@ -372,28 +255,6 @@ std::uint64_t Pe::note_flag(Block& block, volatile void* address, unsigned size_
                                  {nullptr, 0, "a store of volatile memory"});
 }
 
-// After the stores themselves: those who wait for them look.
-void Pe::notify_stores() {
-  if (!stored_.empty()) {
-    const std::vector<StoredRange> ranges = std::move(stored_);
-    stored_.clear();
-    for (const StoredRange& range : ranges) {
-      Pe* const owner = run_.pes[static_cast<std::size_t>(range.owner)];
-      if (owner == nullptr) continue;
-      owner->remote_memory_->stored(range.first, range.size_bytes);
-      if (owner != this) owner->look_again();
-    }
-    has_stored_ = true;
-  }
-  if (std::exchange(has_stored_, false) && !pollers_.empty()) look_again();
-}
-
-std::string Pe::waiting() const {
-  std::string lines = device_.waiting();
-  if (host_waits_for_ != nullptr) {
-    lines += fmt::format("PE {}: its host program waits for {}\n", rank(), host_waits_for_);
-  }
-  return lines;
-}
+std::string Pe::waiting() const { return device_.waiting() + host_.waiting(); }
 
 }  // namespace towpath::gpu

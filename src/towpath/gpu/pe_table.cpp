@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a compiled source calls: each finds its PE and, on the device, the block whose
-// thread runs. What they throw on the device ends the run, and the thread with it.
+// The functions that a compiled source calls. Each finds its PE and, on the device, the block of
+// the running thread. An exception on the device ends the run, and the thread with it.
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <utility>
 
+#include "towpath/gpu/operation.hpp"
 #include "towpath/gpu/pe.hpp"
+#include "towpath/gpu/wait_record.hpp"
 
 namespace towpath::gpu {
 
@@ -42,9 +44,9 @@ Place place_of(Pe& pe, const volatile void* address) {
   if (current.shared.contains(number)) return Place::shared;
   if (current.heap.contains(number) || current.memory.contains(number)) return Place::own;
   // Arguments, variables of the source and the host's memory are taken to be in the caches.
-  if (!pe.all_heaps().contains(number)) return Place::free;
-  return pe.owner_of(const_cast<const void*>(address)) == transport::kNoPeer ? Place::free
-                                                                             : Place::peer;
+  if (!pe.heap().all().contains(number)) return Place::free;
+  return pe.heap().owner_of(const_cast<const void*>(address)) == transport::kNoPeer ? Place::free
+                                                                                    : Place::peer;
 }
 
 Place count_load(Pe& pe, const volatile void* address, unsigned size_bytes) {
@@ -83,16 +85,15 @@ Place count_store(Pe& pe, const volatile void* address, unsigned size_bytes) {
   return place;
 }
 
-// The time until a word stored at a peer is there: half of what a load takes.
+// The time until a word stored at a peer is there: half of a load.
 Time time_to_peer(const Pe& pe) {
   return pe.is_timed() ? Time::from_ps(pe.cost().peer_latency.ps() / 2) : Time();
 }
 
-// Bytes of own memory around an address about which the monitor has nothing to say are kept, so
-// that the next accesses to them do not come here.
-void keep_quiet(abi::Range* ranges, abi::Range found, const abi::Range& place) {
+// Keeps the bytes around an address that need no check, so that later accesses to them do not call.
+void keep_quiet(abi::Range* ranges, const MonitoredRanges::Bounds& found, const abi::Range& place) {
   const std::uintptr_t begin = std::max(found.begin, place.begin);
-  const std::uintptr_t end = std::min(found.begin + found.size, place.begin + place.size);
+  const std::uintptr_t end = std::min(found.end, place.begin + place.size);
   std::copy_backward(ranges, ranges + abi::kQuietRanges - 1, ranges + abi::kQuietRanges);
   ranges[0] = {begin, end - begin};
 }
@@ -105,9 +106,9 @@ void load(void* self, const void* address, unsigned size_bytes, const void* wher
   Pe& pe = pe_of(self);
   if (count_load(pe, address, size_bytes) != Place::own) return;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
-  const MonitoredRanges& incoming = pe.monitor().incoming;
+  const MonitoredRanges& incoming = pe.hazards().incoming;
   if (const MonitoredTransfer* const found = incoming.find(number)) {
-    on_thread(self, [&](Block& block) { pe.check_read(*found, block, where); });
+    on_thread(self, [&](Block& block) { pe.hazards().check_read(*found, block, where); });
   }
   keep_quiet(pe.current().quiet_loads, incoming.around(number), range_of(pe.current(), number));
 }
@@ -115,17 +116,17 @@ void load(void* self, const void* address, unsigned size_bytes, const void* wher
 void store(void* self, void* address, unsigned size_bytes, const void* where) {
   Pe& pe = pe_of(self);
   const Place place = count_store(pe, address, size_bytes);
-  if (place == Place::peer || (place != Place::free && pe.has_pollers())) {
-    pe.note_store(address, size_bytes);
+  if (place == Place::peer || (place != Place::free && !pe.pollers().empty())) {
+    pe.pollers().note_store(address, size_bytes);
   }
   if (place != Place::own) return;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
-  const MonitoredRanges& sources = pe.monitor().sources;
+  const MonitoredRanges& sources = pe.hazards().sources;
   if (const MonitoredTransfer* const found = sources.find(number)) {
-    on_thread(self, [&](Block& block) { pe.check_change(*found, block, where); });
+    on_thread(self, [&](Block& block) { pe.hazards().check_change(*found, block, where); });
   }
-  // Threads that poll must hear of each store.
-  if (!pe.has_pollers()) {
+  // Each store may end a poll.
+  if (pe.pollers().empty()) {
     keep_quiet(pe.current().quiet_stores, sources.around(number), range_of(pe.current(), number));
   }
 }
@@ -134,7 +135,7 @@ void poll(void* self, const volatile void* address, unsigned size_bytes, const v
   if (count_load(pe_of(self), address, size_bytes) == Place::free) return;
   pe_of(self).note_plain(const_cast<const void*>(address), size_bytes);
   on_thread(self, [&](Block& block) {
-    block.poll(address, size_bytes);
+    pe_of(self).pollers().poll(block, address, size_bytes);
     block.learn_everything();
   });
 }
@@ -148,18 +149,19 @@ void flag(void* self, volatile void* address, unsigned size_bytes, const void*) 
   if (place == Place::peer) {
     on_thread(self, [&](Block& block) {
       const std::uint64_t transfer = pe.note_flag(block, address, size_bytes);
-      block.reach(block.thread_time() + time_to_peer(pe));
+      block.reach(block.work().thread_time() + time_to_peer(pe));
       if (pe.run().profile != nullptr) pe.run().profile->transfer_landed(transfer);
     });
   }
-  pe.note_store(address, size_bytes);
+  pe.pollers().note_store(address, size_bytes);
 }
 
 void begin_atomic(void* self, const volatile void* address, unsigned size_bytes) {
   Pe& pe = pe_of(self);
   const Place place = count_load(pe, address, size_bytes);
   if (place == Place::peer) {
-    on_thread(self, [&](Block& block) { block.reach(block.thread_time() + time_to_peer(pe)); });
+    on_thread(self,
+              [&](Block& block) { block.reach(block.work().thread_time() + time_to_peer(pe)); });
   }
 }
 
@@ -168,17 +170,18 @@ void end_atomic(void* self, const volatile void* address, unsigned size_bytes) {
   if (pe.running_block != nullptr) pe.running_block->learn_everything();
   if (count_store(pe, address, size_bytes) == Place::free) return;
   pe.note_plain(const_cast<const void*>(address), size_bytes);
-  pe.note_store(address, size_bytes);
+  pe.pollers().note_store(address, size_bytes);
 }
 
 // --- parts of the table --------------------------------------------------------------------------
 
 void fill_threads(abi::Table& table) {
   table.sync_block = [](void* self, int reduction, int predicate, const abi::Site* site) {
-    return on_thread(self, [&](Block& block) { return block.sync(reduction, predicate, *site); });
+    return on_thread(
+        self, [&](Block& block) { return block.groups().sync(reduction, predicate, *site); });
   };
   table.sync_warp = [](void* self, unsigned mask, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.sync_warp(mask, *site); });
+    on_thread(self, [&](Block& block) { block.groups().sync_warp(mask, *site); });
   };
   table.sync_grid = [](void* self, const abi::Site* site) {
     on_thread(self, [&](Block& block) { block.sync_grid(*site); });
@@ -186,7 +189,7 @@ void fill_threads(abi::Table& table) {
   table.exchange = [](void* self, abi::Exchange kind, unsigned mask, std::uint64_t value,
                       int operand, int width, const abi::Site* site) {
     return on_thread(self, [&](Block& block) {
-      return block.exchange({kind, mask, value, operand, width}, *site);
+      return block.groups().exchange({kind, mask, value, operand, width}, *site);
     });
   };
   table.shared = [](void* self, const void* key, std::uint64_t size_bytes,
@@ -197,7 +200,7 @@ void fill_threads(abi::Table& table) {
     return on_thread(self, [&](Block& block) { return block.dynamic_shared(); });
   };
   table.thread_fence = [](void* self, abi::FenceScope scope, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.thread_fence(scope, *site); });
+    on_thread(self, [&](Block& block) { block.fences().thread_fence(scope, *site); });
   };
   table.sleep = [](void* self, std::uint64_t nanoseconds) {
     on_thread(self, [&](Block& block) {
@@ -217,19 +220,19 @@ void fill_threads(abi::Table& table) {
 
 void fill_memory(abi::Table& table) {
   table.access = [](void* self, abi::Access* access, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.access(*access, *site); });
+    on_thread(self, [&](Block& block) { gpu::access(block, *access, *site); });
   };
   table.wait = [](void* self, const abi::Wait* wait, const abi::Site* site) {
-    return on_thread(self, [&](Block& block) { return block.wait(*wait, *site); });
+    return on_thread(self, [&](Block& block) { return gpu::wait(block, *wait, *site); });
   };
   table.fence = [](void* self, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.fence(false, *site); });
+    on_thread(self, [&](Block& block) { block.fences().fence(false, *site); });
   };
   table.quiet = [](void* self, const abi::Site* site) {
-    on_thread(self, [&](Block& block) { block.fence(true, *site); });
+    on_thread(self, [&](Block& block) { block.fences().fence(true, *site); });
   };
   table.reach = [](void* self, const void* address, int peer) {
-    return pe_of(self).reach(address, peer);
+    return pe_of(self).heap().reach(address, peer);
   };
   table.load = &load;
   table.store = &store;
@@ -246,7 +249,7 @@ void fill_host(abi::Table& table) {
                                const abi::Configuration* configuration, void** arguments,
                                bool is_collective) {
     Pe& pe = pe_of(self);
-    const abi::Kernel* const kernel = pe.find_kernel(function);
+    const abi::Kernel* const kernel = pe.object().find_kernel(function);
     if (kernel == nullptr) return kInvalidValue;
     return pe.launch_kernel(*kernel, *configuration, arguments, is_collective);
   };
@@ -276,7 +279,7 @@ void fill_host(abi::Table& table) {
     std::strncpy(name, pe.options().gpu_name.c_str(), 255);
     name[255] = 0;
   };
-  table.exit = [](void* self, int status) { pe_of(self).exit(status); };
+  table.exit = [](void* self, int status) { pe_of(self).host().exit(status); };
   table.fail = [](void* self, const char* sentence, const abi::Site* site) {
     const KernelError error(KernelError::Kind::usage, std::string(sentence) + " (" + site->call +
                                                           " at " + site->file + ":" +
@@ -294,7 +297,7 @@ void fill_streams(abi::Table& table) {
   table.free_stream = [](void* self, void* stream) { pe_of(self).streams().free_stream(stream); };
   table.synchronize = [](void* self, void* stream, bool all_streams) {
     Pe& pe = pe_of(self);
-    pe.block_host(
+    pe.host().block(
         [&] { return all_streams ? pe.streams().is_idle() : pe.streams().is_idle(stream); },
         all_streams ? "all its streams" : "a stream");
     return 0;
@@ -322,7 +325,7 @@ void fill_streams(abi::Table& table) {
   };
   table.synchronize_event = [](void* self, void* event) {
     Pe& pe = pe_of(self);
-    pe.block_host([&] { return pe.streams().has_happened(event); }, "an event");
+    pe.host().block([&] { return pe.streams().has_happened(event); }, "an event");
   };
   table.elapsed_ms = [](void* self, void* from, void* to) {
     return pe_of(self).streams().elapsed_ms(from, to);
@@ -347,30 +350,34 @@ void fill_heap(abi::Table& table) {
   };
   table.symmetric_free = [](void* self, void* address) { pe_of(self).symmetric_free(address); };
   table.register_buffer = [](void* self, void* address, std::uint64_t size_bytes) {
-    return pe_of(self).register_buffer(address, size_bytes) ? 0 : 1;
+    pe_of(self).heap().register_buffer(address, size_bytes);
+    return 0;
   };
   table.unregister_buffer = [](void* self, void* address, bool all) {
-    return pe_of(self).unregister_buffer(address, all) ? 0 : 1;
+    Heap& heap = pe_of(self).heap();
+    if (!all) return heap.unregister_buffer(address) ? 0 : 1;
+    heap.unregister_all();
+    return 0;
   };
-  table.team_words = [](void* self, int team) { return pe_of(self).team_words(team); };
+  table.team_words = [](void* self, int team) { return pe_of(self).heap().team_words(team); };
 }
 
 }  // namespace
 
-void Pe::fill_table() {
-  abi::Table& table = *object_->object().table;
-  table.self = this;
-  table.my_pe = rank();
-  table.n_pes = transport_.ranks();
-  table.pes_per_node = run_.ranks_per_host;
+void fill_table(Pe& pe) {
+  abi::Table& table = *pe.object().object().table;
+  table.self = &pe;
+  table.my_pe = pe.rank();
+  table.n_pes = pe.transport().ranks();
+  table.pes_per_node = pe.run().ranks_per_host;
   fill_threads(table);
   fill_memory(table);
   fill_host(table);
   fill_streams(table);
   fill_heap(table);
-  abi::Current& running = current();
-  running.heap = heaps_[static_cast<std::size_t>(rank())];
-  running.memory = {reinterpret_cast<std::uintptr_t>(memory_), kMemoryBytes};
+  abi::Current& running = pe.current();
+  running.heap = pe.heap().own();
+  running.memory = pe.device_memory();
 }
 
 }  // namespace towpath::gpu

@@ -11,7 +11,7 @@ namespace towpath::gpu {
 
 namespace {
 
-// Of NVSHMEM's functions.
+// Functions of NVSHMEM.
 bool is_collective_call(std::string_view call) {
   if (!call.starts_with("nvshmem")) return false;
   const auto any_of = {"barrier", "sync_all", "team_sync", "broadcast",
@@ -200,7 +200,7 @@ void BlockTimeline::end_turn() {
 }
 
 Activity BlockTimeline::first() const {
-  // A block whose threads could go on waits for its turn, whatever its other threads wait for.
+  // A block with threads that are ready waits for its turn, whatever its other threads wait for.
   if (doing_[static_cast<std::size_t>(Activity::turn)].threads > 0) return Activity::turn;
   const auto found = std::find_if(doing_.begin(), doing_.end(),
                                   [](const Doing& what) { return what.threads > 0; });
@@ -214,7 +214,8 @@ void BlockTimeline::change() {
   current_ = next;
 }
 
-// Loads and stores whose end is known only afterwards come first: those who wait had done them.
+// Loads and stores whose end is computed afterwards come first: the threads that wait had done
+// them.
 void BlockTimeline::close(Time now) {
   Doing& what = doing(current_);
   if (now > begin_) {

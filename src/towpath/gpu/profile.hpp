@@ -17,18 +17,18 @@
 #include "towpath/base/units.hpp"
 #include "towpath/gpu/include/towpath_gpu.h"
 
-// What the blocks of a run did when. Each block is at every moment in one activity, so the spans of
-// a block have no gap and no overlap, and add up to its stay on the GPU. Threads that do the same
-// together are one span. Transfers are kept beside that, from their start to their arrival.
+// The activities of the blocks of a run. Each block is at every moment in one activity, so the
+// spans of a block have no gap and no overlap, and add up to its stay on the GPU. Threads that do
+// the same together are one span. Transfers are kept separately, from their start to their arrival.
 //
-// Records are kept in rings, so memory is bounded; sums are exact however many were dropped.
+// Records are kept in rings, so memory is bounded. Sums are exact even if records were dropped.
 
 namespace towpath::gpu {
 
 namespace abi = towpath_gpu;
 
-// What threads of a block do. Where they do different things, the block does the first of them:
-// what moves bytes hides who waits for it.
+// Activities of threads of a block. If they differ, the first of them counts for the block:
+// a transfer hides the threads that wait for it.
 enum class Activity : std::uint8_t {
   put,
   get,
@@ -36,7 +36,7 @@ enum class Activity : std::uint8_t {
   atomic,
   compute,     // instructions, loads and stores
   quiet,       // quiet and fence
-  wait,        // for words of the own memory
+  wait,        // for words of memory of the PE
   collective,  // barriers and other collectives of PEs
   sync,        // threads of the block, or blocks of the grid, for each other
   turn,        // live: another block of the PE runs
@@ -44,7 +44,7 @@ enum class Activity : std::uint8_t {
 inline constexpr std::size_t kActivities = 10;
 const char* name_of(Activity activity);
 
-// Records in the order of their numbers; the oldest make room.
+// Records in the order of their numbers. The oldest make room.
 template <typename Record>
 class Ring {
  public:
@@ -58,7 +58,7 @@ class Ring {
     }
     return count_++;
   }
-  // Null where it was dropped.
+  // Null if it was dropped.
   Record* find(std::uint64_t number) {
     if (number >= count_ || number + capacity_ < count_) return nullptr;
     return &records_[number % capacity_];
@@ -83,7 +83,7 @@ class Profile {
   static constexpr int kSeveral = -2;
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
-  // A range of a symmetric heap; empty where nothing is known.
+  // A range of a symmetric heap, or empty.
   struct Words {
     std::uint64_t first = 0;
     std::uint64_t size_bytes = 0;
@@ -106,8 +106,8 @@ class Profile {
     int peer = 0;
     int calls = 1;
     Time begin{};
-    Time done{};    // its threads go on
-    Time landed{};  // the bytes are there, and the signal; zero while they are not
+    Time done{};    // its threads continue
+    Time landed{};  // the bytes and the signal are there, or zero
     std::uint64_t size_bytes = 0;
     Words target{};  // at the peer
     Words signal{};
@@ -140,7 +140,7 @@ class Profile {
     bool is_collective;
   };
 
-  // `records_max` spans are kept, and as many transfers and pieces of work.
+  // `records_max` records are kept of each kind.
   Profile(std::function<Time()> clock, std::size_t records_max);
 
   Time now() const { return clock_(); }
@@ -158,7 +158,7 @@ class Profile {
   void add(const Span& span);
   std::uint64_t add(const Transfer& transfer) { return transfers_.add(transfer); }
   Transfer* transfer(std::uint64_t number) { return transfers_.find(number); }
-  // Its threads go on; its bytes are there.
+  // Its threads continue. Its bytes are there.
   void transfer_done(std::uint64_t number);
   void transfer_landed(std::uint64_t number);
   void count_time(int track, Activity activity, Time time) {
@@ -192,20 +192,20 @@ class BlockTimeline {
   BlockTimeline(const BlockTimeline&) = delete;
   BlockTimeline& operator=(const BlockTimeline&) = delete;
 
-  // A thread begins an activity of its own. The calls of a collective are all one activity.
+  // A thread begins an activity. The calls of a collective are all one activity.
   void enter(Activity activity, const abi::Site& site, int peer = Profile::kNobody,
              std::uint64_t size_bytes = 0);
   void leave(Activity activity, const abi::Site& site, int threads = 1);
   // The words that a thread waited for have changed.
   void woken(Profile::Words words) { woken_by_ = words; }
-  // Loads and stores that began now, and when all that the block did so far will be done.
+  // Loads and stores that began now, and the end of all work of the block by now.
   void work(std::uint64_t size_bytes);
   void works_until(Time when) { works_until_ = when; }
   // Transfers of threads that do the same together are one. Returns its number.
   std::uint64_t start(Profile::Transfer transfer, const abi::Site& site);
   Activity activity_at(Activity activity, const abi::Site& site);
 
-  // Live, where blocks take turns: it could go on, it does, it waits again.
+  // In a live run, blocks take turns: it is ready, it runs, it waits again.
   void await_turn();
   void begin_turn();
   void end_turn();
@@ -235,7 +235,7 @@ class BlockTimeline {
   Time works_until_{};
   Time turn_begin_{};
   Profile::Words woken_by_{};
-  bool goes_on_ = false;  // what the last span shows was cut, but not over
+  bool goes_on_ = false;  // the last span was cut, but not over
   std::uint64_t last_transfer_ = Profile::kNone;
   std::vector<Profile::Span> pending_;  // the last two, which may still grow
 };

@@ -18,7 +18,7 @@ namespace {
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-// The end of a literal or line marker that begins at `at`; `at` itself where there is none.
+// The end of a literal or line marker that begins at `at`, or `at` itself.
 std::size_t skip_literal(std::string_view text, std::size_t at) {
   const char first = text[at];
   if (first == '#' && (at == 0 || text[at - 1] == '\n')) {
@@ -187,7 +187,7 @@ class Rewriter {
                       fmt::format("{}:{}: {}", file_, marker_line_ + lines, what));
   }
 
-  // Where the bracket opens that closes just before `end` in what was written so far.
+  // Position of the bracket that closes just before `end` in the output.
   std::size_t opening(std::size_t end, char open, char close) const {
     int depth = 0;
     while (end > 0) {
@@ -203,7 +203,7 @@ class Rewriter {
     return end;
   }
 
-  // The expression that ends what was written so far: name, ns::name, name<arguments>.
+  // The expression at the end of the output: name, ns::name, name<arguments>.
   std::size_t begin_of_callee() const {
     std::size_t end = without_space(out_.size());
     if (end > 0 && out_[end - 1] == ')') return opening(end, '(', ')');
@@ -247,12 +247,12 @@ class Rewriter {
         "towpath_arguments) {{ {}(towpath_arguments...); }}{}",
         configuration, name, callee, has_arguments ? "," : "");
     at_ = open + 1;
-    // The arguments may hold launches of their own only inside lambdas; they are read like the
+    // The arguments may hold launches only inside lambdas. They are read like the
     // rest.
   }
 
   void shared(std::size_t end) {
-    // What stands before it in the declaration, such as extern or volatile.
+    // Words before it in the declaration, such as extern or volatile.
     std::size_t begin = out_.size();
     while (begin > 0 && (is_word(out_[begin - 1]) || is_space(out_[begin - 1]))) --begin;
     std::string before = out_.substr(begin);
@@ -397,7 +397,7 @@ class Rewriter {
   int marker_line_ = 1;
   std::size_t marker_end_ = 0;
   std::string namespace_;            // the one that the next brace opens
-  std::vector<std::string> scopes_;  // the namespaces that are open; empty for other braces
+  std::vector<std::string> scopes_;  // the open namespaces, empty for other braces
   std::string registrations_;
   std::unordered_set<std::string> registered_;
   int slots_ = 0;

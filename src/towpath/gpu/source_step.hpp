@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
-// What a CUDA source has beyond C++, made C++. It works on the output of the preprocessor, so that
-// launches in macros and in headers are found, and keeps every line where it was:
+// Translates the extensions of a CUDA source into C++. The input is the output of the preprocessor,
+// so that launches in macros and in headers are found. Every line keeps its number:
 //   - a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call of our launch();
 //   - a `__shared__` variable becomes a reference into the block's shared memory;
 //   - a `__global__` function is registered by its name, unless it is a template;
 //   - main() becomes towpath_gpu_main();
-//   - functions of our headers that nothing names are left out: there are thousands.
+//   - functions of our headers without a use are left out: there are thousands.
 
 namespace towpath::gpu {
 

@@ -21,7 +21,7 @@ void* Streams::new_stream(bool is_blocking) {
   return handle;
 }
 
-// Its work goes on; nothing more can be added.
+// Its work continues, and no more can be added.
 void Streams::free_stream(void* stream) {
   if (stream != nullptr) streams_.erase(stream);
 }

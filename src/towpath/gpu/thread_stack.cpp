@@ -18,7 +18,7 @@ namespace detail = boost::context::detail;
 
 namespace {
 
-// What the stack holds is not what the sanitizer believes to be there.
+// The content of the stack differs from the model of the sanitizer.
 __attribute__((no_sanitize("address"))) void copy_frames(std::byte* to, const std::byte* from,
                                                          std::size_t size_bytes) {
   auto* target = reinterpret_cast<std::uint64_t*>(to);
@@ -67,7 +67,7 @@ bool ThreadStack::resume(Saved& thread, void (*body)(void*), void* argument) {
         auto& stack = *static_cast<ThreadStack*>(from.data);
         stack.caller_ = from.fctx;
         stack.body_(stack.argument_);
-        // Null tells resume() that the thread has finished. Nobody comes back here.
+        // Null means to resume() that the thread has finished. It does not return here.
         detail::jump_fcontext(stack.caller_, nullptr);
       });
     }

@@ -8,8 +8,8 @@
 
 // The stack on which the threads of kernels run, one at a time. A thread that waits keeps a copy of
 // the part of the stack that it uses, a few hundred bytes, and gets it back at the same addresses
-// when it goes on: a million waiting threads take less than a gigabyte. The copy is made only once
-// another thread needs the stack.
+// when it continues: a million waiting threads take less than a gigabyte. The copy is made only
+// once another thread needs the stack.
 
 namespace towpath::gpu {
 
@@ -17,7 +17,7 @@ class ThreadStack {
  public:
   static constexpr std::size_t kBytes = 256 << 10;
 
-  // A thread's state while it does not run. It stays where it is from its first resume() on, until
+  // A thread's state while it does not run. It does not move from its first resume() on, until
   // it has finished or forget() was called.
   class Saved {
    public:
@@ -44,11 +44,11 @@ class ThreadStack {
 
   std::byte* begin() const { return bytes_; }
 
-  // Runs the thread until it suspends or `body` returns; whether it returned. Not from a thread.
+  // Runs the thread until it suspends or `body` returns. True if it returned. Not from a thread.
   bool resume(Saved& thread, void (*body)(void*), void* argument);
   // The running thread waits for its next resume().
   void suspend();
-  // The thread will not go on, and may be destroyed.
+  // The thread will not continue, and may be destroyed.
   void forget(const Saved& thread) {
     if (occupant_ == &thread) occupant_ = nullptr;
   }

@@ -27,7 +27,7 @@ Time waited(const Accesses& loads, Time latency, int in_flight) {
   return latency * static_cast<std::int64_t>(groups);
 }
 
-// Accesses of a warp's threads go out together where all threads have as many of them.
+// Accesses of a warp's threads go out together if all threads have the same number of them.
 std::uint64_t warp_accesses(const Accesses& accesses) {
   const std::uint64_t together = divided_up(accesses.count, kWarpThreads);
   return std::max(together, accesses.most_of_thread);
@@ -47,7 +47,7 @@ Time duration(const Work& work, const Residency& residency, const machine::Kerne
       work.shared_accesses * static_cast<std::uint64_t>(warps_of(work.threads));
   const Time issuing = cost.warp_access * static_cast<std::int64_t>(accesses * sharing);
 
-  // Loads come in and stores go out at the same time; the memory does one or the other.
+  // Loads come in and stores go out at the same time. The memory does one or the other.
   const std::uint64_t in = work.loads.bytes + work.peer_loads.bytes;
   const std::uint64_t out = work.stores.bytes + work.peer_stores.bytes;
   const std::uint64_t own = work.loads.bytes + work.stores.bytes;

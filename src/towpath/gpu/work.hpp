@@ -8,7 +8,7 @@
 #include "towpath/machine/kernel_cost.hpp"
 #include "towpath/machine/machine.hpp"
 
-// What the threads of a block did to memory between two of its calls, and how long that takes on a
+// The memory accesses of the threads of a block between two of its calls, and their duration on a
 // described GPU. A block is limited by the bytes that its threads keep in flight, by the rate of
 // its multiprocessor, which resident blocks share, and by the memory behind it.
 
@@ -23,7 +23,7 @@ struct Accesses {
 
 struct Work {
   int threads = 0;                    // of the block
-  Accesses loads{};                   // from the GPU's own memory
+  Accesses loads{};                   // from the memory of the GPU
   Accesses stores{};                  // to it
   Accesses peer_loads{};              // from another GPU's memory, by its address
   Accesses peer_stores{};             // to it
@@ -35,28 +35,28 @@ struct Work {
 struct Residency {
   int blocks_on_multiprocessor = 1;
   int busy_multiprocessors = 1;
-  Rate peer_rate{};  // of all these links in one direction; zero: no limit
+  Rate peer_rate{};  // of all these links in one direction, zero: no limit
 };
 
 // How long the block's threads take. Zero for no work.
 //
 // Loads wait: a thread goes through its loads in groups of KernelCost::loads_in_flight, each of
-// which takes the latency of the memory. Stores are posted. Beside that all accesses pass the
+// which takes the latency of the memory. Stores are posted. In addition, all accesses pass the
 // multiprocessor, warp by warp and byte by byte, and their bytes pass the memory, or the links to
-// peers: what is loaded in one direction, what is stored in the other.
+// peers: loads in one direction, stores in the other.
 Time duration(const Work& work, const Residency& residency, const machine::KernelCost& cost);
 
-// What kernels cost on a machine. Throws std::invalid_argument where it does not say.
+// The costs of kernels on a machine. Throws std::invalid_argument if it has none.
 const machine::KernelCost& kernel_cost(const machine::Machine& machine);
 
-// What a block asks of a multiprocessor.
+// Resources of a multiprocessor that a block needs.
 struct BlockShape {
   int threads = 1;
   int registers_per_thread = 32;
   std::uint64_t shared_bytes = 0;
 };
 
-// How many such blocks one multiprocessor holds; zero where not even one fits.
+// Number of such blocks that one multiprocessor holds.
 int resident_blocks(const BlockShape& shape, const machine::KernelCost& cost);
 
 inline constexpr int kWarpThreads = 32;

@@ -41,7 +41,7 @@ def test_a_vendor_is_named_in_its_own_folders_only():
     assert "machine/chip.hpp:1: names a vendor" in problem
     assert not tidy.check_vendor("tenstorrent/device/program.hpp", text)
     assert not tidy.check_vendor("tenstorrent/ccl/fabric_worker.cpp", text)
-    joins = '#include "towpath/tenstorrent/device/cluster.hpp"\nusing tenstorrent::Cluster;\n'
+    joins = '#include "towpath/tenstorrent/cluster/cluster.hpp"\nusing tenstorrent::Cluster;\n'
     assert len(tidy.check_vendor("simulate/simulated_run.cpp", joins)) == 2
     assert not tidy.check_vendor("bindings/run.cpp", joins)
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "towpath/causality/access_history.hpp"
 #include "towpath/collective/verify/verify_checks.hpp"
 
 // Races by vector clocks, as FastTrack does it: an access carries the time of its thread block; a
@@ -19,6 +20,10 @@
 
 namespace towpath::collective {
 namespace {
+
+using causality::AccessHistory;
+using causality::ClockPool;
+using causality::TimedAccess;
 
 // Words of clocks that a check may copy and hold: some seconds and 2 GB.
 constexpr std::uint64_t kClockWordsCopiedMax = 4'000'000'000;
@@ -127,38 +132,6 @@ class SharedChunks {
   std::vector<bool> is_sharing;  // per block, then per rank for the user of its buffers
 };
 
-// Clocks of equal length in one array, handed out and taken back.
-class ClockPool {
- public:
-  explicit ClockPool(std::size_t length) : length_(length) {}
-  std::uint32_t copy_of(const std::uint32_t* clock) {
-    std::uint32_t number = 0;
-    if (free_.empty()) {
-      number = static_cast<std::uint32_t>(words_.size() / length_);
-      words_.resize(words_.size() + length_);
-    } else {
-      number = free_.back();
-      free_.pop_back();
-    }
-    std::copy(clock, clock + length_, words_.data() + number * length_);
-    return number;
-  }
-  void join_into(std::uint32_t* clock, std::uint32_t number) const {
-    const std::uint32_t* other = words_.data() + number * length_;
-    for (std::size_t i = 0; i < length_; ++i) clock[i] = std::max(clock[i], other[i]);
-  }
-  void join_from(std::uint32_t number, const std::uint32_t* clock) {
-    std::uint32_t* own = words_.data() + number * length_;
-    for (std::size_t i = 0; i < length_; ++i) own[i] = std::max(own[i], clock[i]);
-  }
-  void release(std::uint32_t number) { free_.push_back(number); }
-
- private:
-  std::size_t length_;
-  std::vector<std::uint32_t> words_;
-  std::vector<std::uint32_t> free_;
-};
-
 enum class Reach : std::uint8_t { rank, everywhere };  // how far clocks travel
 
 class RaceCheck : public Visitor {
@@ -202,14 +175,14 @@ class RaceCheck : public Visitor {
         in_flight += connection.slots;
       }
     }
-    // Not all signals are under way at once, but they are not known to be fewer.
+    // Usually not all signals are under way at once, but all may be.
     const std::uint64_t raised = network_.is_one_sided() ? slices : 0;
     const std::uint64_t held = own_.size() + depended_.size() + in_flight + raised;
     return slices * clock_length_ <= kClockWordsCopiedMax &&
            held * clock_length_ <= kClockWordsHeldMax;
   }
 
-  // Returns the ranks in which there are races; tells them to `findings`, if given.
+  // Returns the ranks in which there are races, and adds them to `findings`, if given.
   std::vector<bool> run(FindingList* findings, Placement placement) {
     findings_ = findings;
     placement_ = placement;
@@ -230,20 +203,20 @@ class RaceCheck : public Visitor {
     if (is_new) {
       raised->second = pool_.copy_of(clock_of(block));
     } else {
-      pool_.join_from(raised->second, clock_of(block));
+      pool_.join(pool_.at(raised->second), clock_of(block));
     }
     tick(block);
   }
 
   void on_take(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
-    pool_.join_into(clock_of(block), raised_.at({counter, n}));
+    pool_.join(clock_of(block), pool_.at(raised_.at({counter, n})));
   }
 
   void on_invocation_end(int rank, int) {
     if (!network_.is_one_sided()) return;
     ++invocation_[static_cast<std::size_t>(rank)];
     std::uint32_t* user = clock_of(user_of(rank));
-    for_each_block(rank, [&](std::uint32_t block) { join(user, clock_of(block)); });
+    for_each_block(rank, [&](std::uint32_t block) { pool_.join(user, clock_of(block)); });
     let_user_in(rank);
   }
 
@@ -253,7 +226,7 @@ class RaceCheck : public Visitor {
     const bool travels = reach_ == Reach::everywhere;
     if (travels && event.incoming != kNone) {
       const std::uint32_t number = in_flight_[static_cast<std::size_t>(event.incoming)].pop();
-      pool_.join_into(clock, number);
+      pool_.join(clock, pool_.at(number));
       pool_.release(number);
     }
     if (own_[event.block] != kNone) record(event);
@@ -264,7 +237,7 @@ class RaceCheck : public Visitor {
   }
 
   void on_dependency(std::uint32_t block, std::uint32_t on_block, std::uint32_t on_step) {
-    pool_.join_into(clock_of(block), depended_.at(key(on_block, on_step)));
+    pool_.join(clock_of(block), pool_.at(depended_.at(key(on_block, on_step))));
   }
 
   void on_completion(std::uint32_t block, std::uint32_t step) {
@@ -281,16 +254,6 @@ class RaceCheck : public Visitor {
     std::uint32_t number;
     int holder = kNone;  // the rank whose memory it is, if a direct step reaches it
   };
-  struct TimedAccess {
-    std::int32_t block = kNone;
-    std::uint32_t time = 0;
-    std::uint32_t step = 0;
-  };
-  struct History {
-    TimedAccess write;
-    std::vector<TimedAccess> reads;  // since the write, at most one of each block
-  };
-
   static std::uint64_t key(std::uint32_t block, std::uint32_t step) {
     return (std::uint64_t{block} << 32) | step;
   }
@@ -322,10 +285,6 @@ class RaceCheck : public Visitor {
       visit(b);
   }
 
-  void join(std::uint32_t* clock, const std::uint32_t* other) const {
-    for (std::size_t i = 0; i < clock_length_; ++i) clock[i] = std::max(clock[i], other[i]);
-  }
-
   // Between two invocations the user may store to input and output, and read both.
   void let_user_in(int rank) {
     const std::uint32_t user = user_of(rank);
@@ -337,16 +296,16 @@ class RaceCheck : public Visitor {
           const std::int32_t number = shared_.number_of(chunks_.cell(rank, buffer, chunk));
           if (number == kNone) continue;
           for (std::uint32_t cell = 0; cell < cells_per_chunk_; ++cell) {
-            write(event, history_of(number, cell), {buffer, chunk});
+            access(event, history_of(number, cell), {buffer, chunk}, true);
           }
         }
       }
       tick(user);
     }
-    for_each_block(rank, [&](std::uint32_t block) { join(clock_of(block), clock_of(user)); });
+    for_each_block(rank, [&](std::uint32_t block) { pool_.join(clock_of(block), clock_of(user)); });
   }
 
-  History& history_of(std::int32_t number, std::uint32_t cell) {
+  AccessHistory& history_of(std::int32_t number, std::uint32_t cell) {
     return histories_[static_cast<std::size_t>(number) * cells_per_chunk_ + cell];
   }
 
@@ -364,12 +323,9 @@ class RaceCheck : public Visitor {
             const std::uint32_t offset = i / cells_per_chunk_;
             const std::int32_t number = shared_.number_of(base + offset);
             if (number == kNone || !all_exist(event, offset)) continue;
-            History& history = history_of(number, i % cells_per_chunk_);
-            if (operands == &access.sources) {
-              read(event, history, {operand.buffer, operand.chunk + offset, rank});
-            } else {
-              write(event, history, {operand.buffer, operand.chunk + offset, rank});
-            }
+            this->access(event, history_of(number, i % cells_per_chunk_),
+                         {operand.buffer, operand.chunk + offset, rank},
+                         operands == &access.destinations);
           }
         }
       }
@@ -407,7 +363,7 @@ class RaceCheck : public Visitor {
     }
   }
 
-  // Where a gather works in place, its copy of the rank's own part stores what is there already.
+  // If a gather works in place, its copy of the part of the rank stores the same values again.
   bool is_copy_onto_itself(const Step& step, int rank) const {
     return step.type == StepType::copy &&
            chunks_.cell(rank, step.source, step.source_chunk) ==
@@ -425,18 +381,8 @@ class RaceCheck : public Visitor {
     for_each_range(*event.step, [&](Buffer buffer, std::uint32_t first, Accesses accesses) {
       const std::int32_t number = shared_.number_of(chunks_.cell(rank, buffer, first + offset));
       if (number == kNone) return;
-      History& history = history_of(number, cell);
-      if (accesses.writes) {
-        write(event, history, {buffer, first + offset});
-      } else {
-        read(event, history, {buffer, first + offset});
-      }
+      access(event, history_of(number, cell), {buffer, first + offset}, accesses.writes);
     });
-  }
-
-  bool is_ordered(const TimedAccess& earlier, std::uint32_t block) {
-    return earlier.block == kNone || earlier.block == static_cast<std::int32_t>(block) ||
-           earlier.time <= clock_of(block)[own_[static_cast<std::size_t>(earlier.block)]];
   }
 
   TimedAccess access_now(const SliceEvent& event) {
@@ -444,29 +390,19 @@ class RaceCheck : public Visitor {
             event.step_number};
   }
 
-  void read(const SliceEvent& event, History& history, Chunk chunk) {
-    if (!is_ordered(history.write, event.block)) {
-      report(event, "reads", history.write, "stores to", chunk);
+  void access(const SliceEvent& event, AccessHistory& history, Chunk chunk, bool stores) {
+    const std::uint32_t* const clock = clock_of(event.block);
+    const auto is_ordered = [&](const TimedAccess& earlier) {
+      return earlier.time <= clock[own_[static_cast<std::size_t>(earlier.agent)]];
+    };
+    const auto unordered = [&](const TimedAccess& earlier, bool earlier_stores) {
+      report(event, stores, earlier, earlier_stores, chunk);
+    };
+    if (stores) {
+      history.store(access_now(event), is_ordered, unordered);
+    } else {
+      history.load(access_now(event), is_ordered, unordered);
     }
-    for (TimedAccess& earlier : history.reads) {
-      if (earlier.block != static_cast<std::int32_t>(event.block)) continue;
-      earlier = access_now(event);
-      return;
-    }
-    history.reads.push_back(access_now(event));
-  }
-
-  void write(const SliceEvent& event, History& history, Chunk chunk) {
-    if (!is_ordered(history.write, event.block)) {
-      report(event, "stores to", history.write, "stores to", chunk);
-    }
-    for (const TimedAccess& earlier : history.reads) {
-      if (!is_ordered(earlier, event.block)) {
-        report(event, "stores to", earlier, "reads", chunk);
-      }
-    }
-    history.write = access_now(event);
-    history.reads.clear();
   }
 
   std::string place_of(std::uint32_t block, int step) const {
@@ -477,16 +413,17 @@ class RaceCheck : public Visitor {
     return describe_step(network_.schedule, at.rank, at.number, step);
   }
 
-  void report(const SliceEvent& event, const char* what, const TimedAccess& other,
-              const char* other_what, Chunk chunk) {
+  void report(const SliceEvent& event, bool stores, const TimedAccess& other, bool other_stores,
+              Chunk chunk) {
     const bool is_user = event.block >= network_.blocks.size();
-    const auto other_number = static_cast<std::uint32_t>(other.block);
-    // Of the two, a step is named first.
+    const auto other_number = static_cast<std::uint32_t>(other.agent);
+    // If one access is the user's, the step is named first.
     const std::uint32_t first = is_user ? other_number : event.block;
     const int step = static_cast<int>(is_user ? other.step : event.step_number);
     const std::uint32_t second = is_user ? event.block : other_number;
     const int other_step = static_cast<int>(is_user ? event.step_number : other.step);
-    if (is_user) std::swap(what, other_what);
+    if (is_user) std::swap(stores, other_stores);
+    const auto verb = [](bool is_store) { return is_store ? "stores to" : "reads"; };
     const int holder = is_user && chunk.holder == kNone ? rank_of(event.block) : chunk.holder;
     races_[static_cast<std::size_t>(rank_of(first))] = true;
     if (findings_ == nullptr) return;
@@ -499,8 +436,9 @@ class RaceCheck : public Visitor {
         {FindingKind::race,
          fmt::format("race: {} {} {} chunk {}{}, and nothing orders it with {}, which {} the same "
                      "memory",
-                     place_of(first, step), what, name_of(chunk.buffer), chunk.number, where,
-                     place_of(second, other_step), is_second_user ? "may touch" : other_what),
+                     place_of(first, step), verb(stores), name_of(chunk.buffer), chunk.number,
+                     where, place_of(second, other_step),
+                     is_second_user ? "may touch" : verb(other_stores)),
          block.rank, block.number, block.program->channel, step, rank_of(second),
          is_second_user ? kNone : network_.blocks[second].number,
          is_second_user ? kNone : other_step},
@@ -529,7 +467,7 @@ class RaceCheck : public Visitor {
   std::unordered_map<std::uint64_t, std::uint32_t> depended_;  // step depended on -> its clock
   // (counter, n-th time) -> clock of those that raised it
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> raised_;
-  std::vector<History> histories_;  // per cell of the shared chunks
+  std::vector<AccessHistory> histories_;  // per cell of the shared chunks
 };
 
 std::string chunk_words(std::uint32_t first, std::uint32_t count) {
@@ -576,7 +514,7 @@ void check_races(const Network& network, const Chunking& chunking, Placement pla
   const SharedChunks shared(network, chunks);
   if (shared.count == 0) return;
   std::vector<bool> suspects(network.schedule.ranks.size(), true);
-  // Where other ranks reach a rank's memory, what is ordered within ranks says nothing.
+  // If other ranks reach a rank's memory, an order within ranks is not sufficient.
   if (!network.is_one_sided()) {
     RaceCheck within_ranks(network, chunking, shared, suspects, Reach::rank);
     if (within_ranks.is_feasible()) suspects = within_ranks.run(nullptr, placement);

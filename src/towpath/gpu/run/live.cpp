@@ -26,25 +26,25 @@ LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path&
 
 // A host program that is in the middle of something is unwound while its PE is still there.
 LivePe::~LivePe() {
-  pe_->close();
+  pe_->host().close();
   simulation_.reset();
 }
 
 int LivePe::run_main(const std::vector<std::string>& arguments) {
-  pe_->start_main(arguments);
+  pe_->host().start_main(arguments);
   finish();
-  return pe_->status();
+  return pe_->host().status();
 }
 
 void LivePe::run(const std::function<void(Pe&)>& body) {
-  pe_->start_host([this, &body] { body(*pe_); });
+  pe_->host().start([this, &body] { body(*pe_); });
   finish();
 }
 
 void LivePe::finish() {
   os::SpinWait spin_wait(true);
   Time progressed = transport_.now();
-  while (!pe_->is_finished()) {
+  while (!pe_->host().is_finished()) {
     if (simulation_->step() || transport_.progress()) {
       spin_wait.renew();
       progressed = Time::max();
@@ -53,14 +53,14 @@ void LivePe::finish() {
     if (spin_wait.spin()) continue;
     const Time now = transport_.now();
     if (progressed == Time::max()) progressed = now;
-    pe_->look_again();
+    pe_->pollers().look_again();
     spin_wait.rest_or_nap(now);
     if (now - progressed < run_.timeout) continue;
-    if (pe_->wake_all_pollers() > 0) {
+    if (pe_->pollers().wake_all() > 0) {
       progressed = Time::max();
       continue;
     }
-    pe_->check_overshot();
+    pe_->hazards().check_overshot();
     std::string lines = pe_->waiting();
     lines = joined(lines);
     throw KernelError(KernelError::Kind::deadlock,

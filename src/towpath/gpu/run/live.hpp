@@ -19,8 +19,8 @@ namespace towpath::gpu {
 // blocks run while the host program waits, and wait for bytes that other processes put.
 class LivePe {
  public:
-  // `heap_bytes` is what the transport was connected with. The profile, if there is one, gets what
-  // happens, by the clock of the transport; it outlives this.
+  // `heap_bytes` is the size of the transport's heap. The profile, which may be null, records the
+  // run by the clock of the transport, and outlives this.
   LivePe(transport::LiveTransport& transport, const std::filesystem::path& object, Time timeout,
          std::uint64_t heap_bytes, Profile* profile = nullptr);
   ~LivePe();

@@ -14,11 +14,11 @@ namespace towpath::gpu {
 
 namespace {
 
-// How often threads that poll look again, although nothing has happened, before the run is stuck:
-// a kernel may read one word a few times for its own reasons.
+// Number of times that threads that poll look again without any other event before the run is
+// stuck: a kernel may read one word a few times.
 constexpr int kRoundsWithoutEventsMax = 64;
-// Of a thread that looks again and finds what it knows: its block goes on, the thread reaches the
-// time of its load, and the block goes on again. More events than that are somebody's progress.
+// Events of a thread that looks again and sees no change: its block continues, the thread reaches
+// the time of its load, and the block continues again. More events are progress.
 constexpr std::uint64_t kEventsPerLookMax = 3;
 constexpr std::uint64_t kHeapBytes = std::uint64_t{64} << 30;
 
@@ -94,7 +94,7 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
 
 // Host programs that are in the middle of something are unwound while their PEs are still there.
 SimulatedPes::~SimulatedPes() {
-  for (const auto& pe : pes_) pe->close();
+  for (const auto& pe : pes_) pe->host().close();
   simulation_.reset();
 }
 
@@ -114,21 +114,22 @@ Time SimulatedPes::latency(int from, int to) {
 }
 
 int SimulatedPes::run_main(const std::vector<std::string>& arguments) {
-  for (const auto& pe : pes_) pe->start_main(arguments);
+  for (const auto& pe : pes_) pe->host().start_main(arguments);
   finish();
   int status = 0;
-  for (const auto& pe : pes_) status = std::max(status, pe->status());
+  for (const auto& pe : pes_) status = std::max(status, pe->host().status());
   return status;
 }
 
 void SimulatedPes::run(const std::function<void(Pe&)>& body) {
-  for (const auto& pe : pes_) pe->start_host([&body, &pe = *pe] { body(pe); });
+  for (const auto& pe : pes_) pe->host().start([&body, &pe = *pe] { body(pe); });
   finish();
 }
 
 void SimulatedPes::finish() {
   const auto is_finished = [this] {
-    return std::all_of(pes_.begin(), pes_.end(), [](const auto& pe) { return pe->is_finished(); });
+    return std::all_of(pes_.begin(), pes_.end(),
+                       [](const auto& pe) { return pe->host().is_finished(); });
   };
   int rounds = 0;
   std::uint64_t events = 0;
@@ -139,9 +140,9 @@ void SimulatedPes::finish() {
     rounds = any ? 0 : rounds + 1;
     events = simulation_->events();
     pollers = 0;
-    for (const auto& pe : pes_) pollers += pe->wake_all_pollers();
+    for (const auto& pe : pes_) pollers += pe->pollers().wake_all();
     if (pollers > 0 && rounds < kRoundsWithoutEventsMax) continue;
-    for (const auto& pe : pes_) pe->check_overshot();
+    for (const auto& pe : pes_) pe->hazards().check_overshot();
     std::string lines;
     for (const auto& pe : pes_) lines += pe->waiting();
     if (lines.empty()) lines = "host programs wait for each other";
@@ -151,10 +152,10 @@ void SimulatedPes::finish() {
                                   simulation_->now().ps() / 1000, lines));
   }
   finished_at_ = simulation_->now();
-  // What is still on its way arrives.
+  // Transfers under way arrive.
   while (simulation_->step()) continue;
   // Whoever starts the next kernels has waited for all of these.
-  for (const auto& pe : pes_) pe->past().learn_everything(simulation_->now());
+  for (const auto& pe : pes_) pe->hazards().past().learn_everything(simulation_->now());
 }
 
 }  // namespace towpath::gpu

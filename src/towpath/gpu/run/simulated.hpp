@@ -20,7 +20,7 @@ struct SimulatedOptions {
   int pes = 0;  // 0: one for each GPU of the machine
   std::uint64_t seed = 1;
   sim::Trace* trace = nullptr;
-  // How many records the profile keeps of each kind; 0: nothing is recorded.
+  // Number of records of each kind that the profile keeps. 0: no profile.
   std::size_t profile_records_max = 0;
 };
 
@@ -35,20 +35,20 @@ class SimulatedPes {
   Pe& pe(int rank) { return *pes_[static_cast<std::size_t>(rank)]; }
   sim::Simulation& simulation() { return *simulation_; }
 
-  // When the last host program had ended; what it started may have arrived later.
+  // The end of the last host program. Its transfers may have arrived later.
   Time finished_at() const { return finished_at_; }
 
-  // What happened; null where nothing is recorded. Blocks are in it once they have ended.
+  // The record of the run, or null. Blocks are in it once they have ended.
   const Profile* profile() const { return profile_.get(); }
   const gpu_links::LinkHistory* link_history() const { return link_history_.get(); }
   const gpu_links::Network& network() const { return ranks_.network(); }
-  // From a put or a signal to who waits for it, at least: its way, the adapter's part where another
-  // host is the peer, and one look.
+  // The least time from a put or a signal to the end of a wait for it: its way, the adapter's part
+  // where another host is the peer, and one look.
   Time latency(int from, int to);
 
-  // Runs main() on every PE; the highest status that one returns.
+  // Runs main() on every PE. Returns the highest status.
   int run_main(const std::vector<std::string>& arguments);
-  // Runs `body` as the host program of every PE. Throws KernelError where nothing can go on.
+  // Runs `body` as the host program of every PE. Throws KernelError if the run is stuck.
   void run(const std::function<void(Pe&)>& body);
 
  private:

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "towpath/noc/bits.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
-#include "towpath/tenstorrent/device/errors.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
+#include "towpath/tenstorrent/hazards/errors.hpp"
 
 namespace towpath::tenstorrent::bench {
 

@@ -11,7 +11,7 @@
 #include "towpath/sim/crossing.hpp"
 #include "towpath/tenstorrent/ccl/arrivals.hpp"
 #include "towpath/tenstorrent/ccl/chip_workers.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 
 // The chips that a fabric joins, each at a place with its workers and its arrivals, and the places

@@ -7,7 +7,7 @@
 
 #include "towpath/ethernet/link.hpp"
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 
 // Faults of a cluster's links, by the number of the link. Links beyond the end have none.

@@ -22,7 +22,7 @@ Device::Device(sim::Simulation& simulation, const machine::ChipCluster& cluster,
                 .records_requests = options.records_requests,
                 .checks_sources = true,
                 .model = options.network}) {
-  if (monitor_ != nullptr) monitor_->add_chip(network_);
+  if (monitor_ != nullptr) monitor_->records.add(network_);
   const int channels = static_cast<int>(network_.chip().ethernet_cores.size());
   for (int channel = 0; channel < channels; ++channel) {
     tiles_.push_back(
@@ -106,12 +106,12 @@ void Device::allocate(const Allocation& allocation) {
         allocation.name, allocation.size_bytes, place.offset, place.tile.x, place.tile.y, id_,
         size_bytes));
   }
-  if (monitor_ != nullptr) monitor_->add_allocation(id_, allocation);
+  if (monitor_ != nullptr) monitor_->buffers.add(id_, allocation);
 }
 
 void Device::start() {
   if (monitor_ != nullptr) {
-    monitor_->programs_over(id_, 0);
+    monitor_->buffers.programs_over(id_, 0);
     for (const Program* program : programs_) program->declare_words(*monitor_);
   }
   start_next();
@@ -128,7 +128,7 @@ void Device::start_next() {
 void Device::advance() {
   ++next_;
   for (sim::Process* process : std::exchange(waiting_, {})) network_.simulation().wake(*process);
-  if (monitor_ != nullptr) monitor_->programs_over(id_, static_cast<int>(next_));
+  if (monitor_ != nullptr) monitor_->buffers.programs_over(id_, static_cast<int>(next_));
 }
 
 void Device::program_over() {

@@ -10,10 +10,10 @@
 
 #include "towpath/machine/chip_cluster.hpp"
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/tenstorrent/device/allocation.hpp"
-#include "towpath/tenstorrent/device/ethernet_tile.hpp"
-#include "towpath/tenstorrent/device/hazards.hpp"
+#include "towpath/tenstorrent/core/ethernet_tile.hpp"
 #include "towpath/tenstorrent/device/program.hpp"
+#include "towpath/tenstorrent/hazards/allocation.hpp"
+#include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
 namespace towpath::tenstorrent {
 
@@ -61,19 +61,19 @@ class Device {
   std::size_t programs_over() const { return next_; }
   // Wakes the process once, when the next program has ended.
   void wake_at_end(sim::Process& process) { waiting_.push_back(&process); }
-  // Where a program's own L1 of Ethernet cores begins: behind that of resident kernels.
+  // Begin of a program's L1 on Ethernet cores, behind the L1 of resident kernels.
   std::uint64_t free_ethernet_l1() const;
   // When the last kernel ended.
   Time over_at() const { return over_at_; }
-  // The kernel that stays on an Ethernet core beside later programs; null if there is none.
+  // The kernel that stays on an Ethernet core during later programs. Null if there is none.
   const Program::Entry* resident_at(machine::Coordinate core) const;
   // Whether a kernel of any program is there.
   bool is_used(machine::Coordinate core) const;
-  // Where a core says that all its kernels of a program have ended: the dispatcher's count. None
+  // The dispatcher's count of cores whose kernels of a program have all ended. None
   // without fast dispatch over a host.
   void set_dispatcher(const NocAddress& ended) { dispatcher_ = ended; }
   const std::optional<NocAddress>& dispatcher() const { return dispatcher_; }
-  // The running program; null when all have ended.
+  // The running program. Null after the last one.
   const Program* current() const { return is_over() ? nullptr : programs_[next_]; }
   std::vector<std::unique_ptr<EthernetTile>>& ethernet_tiles() { return tiles_; }
   std::int64_t flit_hops() const;

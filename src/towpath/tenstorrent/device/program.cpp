@@ -8,8 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/base/invariant.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
 #include "towpath/tenstorrent/device/device.hpp"
 
 namespace towpath::tenstorrent {
@@ -17,19 +15,6 @@ namespace towpath::tenstorrent {
 using machine::TileKind;
 
 namespace {
-
-std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip) {
-  machine::ChipCluster cluster;
-  cluster.name = chip->name;
-  cluster.chips.push_back({.chip = std::move(chip)});
-  return machine::build_chip_cluster(std::move(cluster));
-}
-
-// Of a chip on its own the description does not say that a host reaches it.
-RunOptions without_host(RunOptions options) {
-  options.host = nullptr;
-  return options;
-}
 
 std::size_t kind_index(TileKind kind) { return kind == TileKind::ethernet ? 1 : 0; }
 
@@ -41,22 +26,15 @@ std::string name_of(const KernelConfig& config) {
   return config.chip == kOnlyChip ? name : fmt::format("{} of chip {}", name, config.chip);
 }
 
-Program::Program(Device& device, int generation)
-    : allocated_bytes_{device.options().launches_programs() ? device.options().launch_bytes : 0,
-                       device.free_ethernet_l1()},
-      generation_(generation),
-      number_(device.enqueue(*this)),
-      device_(&device) {}
+Program::Program(Device& device, int generation) { place_on(device, generation); }
 
-Program::Program(std::shared_ptr<const machine::Chip> chip, const Options& options)
-    : allocated_bytes_{0, ethernet_memory_map::kAllocatedBase},
-      generation_(0),
-      own_cluster_(std::make_unique<Cluster>(cluster_of(std::move(chip)), without_host(options))) {
-  device_ = &own_cluster_->device(0);
-  device_->enqueue(*this);
+void Program::place_on(Device& device, int generation) {
+  allocated_bytes_ = {device.options().launches_programs() ? device.options().launch_bytes : 0,
+                      device.free_ethernet_l1()};
+  generation_ = generation;
+  number_ = device.enqueue(*this);
+  device_ = &device;
 }
-
-Program::~Program() = default;
 
 noc::ChipNetwork& Program::network() { return device_->network(); }
 
@@ -95,7 +73,7 @@ void Program::initialise(const Word& word) {
   for (const machine::Coordinate core : word.cores) {
     network().memory(core).store_word(word.offset, word.initial_value);
     if (HazardMonitor* monitor = device_->monitor(); monitor != nullptr) {
-      monitor->initialise_word(device_->id(), core, word.offset);
+      monitor->words.initialise(device_->id(), core, word.offset);
     }
   }
 }
@@ -107,7 +85,7 @@ void Program::set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t
 
 std::size_t Program::create_semaphore(std::uint32_t initial_value, TileKind kind) {
   semaphores_.push_back({allocate(noc::kWordBytes, kind), initial_value, cores_of(kind)});
-  if (device_->programs() == 1) initialise(semaphores_.back());  // nothing runs yet
+  if (device_->programs() == 1) initialise(semaphores_.back());  // no kernel runs yet
   return semaphores_.size() - 1;
 }
 
@@ -181,7 +159,7 @@ void Program::start() {
   sim::Random skew =
       simulation.random(fmt::format("start of program {} on chip {}", generation_, device_->id()));
   HazardMonitor* const monitor = device_->monitor();
-  if (monitor != nullptr) monitor->begin_program(device_->id());
+  if (monitor != nullptr) monitor->kernels.begin_program(device_->id());
   for (const Word& semaphore : semaphores_) initialise(semaphore);
   for (const Word& word : words_) initialise(word);
   const noc::Cycle begin =
@@ -234,14 +212,6 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
   if (device_->dispatcher()) tell_dispatcher(entry);
 }
 
-ProgramResult Program::run() {
-  TOWPATH_CHECK(own_cluster_ != nullptr, "a program of chip {} of a cluster is run by itself",
-                device_->id());
-  own_cluster_->run();
-  result_.flit_hops = device_->flit_hops();  // includes what arrived after the last kernel
-  return result_;
-}
-
 std::uint64_t Program::resident_l1_end() const {
   const bool has_resident =
       std::ranges::any_of(kernels_, [](const Entry& entry) { return entry.is_resident; });
@@ -252,7 +222,8 @@ void Program::declare_words(HazardMonitor& monitor) const {
   if (number_ == 0) return;  // its words are there before anything runs
   for (const std::vector<Word>* words : {&semaphores_, &words_}) {
     for (const Word& word : *words) {
-      monitor.add_word_at_start(device_->id(), number_, generation_, word.cores, word.offset);
+      monitor.buffers.add_word_at_start(device_->id(), number_, generation_, word.cores,
+                                        word.offset);
     }
   }
 }
@@ -280,7 +251,7 @@ std::uint64_t Program::launch_at(machine::Coordinate core) const {
                                                                : 0;
 }
 
-// Number of the program, from 1, while its kernels of the core are to run; else 0.
+// Number of the program, from 1, until its kernels of the core have ended. 0 after that.
 std::uint64_t Program::launch_word(machine::Coordinate core) const {
   return launch_at(core) + device_->options().launch_bytes - noc::kWordBytes;
 }

@@ -14,23 +14,24 @@
 #include "towpath/machine/chip.hpp"
 #include "towpath/machine/host.hpp"
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
-#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/ethernet_core.hpp"
 
 // Kernels on the cores of one chip, run together in simulated time.
 //
-//   Program program(chip, {});
+//   ChipProgram program(chip, {});
 //   const std::size_t ready = program.create_semaphore(0);
 //   program.create_kernel({.core = {1, 1}, .name = "sender"}, [=](DataMovementCore& core) {...});
 //   program.create_kernel({.core = {2, 1}, .name = "receiver"}, [=](DataMovementCore& core) {...});
 //   const ProgramResult result = program.run();
 //
-// Programs of several chips are made and run by a Cluster.
+// A Cluster makes and runs the programs of its chips. A ChipProgram is one on a single chip.
 
 namespace towpath::tenstorrent {
 
-class Cluster;
 class Device;
+class HazardMonitor;
+class KernelWatch;
 
 struct ProgramResult {
   struct KernelTimes {
@@ -44,9 +45,9 @@ struct ProgramResult {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  // if false, only words and Ethernet payloads are stored; other data only takes time
+  // if false, only words and Ethernet payloads are stored, and other data only takes time
   bool carries_data = true;
-  // if false, what moves to or from DRAM only takes time
+  // if false, data to or from DRAM only takes time
   bool stores_dram = true;
   bool records_requests = false;
   // Largest random delay, from 0, of the start of each kernel and of each program.
@@ -54,26 +55,26 @@ struct RunOptions {
   noc::Cycle program_skew_cycles = 0;
   noc::Cycle cycles_max = 0;                        // 0: no limit
   bool finds_hazards = true;                        // in clusters with links
-  std::vector<ethernet::LinkFaults> link_faults{};  // by link; links beyond the end have none
-  // The host launches programs, through the base firmware of Ethernet cores where a chip is not on
+  std::vector<ethernet::LinkFaults> link_faults{};  // by link, none for links beyond the end
+  // The host launches programs, through the base firmware of Ethernet cores if a chip is not on
   // PCIe, and no link is the dispatcher's.
   bool slow_dispatch = false;
-  // What is written to each core to launch a program: code, arguments and a word that starts it; a
-  // multiple of 4, with fast dispatch of 16, at most 8 KiB. Chosen here; no source.
+  // Size of a launch on each core: code, arguments and a word that starts it. A multiple of 4, with
+  // fast dispatch of 16, at most 8 KiB. Chosen here, without a source.
   std::uint64_t launch_bytes = 4096;
-  // Whose accesses to a chip on PCIe take the time of its link and are requests on its NoC; null:
-  // it reaches such chips instantly. Unless dispatch is slow, it launches programs by fast
-  // dispatch, through the dispatcher's links; without a host a program begins as soon as it may.
+  // Accesses of this host to a chip on PCIe take the time of its link and are requests on its NoC.
+  // Null: it reaches such chips instantly. Unless dispatch is slow, it launches programs by fast
+  // dispatch, through the dispatcher's links. Without a host a program begins as soon as it may.
   std::shared_ptr<const machine::Host> host{};
   bool dispatches_fast() const { return host != nullptr && !slow_dispatch; }
   bool launches_programs() const { return slow_dispatch || host != nullptr; }
-  // 0: one simulation for all chips. Otherwise each chip is a partition, where nothing joins them
-  // but links without faults: no monitor of hazards, no slow dispatch. So many threads run them.
+  // Threads that run the chips as partitions, if only links without faults join them: without a
+  // monitor of hazards and without dispatch. 0: one simulation for all chips.
   int threads = 0;
   noc::NetworkModel network = noc::NetworkModel::flits;
 };
 
-// Number of a core among those of its kind. Ethernet cores are {0, channel}.
+// Number of a core in its kind. Ethernet cores are {0, channel}.
 struct LogicalCore {
   int x = 0;
   int y = 0;
@@ -87,21 +88,19 @@ struct EthernetConfig {
   std::vector<std::uint32_t> compile_args{};
   std::vector<std::uint32_t> runtime_args{};
   noc::Cycle start_cycle = 0;
-  bool is_watched = true;  // for hazards, where they are looked for
-  // It goes on beside later programs of its chip: its program ends without it.
+  bool is_watched = true;  // for hazards
+  // It continues during later programs of its chip. Its program ends without it.
   bool is_resident = false;
 };
 
 class Program {
  public:
   using Options = RunOptions;
-  // Creates a program for a chip on its own.
-  Program(std::shared_ptr<const machine::Chip> chip, const Options& options);
   // Used by Cluster::create_program().
   Program(Device& device, int generation);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
-  ~Program();
+  virtual ~Program() = default;
 
   // Allocates the same offset in the L1 of every worker, or of every Ethernet core, aligned for any
   // transfer. Throws std::invalid_argument when L1 is full.
@@ -109,16 +108,16 @@ class Program {
                          machine::TileKind kind = machine::TileKind::worker);
   // Largest size that allocate() can return now.
   std::uint64_t free_bytes(machine::TileKind kind) const;
-  // Creates a word that has this value on each of these cores when the program starts; returns its
+  // Creates a word that has this value on each of these cores when the program starts. Returns its
   // id for get_semaphore.
   std::size_t create_semaphore(std::uint32_t initial_value,
                                machine::TileKind kind = machine::TileKind::worker);
   // Words at this offset of these cores have this value when the program starts.
   void set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t offset,
                     std::uint32_t value);
-  // Creates a kernel and returns its number. Throws std::invalid_argument where no kernel can run.
-  // Each NoC of a worker serves one kernel; an Ethernet core serves one, and none if the dispatcher
-  // has taken its link, or a resident kernel of an earlier program.
+  // Creates a kernel and returns its number. Throws std::invalid_argument if no kernel can run
+  // there. Each NoC of a worker serves one kernel. An Ethernet core serves one, and none if the
+  // dispatcher has taken its link, or a resident kernel of an earlier program.
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
   std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
 
@@ -130,21 +129,13 @@ class Program {
   // Its place among the programs of its chip.
   int number() const { return number_; }
 
-  // Runs all kernels to their end, once; only for a program on a chip on its own. Throws
-  // std::invalid_argument on a call that cannot be carried out, DeadlockError when kernels wait
-  // forever, and std::runtime_error when
-  //   - bytes change that a write has yet to read (wait for noc_async_writes_flushed first),
-  //   - a kernel ends with requests that it has not waited for,
-  //   - the run takes more than cycles_max.
-  // Errors name kernel, core and call.
-  ProgramResult run();
   const ProgramResult& result() const { return result_; }
 
   // --- for its device ---------------------------------------------------------------------------
-  // Starts its kernels; when the last one ends, the device is notified.
+  // Starts its kernels. The last one that ends notifies the device.
   void start();
   bool is_running() const { return running_ > 0; }
-  // Cores that are written to for a launch, and where on them.
+  // Cores of a launch, and the offset of its bytes.
   std::vector<machine::Coordinate> cores() const;
   std::uint64_t launch_at(machine::Coordinate core) const;
   // The last word of the message, which is not zero while the core runs the program.
@@ -152,9 +143,9 @@ class Program {
   // How many of them say when their kernels have ended: those without kernels that stay.
   std::uint32_t cores_that_end() const;
   bool all_blocked() const;
-  // Where the L1 of its resident kernels ends; 0 if it has none.
+  // End of the L1 of its resident kernels, or 0.
   std::uint64_t resident_l1_end() const;
-  // Its words that have a value when it starts, for what finds hazards.
+  // Declares the words that it sets when it starts.
   void declare_words(HazardMonitor& monitor) const;
   struct Entry {
     KernelConfig config;
@@ -167,6 +158,11 @@ class Program {
     bool is_over = false;
   };
   const std::vector<Entry>& kernels() const { return kernels_; }
+
+ protected:
+  // For a program that owns its device: place_on() comes before anything else.
+  Program() = default;
+  void place_on(Device& device, int generation);
 
  private:
   struct Word {
@@ -188,15 +184,14 @@ class Program {
   // Kernels outlive the simulation, whose end unwinds them.
   std::vector<Entry> kernels_;
   std::vector<Word> semaphores_;
-  std::vector<Word> words_;                       // besides the semaphores
-  std::array<std::uint64_t, 2> allocated_bytes_;  // workers, Ethernet cores
-  std::size_t running_ = 0;                       // those that its end waits for
-  int generation_;
+  std::vector<Word> words_;                         // that are no semaphores
+  std::array<std::uint64_t, 2> allocated_bytes_{};  // workers, Ethernet cores
+  std::size_t running_ = 0;                         // kernels that its end waits for
+  int generation_ = 0;
   int number_ = 0;
   std::int64_t flit_hops_before_ = 0;
   ProgramResult result_;
   Device* device_ = nullptr;
-  std::unique_ptr<Cluster> own_cluster_;
 };
 
 std::string name_of(const KernelConfig& config);

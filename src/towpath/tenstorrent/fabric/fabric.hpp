@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/fabric/fabric_connection.hpp"
 #include "towpath/tenstorrent/fabric/fabric_router.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
 #include "towpath/tenstorrent/fabric/fabric_layout.hpp"
 
 namespace towpath::tenstorrent::fabric {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 
 // Layout of a router's memory, from `base` on in the L1 of its Ethernet core: the same on all cores

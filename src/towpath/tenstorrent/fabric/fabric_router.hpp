@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/core/ethernet_core.hpp"
 #include "towpath/tenstorrent/fabric/fabric_layout.hpp"
 
 // The kernel at one end of a link, for as long as the cluster runs. It takes packets from its

@@ -11,23 +11,23 @@ namespace towpath::tenstorrent::fabric {
 namespace {
 
 std::size_t take(std::deque<std::size_t>& packets) {
-  TOWPATH_CHECK(!packets.empty(), "a router takes a packet that nobody has sent");
+  TOWPATH_CHECK(!packets.empty(), "a router takes a packet that was never sent");
   const std::size_t packet = packets.front();
   packets.pop_front();
   return packet;
 }
 
-int line_of(const RouterPort& port) {
+int connection_of(const RouterPort& port) {
   constexpr int kChannelsMax = 64;
   return port.end.chip * kChannelsMax + port.end.channel;
 }
 
-// What a packet does on a chip where it is delivered.
-Errand errand_of(const Header& header, const SegmentList& list) {
-  Errand errand;
+// The work of a packet on a chip at which it is delivered.
+Delivery delivery_of(const Header& header, const SegmentList& list) {
+  Delivery delivery;
   const auto add = [&](std::uint64_t to, std::uint64_t size_bytes) {
     const noc::Address address = unpack(to);
-    if (size_bytes > 0) errand.bytes.push_back({address.tile, address.offset, size_bytes});
+    if (size_bytes > 0) delivery.bytes.push_back({address.tile, address.offset, size_bytes});
   };
   if (scatters(header.operation)) {
     for (std::size_t segment = 0; segment < kSegmentsMax; ++segment) {
@@ -38,13 +38,13 @@ Errand errand_of(const Header& header, const SegmentList& list) {
   }
   if (increments(header.operation) || header.operation == Operation::inline_write) {
     const noc::Address word = unpack(header.word_at);
-    errand.word = {.tile = word.tile,
-                   .offset = word.offset,
-                   .value = header.increment,
-                   .is_increment = increments(header.operation),
-                   .is_behind_everything = flushes(header.operation)};
+    delivery.word = {.tile = word.tile,
+                     .offset = word.offset,
+                     .value = header.increment,
+                     .is_increment = increments(header.operation),
+                     .is_behind_everything = flushes(header.operation)};
   }
-  return errand;
+  return delivery;
 }
 
 // Chips where a packet that a place receives is delivered, now or after further hops.
@@ -61,24 +61,24 @@ void add_destinations(const Topology& topology, int place, const Header& header,
 }  // namespace
 
 void FabricWatch::opening(const DataMovementCore& core, const RouterPort& port) {
-  core.observer().opening_line(line_of(port));
+  core.observer().opening_connection(connection_of(port));
 }
 
 void FabricWatch::closed(const DataMovementCore& core, const RouterPort& port) {
-  core.observer().closed_line(line_of(port));
+  core.observer().closed_connection(connection_of(port));
 }
 
 void FabricWatch::sending(const DataMovementCore& core, const RouterPort& port,
                           const Header& header, const SegmentList& list) {
   std::vector<int> chips;
   add_destinations(topology_, *topology_.neighbour(port.place, port.direction), header, chips);
-  std::vector<Errand> errands;
+  std::vector<Delivery> deliveries;
   for (const int chip : chips) {
-    errands.push_back(errand_of(header, list));
-    errands.back().chip = chip;
+    deliveries.push_back(delivery_of(header, list));
+    deliveries.back().chip = chip;
   }
   channels_[{port.end, kWorkerChannel}].push_back(
-      core.observer().entrusting(line_of(port), std::move(errands)));
+      core.observer().sending_packet(connection_of(port), std::move(deliveries)));
 }
 
 void FabricWatch::sent(machine::EthernetEnd router, int channel) {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/hazards.hpp"
 #include "towpath/tenstorrent/fabric/fabric_connection.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
+#include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
 // Follows packets through the routers for a HazardMonitor. Packets of a channel, and those of a
 // link, stay in order, so what is known of each moves from queue to queue beside its bytes.
@@ -33,7 +33,7 @@ class FabricWatch {
   // The next packet of a link is taken at its other end; is delivered; a copy is put into a channel
   // of another router of the chip.
   std::size_t taken(machine::EthernetEnd far_router);
-  void delivered(std::size_t packet, int chip) { monitor_.carried_out(packet, chip); }
+  void delivered(std::size_t packet, int chip) { monitor_.packets.delivered(packet, chip); }
   void passed(std::size_t packet, machine::EthernetEnd to, int channel);
 
  private:

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/core/ethernet_core.hpp"
 
 // First and last steps of the kernels at both ends of a link. Programs of different chips start and
 // end at different times: a kernel may send only after its peer has started, and may end only after

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "towpath/tenstorrent/device/ethernet_core.hpp"
+#include "towpath/tenstorrent/core/ethernet_core.hpp"
 
 // A channel with its sync word after the buffer, so that payload and word are one command
 // (tt-metal, Basic Ethernet Multichip, "End-to-End Flow Control"). The word arrives last, so it

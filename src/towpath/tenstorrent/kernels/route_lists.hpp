@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "towpath/base/units.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/routing/static_routes.hpp"
 
 // The command lists of static routes as kernels of Ethernet cores, with bytes and time.

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 
 namespace towpath::tenstorrent::kernels {
 

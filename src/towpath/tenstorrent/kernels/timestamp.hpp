@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
 
 namespace towpath::tenstorrent::kernels {
 

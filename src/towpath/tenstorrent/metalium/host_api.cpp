@@ -57,7 +57,7 @@ KernelHandle add(Program& program, HostProgram::KernelEntry kernel) {
   return static_cast<KernelHandle>(program.details().kernels.size() - 1);
 }
 
-// Where a new buffer of these cores can be: behind those that it shares a core with.
+// The offset of a new buffer of these cores: behind all buffers of any of them.
 std::uint32_t next_address(const HostProgram& program, const CoreRangeSet& cores) {
   namespace map = towpath::tenstorrent::metalium::worker_memory_map;
   constexpr std::uint32_t kAlignment = 64;

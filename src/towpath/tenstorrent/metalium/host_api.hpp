@@ -13,9 +13,9 @@
 
 // TT-Metalium's host interface on described chips: a host program that is written for it links with
 // this library and runs. Its names are the interface's (docs.tenstorrent.com, TT-Metalium, Host
-// APIs); what they do is in docs/metalium.md.
+// APIs). docs/metalium.md says what is modelled.
 //
-// The chips are those of the machine that $TOWPATH_MACHINE names, wormhole by default. Programs run
+// The machine with the chips is named by $TOWPATH_MACHINE, wormhole by default. Programs run
 // in simulated time, one after the other on each chip: all that were enqueued begin together when
 // something waits for one of them, and the memories stay as they leave them.
 //
@@ -59,7 +59,7 @@ class Device {
   CoreCoord dram_grid_size() const;
   int num_dram_channels() const;
   std::uint32_t l1_size_per_core() const;
-  // The tile of a core, in the coordinates of NoC 0; kernels use them on either NoC.
+  // The tile of a core, in the coordinates of NoC 0. Kernels use them on either NoC.
   CoreCoord worker_core_from_logical_core(const CoreCoord& core) const;
   CoreCoord ethernet_core_from_logical_core(const CoreCoord& core) const;
   CoreCoord virtual_core_from_logical_core(const CoreCoord& core, CoreType type) const;
@@ -136,7 +136,7 @@ struct InterleavedBufferConfig {
 };
 using BufferConfig = InterleavedBufferConfig;
 
-// Pages that are in turn in each bank, at the same place in all; given back with the buffer.
+// Pages in turn in each bank, at the same offset in all. Freed with the buffer.
 class Buffer {
  public:
   explicit Buffer(const InterleavedBufferConfig& config);
@@ -153,7 +153,7 @@ class Buffer {
   bool is_dram() const { return buffer_type() == BufferType::DRAM; }
   Device* device() const { return config_.device; }
 
-  // To and from the banks, at once; what was enqueued on the device before has run.
+  // To and from the banks, at once, after all programs enqueued on the device have run.
   void write(std::span<const std::byte> bytes);
   void read(std::span<std::byte> bytes) const;
 
@@ -178,7 +178,7 @@ class GlobalSemaphore {
   GlobalSemaphore(Device* device, const CoreRangeSet& cores, std::uint32_t initial_value);
   std::uint32_t address() const { return words_->address(); }
   Device* device() const { return words_->device(); }
-  // Sets it on all cores; what was enqueued on the device before has run.
+  // Sets it on all cores, after all programs enqueued on the device have run.
   void reset_semaphore_value(std::uint32_t value) const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 using Bank = towpath::noc::Address;
 
-// Memory of a device, after what was enqueued there.
+// Memory of a device, after all programs enqueued there.
 towpath::noc::Memory& settled_memory(int device, Coordinate tile, std::uint64_t offset,
                                      std::uint64_t size_bytes) {
   HostSystem& system = HostSystem::get();

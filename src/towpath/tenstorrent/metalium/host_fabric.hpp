@@ -11,7 +11,7 @@
 #include "towpath/tenstorrent/metalium/host_api.hpp"
 
 // The fabric of TT-Metalium's host interface: its routers, and the arguments with which a kernel
-// connects to them. There is one mesh, 0, and a chip's number in it is that of its device.
+// connects to them. There is one mesh, 0, and a chip has the number of its device in it.
 
 // Directions, as kernels number them too.
 enum eth_chan_directions : std::uint8_t { EAST, WEST, NORTH, SOUTH, Z, COUNT };
@@ -55,8 +55,8 @@ struct FabricNodeId {
   std::uint32_t chip_id;
 };
 
-// Starts routers beside all programs that are enqueued from now on, or none. The mode of
-// reliability changes nothing; so many routing planes are there as the links make. Throws
+// Starts routers for all programs that are enqueued from now on, or none. The mode of
+// reliability has no effect. There is a routing plane for each parallel link. Throws
 // std::invalid_argument for a fabric that is not modelled: exchanges of neighbours, a torus in one
 // dimension, custom ones.
 void SetFabricConfig(
@@ -70,14 +70,14 @@ FabricNodeId get_fabric_node_id_from_physical_chip_id(chip_id_t chip);
 // The functions below throw std::invalid_argument when there is no fabric, no such chip or link, or
 // another mesh is named.
 
-// Appends what a worker needs for a connection to the router at a link of the first hop from `from`
-// to `to`: three words.
+// Appends the arguments of a worker for a connection to the router at a link of the first hop from
+// `from` to `to`: three words.
 void append_fabric_connection_rt_args(const FabricNodeId& from, const FabricNodeId& to,
                                       std::uint32_t link_index, tt_metal::Program& program,
                                       const CoreCoord& core, std::vector<std::uint32_t>& arguments,
                                       CoreType type = CoreType::WORKER);
-// The same for several connections, each with the direction of its first hop, and what is defined
-// for the kernel. Without links the first one of each is taken; one link is that of all.
+// The same for several connections, each with the direction of its first hop, and the definitions
+// for the kernel. Without links each takes its first one. A single link counts for all.
 void append_routing_plane_connection_manager_rt_args(
     const FabricNodeId& from, const std::vector<FabricNodeId>& to,
     const std::vector<std::uint32_t>& link_indices, tt_metal::Program& program,

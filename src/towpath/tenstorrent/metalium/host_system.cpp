@@ -39,7 +39,7 @@ std::shared_ptr<const towpath::machine::ChipCluster> load(const std::string& nam
       name, form));
 }
 
-// The tiles with a memory of their own: of a group of DRAM tiles, the first.
+// The tiles with a memory: all workers and Ethernet cores, and the first tile of each DRAM group.
 std::vector<Coordinate> tiles_with_memory(const towpath::machine::Chip& chip) {
   std::vector<Coordinate> tiles = chip.workers;
   tiles.insert(tiles.end(), chip.ethernet_cores.begin(), chip.ethernet_cores.end());
@@ -57,7 +57,7 @@ std::filesystem::path find_kernel(const std::string& file) {
   return file;
 }
 
-// The headers of a checkout, behind those of the library.
+// The headers of a checkout, which come after the headers of the library.
 std::vector<std::filesystem::path> include_folders() {
   const char* const home = std::getenv("TT_METAL_HOME");
   if (home == nullptr) return {};
@@ -65,7 +65,7 @@ std::vector<std::filesystem::path> include_folders() {
   return {root / "tt_metal/hw/inc", root / "tt_metal", root};
 }
 
-// Of a program, so that one that never ends is named.
+// The limit of a program, so that one that never ends is named.
 towpath::noc::Cycle cycles_max() {
   constexpr towpath::noc::Cycle kMost = std::int64_t{1} << 40;
   const char* const value = std::getenv("TOWPATH_CYCLES_MAX");
@@ -246,7 +246,7 @@ std::uint32_t HostSystem::allocate(const InterleavedBufferConfig& config) {
   return static_cast<std::uint32_t>(at);
 }
 
-// The block that is there when those that had its bytes are freed.
+// A block that begins when earlier ones with its bytes are freed.
 HostSystem::Block HostSystem::after_freed(const Bank& bank, std::uint64_t begin,
                                           std::uint64_t size_bytes) const {
   Block block{begin, begin + size_bytes};
@@ -331,7 +331,7 @@ void HostSystem::declare(Cluster& cluster, const Bank& bank, const Block& block)
 
 namespace {
 
-// Until the last program has ended; routers go on for a while.
+// Until the last program has ended. Routers continue for a while.
 towpath::Time run_beside(metalium::KernelFabric& fabric, Cluster& cluster) {
   fabric.run();
   towpath::Time end;

@@ -15,7 +15,7 @@
 
 namespace tt::tt_metal {
 
-// What a host has made of a program, until it runs.
+// A program as its host has described it, until it runs.
 struct HostProgram {
   struct KernelEntry {
     std::string file;
@@ -46,7 +46,7 @@ struct HostProgram {
 // Defines a name as 1 for a kernel, as it is added.
 void define(const Program& program, KernelHandle kernel, const std::string& name);
 
-// Where a bank of a buffer begins.
+// The begin of a bank of a buffer.
 towpath::noc::Address bank_of(const towpath::machine::Chip& chip, BufferType type,
                               std::size_t number);
 
@@ -56,7 +56,7 @@ class HostSystem {
   // The machine's name. With $TT_METAL_SLOW_DISPATCH_MODE in the environment, programs are launched
   // by slow dispatch.
   explicit HostSystem(const std::string& machine);
-  // The process's, made at first use; ends with its last device.
+  // The system of the process, made at first use. It ends with its last device.
   static HostSystem& get();
   static bool exists();
 
@@ -70,16 +70,16 @@ class HostSystem {
   // The memory behind a tile, between runs.
   towpath::noc::Memory& memory(int device, towpath::machine::Coordinate tile);
   std::uint32_t allocate(const InterleavedBufferConfig& config);
-  // The bytes are the buffer's until what was enqueued on its device has run.
+  // The bytes belong to the buffer until all programs enqueued on its device have run.
   void release(int device, BufferType type, std::uint32_t address);
 
-  // Routers that run beside the programs, if any. Throws std::invalid_argument while programs are
+  // Routers that run with the programs, if any. Throws std::invalid_argument while programs are
   // enqueued.
   void set_fabric(std::optional<towpath::tenstorrent::metalium::FabricMode> mode);
   const std::optional<towpath::tenstorrent::metalium::FabricMode>& fabric_mode() const {
     return fabric_mode_;
   }
-  // What is known of it before it runs. Throws std::invalid_argument when there is none.
+  // The fabric before it runs. Throws std::invalid_argument if there is none.
   const towpath::tenstorrent::metalium::KernelFabric& fabric();
 
   void enqueue(int device, const Program& program) { pending_.emplace_back(device, program); }

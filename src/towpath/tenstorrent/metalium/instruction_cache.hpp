@@ -18,7 +18,7 @@ enum class CallCode : std::uint8_t {
   with_state,  // of which an earlier call has set up a part
   atomic,
   short_call,  // states, ids, barriers, semaphores of the core itself
-  look,        // at what is under way with an id
+  look,        // at the requests with an id
   ethernet,    // and the kind of call after it
 };
 
@@ -26,12 +26,12 @@ enum class CallCode : std::uint8_t {
 // are gone costs a fetch of each.
 class InstructionCache {
  public:
-  // A line is what L1 yields at once: tt-isa-documentation, EthernetTile/L1.md.
+  // A line is the width of an access to L1: tt-isa-documentation, EthernetTile/L1.md.
   static constexpr int kLineBytes = 16;
 
   explicit InstructionCache(int bytes) : lines_(bytes / kLineBytes) {}
 
-  // Runs some code; returns how many lines of it were not there.
+  // Runs some code. Returns the number of its lines that were not there.
   int run(int code, int lines) {
     const bool was_there = std::erase_if(held_, [&](Held held) { return held.code == code; }) > 0;
     held_.push_back({code, lines});
@@ -61,7 +61,7 @@ class InstructionCache {
 
 // Lines of code from the end of the call before to the end of this one, counted in the guide's ring
 // kernels and in tt-metal's tests of links over its headers, as gcc 12 compiles them for such a
-// core (rv32im, -Os): what runs for one packet. Calls that are in neither have the number of one
+// core (rv32im, -Os): the code for one packet. Calls that are in neither have the number of one
 // alike.
 constexpr int lines_of(CallCode code) {
   switch (code) {

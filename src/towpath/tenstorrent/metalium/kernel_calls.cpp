@@ -5,6 +5,7 @@
 #include <span>
 
 #include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
+#include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
 // The table of functions that kernels call.
 
@@ -13,7 +14,7 @@ namespace towpath::tenstorrent::metalium {
 namespace {
 
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << TOWPATH_COORDINATE_SHIFT) - 1;
-// Of addresses of the host, where they do not fit below the coordinates.
+// A bit of addresses of the host, if they do not fit below the coordinates.
 constexpr std::uint64_t kHostBit = std::uint64_t{1} << TOWPATH_HOST_BIT;
 
 int coordinate(std::uint64_t address, int number) {
@@ -46,345 +47,282 @@ bool is_one_packet(const TowpathOptions& options) {
   return (options.flags & kTowpathOnePacket) != 0;
 }
 
+namespace calls {
+KernelRuntime& runtime(void* core) { return *static_cast<KernelRuntime*>(core); }
+DataMovementCore& called(void* core, CallCode code) { return runtime(core).memory.called(code); }
+
+void read(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t size,
+          TowpathOptions options) {
+  if (is_one_packet(options)) {
+    called(core, CallCode::read)
+        .noc_async_read_one_packet(unicast(from), to, size, read_options(options));
+  } else {
+    called(core, CallCode::read).noc_async_read(unicast(from), to, size, read_options(options));
+  }
+}
+void read_set_state(void* core, std::uint64_t from, std::uint32_t size, TowpathOptions options) {
+  if (is_one_packet(options)) {
+    called(core, CallCode::short_call)
+        .noc_async_read_one_packet_set_state(unicast(from), size, read_options(options));
+  } else {
+    called(core, CallCode::short_call)
+        .noc_async_read_set_state(unicast(from), read_options(options));
+  }
+}
+void read_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
+                     TowpathOptions options) {
+  if (is_one_packet(options)) {
+    called(core, CallCode::with_state).noc_async_read_one_packet_with_state(from, to, options.noc);
+  } else {
+    called(core, CallCode::with_state).noc_async_read_with_state(from, to, size, options.noc);
+  }
+}
+void read_with_id(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t id,
+                  TowpathOptions options) {
+  called(core, CallCode::with_state)
+      .noc_async_read_one_packet_with_state_with_trid(from & (kOffsetMask | kHostBit), 0, to,
+                                                      static_cast<int>(id), options.noc);
+}
+void write(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
+           TowpathOptions options) {
+  if (is_one_packet(options)) {
+    called(core, CallCode::write)
+        .noc_async_write_one_packet(from, unicast(to), size, write_options(options));
+  } else {
+    called(core, CallCode::write).noc_async_write(from, unicast(to), size, write_options(options));
+  }
+}
+void write_set_state(void* core, std::uint64_t to, std::uint32_t size, TowpathOptions options) {
+  if (is_one_packet(options)) {
+    called(core, CallCode::short_call)
+        .noc_async_write_one_packet_set_state(unicast(to), size, write_options(options));
+  } else {
+    called(core, CallCode::short_call)
+        .noc_async_write_set_state(unicast(to), write_options(options));
+  }
+}
+void write_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
+                      TowpathOptions options) {
+  if (is_one_packet(options)) {
+    called(core, CallCode::with_state).noc_async_write_one_packet_with_state(from, to, options.noc);
+  } else {
+    called(core, CallCode::with_state).noc_async_write_with_state(from, to, size, options.noc);
+  }
+}
+void write_with_id(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
+                   TowpathOptions options) {
+  called(core, CallCode::write)
+      .noc_async_write_one_packet_with_trid(from, unicast(to), size, static_cast<int>(options.id),
+                                            write_options(options));
+}
+void write_with_id_set_state(void* core, std::uint64_t to, TowpathOptions options) {
+  called(core, CallCode::short_call)
+      .noc_async_write_one_packet_with_trid_set_state(unicast(to), write_options(options));
+}
+void write_with_id_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
+                              TowpathOptions options) {
+  called(core, CallCode::with_state)
+      .noc_async_write_one_packet_with_trid_with_state(from, to, size, static_cast<int>(options.id),
+                                                       options.noc);
+}
+void multicast(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
+               TowpathOptions options) {
+  DataMovementCore& on = called(core, CallCode::multicast);
+  const NocMulticastAddress target = rectangle(to);
+  const MulticastOptions how = multicast_options(options);
+  const auto count = static_cast<int>(options.destinations);
+  const bool is_loopback = (options.flags & kTowpathLoopback) != 0;
+  if ((options.flags & kTowpathWord) != 0) {
+    if (is_loopback) {
+      on.noc_semaphore_set_multicast_loopback_src(from, target, count, how);
+    } else {
+      on.noc_semaphore_set_multicast(from, target, count, how);
+    }
+  } else if (is_loopback) {
+    on.noc_async_write_multicast_loopback_src(from, target, size, count, how);
+  } else if (is_one_packet(options)) {
+    on.noc_async_write_multicast_one_packet(from, target, size, count, how);
+  } else {
+    on.noc_async_write_multicast(from, target, size, count, how);
+  }
+}
+void inline_write(void* core, std::uint64_t to, std::uint32_t value, TowpathOptions options) {
+  called(core, CallCode::inline_write)
+      .noc_inline_dw_write(unicast(to), value, write_options(options));
+}
+void inline_write_set_state(void* core, std::uint64_t to, TowpathOptions options) {
+  called(core, CallCode::short_call)
+      .noc_inline_dw_write_set_state(unicast(to), write_options(options));
+}
+void inline_write_with_state(void* core, std::uint32_t value, std::uint32_t to,
+                             TowpathOptions options) {
+  constexpr std::uint32_t kAsSet = 0xffffffff;
+  if (to != kAsSet) {
+    metalium::refuse(runtime(core).core,
+                     "noc_inline_dw_write_with_state writes to the address that set_state has "
+                     "set; update_addr_lo is not modelled");
+  }
+  called(core, CallCode::with_state).noc_inline_dw_write_with_state(value, options.noc);
+}
+void set_id(void* core, int is_read, std::uint32_t id, std::int32_t noc) {
+  if (is_read != 0) {
+    called(core, CallCode::short_call).noc_async_read_set_trid(static_cast<int>(id), noc);
+  } else {
+    called(core, CallCode::short_call).noc_async_write_set_trid(static_cast<int>(id), noc);
+  }
+}
+void reset_ids(void* core, std::uint32_t mask, std::int32_t noc) {
+  called(core, CallCode::short_call).reset_noc_trid_barrier_counter(mask, noc);
+}
+void barrier(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
+  DataMovementCore& on = called(core, CallCode::short_call);
+  const auto transaction_id = static_cast<int>(id);
+  switch (barrier) {
+    case kTowpathReads: return on.noc_async_read_barrier(noc);
+    case kTowpathWrites: return on.noc_async_write_barrier(noc);
+    case kTowpathWritesFlushed: return on.noc_async_writes_flushed(noc);
+    case kTowpathPostedWritesFlushed: return on.noc_async_posted_writes_flushed(noc);
+    case kTowpathAtomics: return on.noc_async_atomic_barrier(noc);
+    case kTowpathReadsOfId: return on.noc_async_read_barrier_with_trid(transaction_id, noc);
+    case kTowpathWritesOfId: return on.noc_async_write_barrier_with_trid(transaction_id, noc);
+    case kTowpathWritesFlushedOfId:
+      return on.noc_async_write_flushed_with_trid(transaction_id, noc);
+    default: return on.noc_async_full_barrier(noc);
+  }
+}
+int has_passed(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
+  runtime(core).clock.fetch(CallCode::look);
+  DataMovementCore& on = runtime(core).memory.looking();
+  const auto transaction_id = static_cast<int>(id);
+  return barrier == kTowpathWritesFlushedOfId ? on.is_write_flushed_with_trid(transaction_id, noc)
+                                              : on.is_answered_with_trid(transaction_id, noc);
+}
+
+void semaphore_wait(void* core, std::uint32_t offset, std::uint32_t value, int is_minimum) {
+  if (is_minimum != 0) {
+    called(core, CallCode::short_call).noc_semaphore_wait_min(offset, value);
+  } else {
+    called(core, CallCode::short_call).noc_semaphore_wait(offset, value);
+  }
+}
+void semaphore_set(void* core, std::uint32_t offset, std::uint32_t value) {
+  called(core, CallCode::short_call).noc_semaphore_set(offset, value);
+}
+void semaphore_inc(void* core, std::uint64_t to, std::uint32_t increment, TowpathOptions options) {
+  called(core, CallCode::atomic).noc_semaphore_inc(unicast(to), increment, write_options(options));
+}
+void semaphore_inc_multicast(void* core, std::uint64_t to, std::uint32_t increment,
+                             std::uint32_t destinations, TowpathOptions options) {
+  called(core, CallCode::atomic)
+      .noc_semaphore_inc_multicast(rectangle(to), increment, static_cast<int>(destinations),
+                                   multicast_options(options));
+}
+void semaphore_set_remote(void* core, std::uint32_t from, std::uint64_t to,
+                          TowpathOptions options) {
+  called(core, CallCode::write).noc_semaphore_set_remote(from, unicast(to), write_options(options));
+}
+
+template <auto operation>
+void with_pages(void* core, std::uint32_t buffer, std::uint32_t pages) {
+  runtime(core).memory.settled();
+  (runtime(core).buffers.*operation)(buffer, pages);
+}
+constexpr auto cb_reserve_back = with_pages<&KernelBuffers::reserve_back>;
+constexpr auto cb_push_back = with_pages<&KernelBuffers::push_back>;
+constexpr auto cb_wait_front = with_pages<&KernelBuffers::wait_front>;
+constexpr auto cb_pop_front = with_pages<&KernelBuffers::pop_front>;
+int cb_are_pages(void* core, std::uint32_t buffer, std::uint32_t pages, int at_front) {
+  KernelRuntime& on = runtime(core);
+  const auto number = static_cast<int>(buffer);
+  on.memory.looking();
+  on.memory.count_poll(at_front != 0 ? worker_memory_map::pages_received_at(number)
+                                     : worker_memory_map::pages_acked_at(number));
+  return on.buffers.are_pages(buffer, pages, at_front != 0) ? 1 : 0;
+}
+std::uint32_t cb_pointer(void* core, std::uint32_t buffer, int pointer) {
+  const KernelBuffers& buffers = runtime(core).buffers;
+  const CircularBuffer& cb = buffers.at(buffer);
+  if (pointer == kTowpathFirstPointer) return cb.offset;
+  return pointer == kTowpathReadPointer ? buffers.read_pointer(buffer)
+                                        : buffers.write_pointer(buffer);
+}
+std::uint32_t cb_page_bytes(void* core, std::uint32_t buffer) {
+  return runtime(core).buffers.at(buffer).page_bytes;
+}
+std::uint32_t cb_pages(void* core, std::uint32_t buffer) {
+  return KernelBuffers::pages_of(runtime(core).buffers.at(buffer));
+}
+std::uint32_t ethernet(void* core, int call, const std::uint32_t* arguments) {
+  return runtime(core).ethernet.call(call, arguments);
+}
+
+template <auto operation, typename Result, typename... Arguments>
+Result on_connections(void* core, Arguments... arguments) {
+  return (runtime(core).connections.*operation)(arguments...);
+}
+using Channel = std::uint32_t;
+constexpr auto fabric_open = on_connections<&KernelConnections::open, void, Channel>;
+constexpr auto fabric_close = on_connections<&KernelConnections::close, void, Channel>;
+int fabric_has_slot(void* core, Channel channel) {
+  return runtime(core).connections.has_slot(channel) ? 1 : 0;
+}
+constexpr auto fabric_wait_for_slot =
+    on_connections<&KernelConnections::wait_for_slot, void, Channel>;
+constexpr auto fabric_write_payload =
+    on_connections<&KernelConnections::write_payload, void, Channel, std::uint32_t, std::uint32_t>;
+void fabric_send(void* core, Channel channel, const TowpathPacket* packet) {
+  runtime(core).connections.send(channel, *packet);
+}
+constexpr auto fabric_direction =
+    on_connections<&KernelConnections::direction, std::uint32_t, Channel>;
+constexpr auto fabric_direction_to =
+    on_connections<&KernelConnections::direction_to, std::uint32_t, std::uint32_t>;
+
+void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_t access) {
+  runtime(core).memory.access(address, size, access);
+}
+void load(void* core, std::uint32_t offset, void* host, std::uint32_t size) {
+  runtime(core).memory.settled().load(offset, {static_cast<std::byte*>(host), size});
+}
+void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size) {
+  runtime(core).memory.settled().store(offset, {static_cast<const std::byte*>(host), size});
+}
+
+std::uint64_t cycle(void* core) {
+  runtime(core).memory.settled();
+  return runtime(core).clock.read(KernelClock::Read::whole);
+}
+void work(void* core, std::uint64_t cycles) {
+  runtime(core).memory.settled().work(static_cast<noc::Cycle>(cycles));
+}
+void print(void* core, const char* text) {
+  runtime(core).count_report();
+  runtime(core).reports.print(text);
+}
+void zone(void* core, const char* name, int begins) {
+  runtime(core).count_report();
+  runtime(core).reports.zone(name, begins != 0);
+}
+void record(void* core, const char* name, std::uint64_t value) {
+  runtime(core).count_report();
+  runtime(core).reports.record(name, value);
+}
+void ran(void* core, std::uint64_t blocks, const void* place) {
+  runtime(core).count_blocks(blocks, place);
+}
+void endless_loop(void* core, const void* place) { runtime(core).refuse_endless_loop(place); }
+void refuse(void* core, const char* sentence) { metalium::refuse(runtime(core).core, sentence); }
+
+}  // namespace calls
 }  // namespace
 
-struct KernelCalls {
-  static KernelRuntime& runtime(void* core) { return *static_cast<KernelRuntime*>(core); }
-  static DataMovementCore& called(void* core, CallCode code) { return runtime(core).called(code); }
-
-  static void read(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t size,
-                   TowpathOptions options) {
-    if (is_one_packet(options)) {
-      called(core, CallCode::read)
-          .noc_async_read_one_packet(unicast(from), to, size, read_options(options));
-    } else {
-      called(core, CallCode::read).noc_async_read(unicast(from), to, size, read_options(options));
-    }
-  }
-  static void read_set_state(void* core, std::uint64_t from, std::uint32_t size,
-                             TowpathOptions options) {
-    if (is_one_packet(options)) {
-      called(core, CallCode::short_call)
-          .noc_async_read_one_packet_set_state(unicast(from), size, read_options(options));
-    } else {
-      called(core, CallCode::short_call)
-          .noc_async_read_set_state(unicast(from), read_options(options));
-    }
-  }
-  static void read_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
-                              TowpathOptions options) {
-    if (is_one_packet(options)) {
-      called(core, CallCode::with_state)
-          .noc_async_read_one_packet_with_state(from, to, options.noc);
-    } else {
-      called(core, CallCode::with_state).noc_async_read_with_state(from, to, size, options.noc);
-    }
-  }
-  static void read_with_id(void* core, std::uint64_t from, std::uint32_t to, std::uint32_t id,
-                           TowpathOptions options) {
-    called(core, CallCode::with_state)
-        .noc_async_read_one_packet_with_state_with_trid(from & (kOffsetMask | kHostBit), 0, to,
-                                                        static_cast<int>(id), options.noc);
-  }
-  static void write(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
-                    TowpathOptions options) {
-    if (is_one_packet(options)) {
-      called(core, CallCode::write)
-          .noc_async_write_one_packet(from, unicast(to), size, write_options(options));
-    } else {
-      called(core, CallCode::write)
-          .noc_async_write(from, unicast(to), size, write_options(options));
-    }
-  }
-  static void write_set_state(void* core, std::uint64_t to, std::uint32_t size,
-                              TowpathOptions options) {
-    if (is_one_packet(options)) {
-      called(core, CallCode::short_call)
-          .noc_async_write_one_packet_set_state(unicast(to), size, write_options(options));
-    } else {
-      called(core, CallCode::short_call)
-          .noc_async_write_set_state(unicast(to), write_options(options));
-    }
-  }
-  static void write_with_state(void* core, std::uint32_t from, std::uint32_t to, std::uint32_t size,
-                               TowpathOptions options) {
-    if (is_one_packet(options)) {
-      called(core, CallCode::with_state)
-          .noc_async_write_one_packet_with_state(from, to, options.noc);
-    } else {
-      called(core, CallCode::with_state).noc_async_write_with_state(from, to, size, options.noc);
-    }
-  }
-  static void write_with_id(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
-                            TowpathOptions options) {
-    called(core, CallCode::write)
-        .noc_async_write_one_packet_with_trid(from, unicast(to), size, static_cast<int>(options.id),
-                                              write_options(options));
-  }
-  static void write_with_id_set_state(void* core, std::uint64_t to, TowpathOptions options) {
-    called(core, CallCode::short_call)
-        .noc_async_write_one_packet_with_trid_set_state(unicast(to), write_options(options));
-  }
-  static void write_with_id_with_state(void* core, std::uint32_t from, std::uint32_t to,
-                                       std::uint32_t size, TowpathOptions options) {
-    called(core, CallCode::with_state)
-        .noc_async_write_one_packet_with_trid_with_state(from, to, size,
-                                                         static_cast<int>(options.id), options.noc);
-  }
-  static void multicast(void* core, std::uint32_t from, std::uint64_t to, std::uint32_t size,
-                        TowpathOptions options) {
-    DataMovementCore& on = called(core, CallCode::multicast);
-    const NocMulticastAddress target = rectangle(to);
-    const MulticastOptions how = multicast_options(options);
-    const auto count = static_cast<int>(options.destinations);
-    const bool is_loopback = (options.flags & kTowpathLoopback) != 0;
-    if ((options.flags & kTowpathWord) != 0) {
-      if (is_loopback) {
-        on.noc_semaphore_set_multicast_loopback_src(from, target, count, how);
-      } else {
-        on.noc_semaphore_set_multicast(from, target, count, how);
-      }
-    } else if (is_loopback) {
-      on.noc_async_write_multicast_loopback_src(from, target, size, count, how);
-    } else if (is_one_packet(options)) {
-      on.noc_async_write_multicast_one_packet(from, target, size, count, how);
-    } else {
-      on.noc_async_write_multicast(from, target, size, count, how);
-    }
-  }
-  static void inline_write(void* core, std::uint64_t to, std::uint32_t value,
-                           TowpathOptions options) {
-    called(core, CallCode::inline_write)
-        .noc_inline_dw_write(unicast(to), value, write_options(options));
-  }
-  static void inline_write_set_state(void* core, std::uint64_t to, TowpathOptions options) {
-    called(core, CallCode::short_call)
-        .noc_inline_dw_write_set_state(unicast(to), write_options(options));
-  }
-  static void inline_write_with_state(void* core, std::uint32_t value, std::uint32_t to,
-                                      TowpathOptions options) {
-    constexpr std::uint32_t kAsSet = 0xffffffff;
-    if (to != kAsSet) {
-      runtime(core).refuse(
-          "noc_inline_dw_write_with_state writes to the address that set_state has "
-          "set; update_addr_lo is not modelled");
-    }
-    called(core, CallCode::with_state).noc_inline_dw_write_with_state(value, options.noc);
-  }
-  static void set_id(void* core, int is_read, std::uint32_t id, std::int32_t noc) {
-    if (is_read != 0) {
-      called(core, CallCode::short_call).noc_async_read_set_trid(static_cast<int>(id), noc);
-    } else {
-      called(core, CallCode::short_call).noc_async_write_set_trid(static_cast<int>(id), noc);
-    }
-  }
-  static void reset_ids(void* core, std::uint32_t mask, std::int32_t noc) {
-    called(core, CallCode::short_call).reset_noc_trid_barrier_counter(mask, noc);
-  }
-  static void barrier(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
-    DataMovementCore& on = called(core, CallCode::short_call);
-    const auto transaction_id = static_cast<int>(id);
-    switch (barrier) {
-      case kTowpathReads: return on.noc_async_read_barrier(noc);
-      case kTowpathWrites: return on.noc_async_write_barrier(noc);
-      case kTowpathWritesFlushed: return on.noc_async_writes_flushed(noc);
-      case kTowpathPostedWritesFlushed: return on.noc_async_posted_writes_flushed(noc);
-      case kTowpathAtomics: return on.noc_async_atomic_barrier(noc);
-      case kTowpathReadsOfId: return on.noc_async_read_barrier_with_trid(transaction_id, noc);
-      case kTowpathWritesOfId: return on.noc_async_write_barrier_with_trid(transaction_id, noc);
-      case kTowpathWritesFlushedOfId:
-        return on.noc_async_write_flushed_with_trid(transaction_id, noc);
-      default: return on.noc_async_full_barrier(noc);
-    }
-  }
-  static int has_passed(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
-    runtime(core).fetch_code(CallCode::look);
-    DataMovementCore& on = runtime(core).looking();
-    const auto transaction_id = static_cast<int>(id);
-    return barrier == kTowpathWritesFlushedOfId ? on.is_write_flushed_with_trid(transaction_id, noc)
-                                                : on.is_answered_with_trid(transaction_id, noc);
-  }
-
-  static void semaphore_wait(void* core, std::uint32_t offset, std::uint32_t value,
-                             int is_minimum) {
-    if (is_minimum != 0) {
-      called(core, CallCode::short_call).noc_semaphore_wait_min(offset, value);
-    } else {
-      called(core, CallCode::short_call).noc_semaphore_wait(offset, value);
-    }
-  }
-  static void semaphore_set(void* core, std::uint32_t offset, std::uint32_t value) {
-    called(core, CallCode::short_call).noc_semaphore_set(offset, value);
-  }
-  static void semaphore_inc(void* core, std::uint64_t to, std::uint32_t increment,
-                            TowpathOptions options) {
-    called(core, CallCode::atomic)
-        .noc_semaphore_inc(unicast(to), increment, write_options(options));
-  }
-  static void semaphore_inc_multicast(void* core, std::uint64_t to, std::uint32_t increment,
-                                      std::uint32_t destinations, TowpathOptions options) {
-    called(core, CallCode::atomic)
-        .noc_semaphore_inc_multicast(rectangle(to), increment, static_cast<int>(destinations),
-                                     multicast_options(options));
-  }
-  static void semaphore_set_remote(void* core, std::uint32_t from, std::uint64_t to,
-                                   TowpathOptions options) {
-    called(core, CallCode::write)
-        .noc_semaphore_set_remote(from, unicast(to), write_options(options));
-  }
-
-  static void cb_reserve_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).reserve_back(buffer, pages);
-  }
-  static void cb_push_back(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).push_back(buffer, pages);
-  }
-  static void cb_wait_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).wait_front(buffer, pages);
-  }
-  static void cb_pop_front(void* core, std::uint32_t buffer, std::uint32_t pages) {
-    runtime(core).settled();
-    runtime(core).pop_front(buffer, pages);
-  }
-  static int cb_are_pages(void* core, std::uint32_t buffer, std::uint32_t pages, int at_front) {
-    KernelRuntime& on = runtime(core);
-    on.carry_out_store();
-    on.pay();
-    on.count_poll(at_front != 0 ? worker_memory_map::pages_received_at(static_cast<int>(buffer))
-                                : worker_memory_map::pages_acked_at(static_cast<int>(buffer)));
-    return on.are_pages(buffer, pages, at_front != 0) ? 1 : 0;
-  }
-  static std::uint32_t cb_pointer(void* core, std::uint32_t buffer, int pointer) {
-    const CircularBuffer& cb = runtime(core).buffer(buffer);
-    if (pointer == kTowpathFirstPointer) return cb.offset;
-    const KernelRuntime::Pointers& pointers = runtime(core).pointers_[buffer];
-    return pointer == kTowpathReadPointer ? pointers.read : pointers.write;
-  }
-  static std::uint32_t cb_page_bytes(void* core, std::uint32_t buffer) {
-    return runtime(core).buffer(buffer).page_bytes;
-  }
-  static std::uint32_t cb_pages(void* core, std::uint32_t buffer) {
-    return KernelRuntime::pages_of(runtime(core).buffer(buffer));
-  }
-  static std::uint32_t ethernet(void* core, int call, const std::uint32_t* arguments) {
-    return runtime(core).ethernet_call(call, arguments);
-  }
-
-  static void fabric_open(void* core, std::uint32_t channel) { runtime(core).fabric_open(channel); }
-  static void fabric_close(void* core, std::uint32_t channel) {
-    runtime(core).fabric_close(channel);
-  }
-  static int fabric_has_slot(void* core, std::uint32_t channel) {
-    return runtime(core).fabric_has_slot(channel) ? 1 : 0;
-  }
-  static void fabric_wait_for_slot(void* core, std::uint32_t channel) {
-    runtime(core).fabric_wait_for_slot(channel);
-  }
-  static void fabric_write_payload(void* core, std::uint32_t channel, std::uint32_t from,
-                                   std::uint32_t size) {
-    runtime(core).fabric_write_payload(channel, from, size);
-  }
-  static void fabric_send(void* core, std::uint32_t channel, const TowpathPacket* packet) {
-    runtime(core).fabric_send(channel, *packet);
-  }
-  static std::uint32_t fabric_direction(void* core, std::uint32_t channel) {
-    return runtime(core).fabric_direction(channel);
-  }
-  static std::uint32_t fabric_direction_to(void* core, std::uint32_t chip) {
-    return runtime(core).fabric_direction_to(chip);
-  }
-
-  static void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_t access) {
-    runtime(core).access(address, size, access);
-  }
-  static void load(void* core, std::uint32_t offset, void* host, std::uint32_t size) {
-    runtime(core).settled().load(offset, {static_cast<std::byte*>(host), size});
-  }
-  static void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size) {
-    runtime(core).settled().store(offset, {static_cast<const std::byte*>(host), size});
-  }
-
-  static std::uint64_t cycle(void* core) {
-    return runtime(core).read_clock(KernelRuntime::ClockRead::whole);
-  }
-  static void work(void* core, std::uint64_t cycles) {
-    runtime(core).settled().work(static_cast<noc::Cycle>(cycles));
-  }
-  static void print(void* core, const char* text) { runtime(core).print(text); }
-  static void zone(void* core, const char* name, int begins) {
-    runtime(core).zone(name, begins != 0);
-  }
-  static void record(void* core, const char* name, std::uint64_t value) {
-    KernelRuntime& on = runtime(core);
-    on.count_report();
-    if (on.setup_.log != nullptr) on.setup_.log->values.push_back({on.from(), name, value});
-  }
-  static void ran(void* core, std::uint64_t blocks, const void* place) {
-    runtime(core).count_blocks(blocks, place);
-  }
-  static void endless_loop(void* core, const void* place) {
-    runtime(core).refuse_endless_loop(place);
-  }
-  static void refuse(void* core, const char* sentence) { runtime(core).refuse(sentence); }
-};
-
 const TowpathCalls& kernel_calls() {
-  using Calls = KernelCalls;
-  static const TowpathCalls calls{.read = Calls::read,
-                                  .read_set_state = Calls::read_set_state,
-                                  .read_with_state = Calls::read_with_state,
-                                  .read_with_id = Calls::read_with_id,
-                                  .write = Calls::write,
-                                  .write_set_state = Calls::write_set_state,
-                                  .write_with_state = Calls::write_with_state,
-                                  .write_with_id = Calls::write_with_id,
-                                  .write_with_id_set_state = Calls::write_with_id_set_state,
-                                  .write_with_id_with_state = Calls::write_with_id_with_state,
-                                  .multicast = Calls::multicast,
-                                  .inline_write = Calls::inline_write,
-                                  .inline_write_set_state = Calls::inline_write_set_state,
-                                  .inline_write_with_state = Calls::inline_write_with_state,
-                                  .set_id = Calls::set_id,
-                                  .reset_ids = Calls::reset_ids,
-                                  .barrier = Calls::barrier,
-                                  .has_passed = Calls::has_passed,
-                                  .semaphore_wait = Calls::semaphore_wait,
-                                  .semaphore_set = Calls::semaphore_set,
-                                  .semaphore_inc = Calls::semaphore_inc,
-                                  .semaphore_inc_multicast = Calls::semaphore_inc_multicast,
-                                  .semaphore_set_remote = Calls::semaphore_set_remote,
-                                  .cb_reserve_back = Calls::cb_reserve_back,
-                                  .cb_push_back = Calls::cb_push_back,
-                                  .cb_wait_front = Calls::cb_wait_front,
-                                  .cb_pop_front = Calls::cb_pop_front,
-                                  .cb_are_pages = Calls::cb_are_pages,
-                                  .cb_pointer = Calls::cb_pointer,
-                                  .cb_page_bytes = Calls::cb_page_bytes,
-                                  .cb_pages = Calls::cb_pages,
-                                  .ethernet = Calls::ethernet,
-                                  .fabric_open = Calls::fabric_open,
-                                  .fabric_close = Calls::fabric_close,
-                                  .fabric_has_slot = Calls::fabric_has_slot,
-                                  .fabric_wait_for_slot = Calls::fabric_wait_for_slot,
-                                  .fabric_write_payload = Calls::fabric_write_payload,
-                                  .fabric_send = Calls::fabric_send,
-                                  .fabric_direction = Calls::fabric_direction,
-                                  .fabric_direction_to = Calls::fabric_direction_to,
-                                  .access = Calls::access,
-                                  .load = Calls::load,
-                                  .store = Calls::store,
-                                  .cycle = Calls::cycle,
-                                  .work = Calls::work,
-                                  .print = Calls::print,
-                                  .zone = Calls::zone,
-                                  .record = Calls::record,
-                                  .ran = Calls::ran,
-                                  .endless_loop = Calls::endless_loop,
-                                  .refuse = Calls::refuse};
-  return calls;
+  static constexpr TowpathCalls kCalls{
+#define TOWPATH_MEMBER(result, name, parameters) .name = calls::name,
+      TOWPATH_CALLS(TOWPATH_MEMBER)
+#undef TOWPATH_MEMBER
+  };
+  return kCalls;
 }
 
 }  // namespace towpath::tenstorrent::metalium

@@ -12,7 +12,7 @@
 
 #include "towpath/os/command.hpp"
 #include "towpath/os/compile_cache.hpp"
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/metalium/kernel_headers.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
@@ -118,7 +118,7 @@ std::vector<std::string> definitions_of(const KernelSource& source, const Kernel
 
 // Kernels cast between words of 32 bits and pointers, which GCC takes for a mistake unless it is
 // permissive. Loads and stores call out (see towpath_support.h), and so does each block of
-// instructions; copies are calls, so that they can.
+// instructions. Copies are calls, so that they can.
 std::vector<std::string> kernel_flags() {
   return {"-xc++",
           "-fsanitize=thread",
@@ -155,7 +155,7 @@ std::string first_error(const std::string& output) {
   return last;
 }
 
-// What the linker does not find; empty where that is not the problem.
+// The symbol that the linker does not find, or empty for another problem.
 std::string missing_function(const std::string& output) {
   constexpr std::string_view kBefore = "undefined reference to `";
   const std::size_t begin = output.find(kBefore);
@@ -225,7 +225,7 @@ bool is_current(const fs::path& manifest) {
   return has_lines;
 }
 
-// The object with the entry and the calls of the instrumentation; one per chip.
+// The object with the entry and the calls of the instrumentation, one per chip.
 fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
   std::vector<std::string> command = {os::compiler()};
   std::ranges::copy(common_flags(chip, headers), std::back_inserter(command));
@@ -281,7 +281,7 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   fs::path file = fs::absolute(source.file);
   fs::path folder;
   if (!source.text.empty()) {
-    // By its own name, which the debug information has.
+    // By the name in the debug information.
     folder = os::unfinished(library);
     fs::create_directory(folder);
     file = folder / (source.file.has_filename() ? source.file.filename() : "kernel.cpp");

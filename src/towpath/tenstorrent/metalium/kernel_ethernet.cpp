@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
-
-// The Ethernet interface of a kernel in source form.
+#include "towpath/tenstorrent/metalium/kernel_ethernet.hpp"
 
 namespace towpath::tenstorrent::metalium {
 
@@ -12,7 +10,7 @@ namespace {
 // values (tt-metal, tunneling.h), counted as gcc 12 compiles them for such a core.
 constexpr noc::Cycle kUnsafeSendCycles = 6;
 
-// Waits that have seen nothing at their first look let the base firmware run.
+// Waits that let the base firmware run, if their first look has seen nothing.
 bool yields_after_each_look(int call) {
   switch (call) {
     case kTowpathContextSwitch:
@@ -30,65 +28,68 @@ bool yields_after_each_look(int call) {
 
 }  // namespace
 
-EthernetCore& KernelRuntime::ethernet() {
+EthernetCore& KernelEthernet::core() const {
   if (processor_ != Processor::ethernet) {
-    refuse(
-        "it calls the Ethernet interface, and runs on a worker; such kernels run on Ethernet "
-        "cores");
+    refuse(core_,
+           "it calls the Ethernet interface, and runs on a worker; such kernels run on Ethernet "
+           "cores");
   }
   return static_cast<EthernetCore&>(core_);
 }
 
-// A test of the interface is a poll; anything else ends a series of polls. A turn of the base
-// firmware does neither: loops that poll have one in them.
-std::uint32_t KernelRuntime::ethernet_call(int call, const std::uint32_t* arguments) {
+std::uint32_t KernelEthernet::call(int call, const std::uint32_t* arguments) {
   const auto channel = static_cast<int>(arguments[0]);
-  fetch_code(static_cast<TowpathEthernetCall>(call));
+  clock_.fetch(static_cast<TowpathEthernetCall>(call));
   switch (call) {
     case kTowpathTxqIsBusy:
-      looking();
-      count_poll(ethernet_memory_map::bytes_sent_at(0));
-      return ethernet().eth_txq_is_busy(channel) ? 1 : 0;
     case kTowpathIsSendAcked:
     case kTowpathIsSendDone:
-    case kTowpathBytesAreAvailable: {
-      looking();
-      count_poll(ethernet_memory_map::bytes_sent_at(channel));
-      EthernetCore& core = ethernet();
-      if (call == kTowpathIsSendAcked) return core.eth_is_receiver_channel_send_acked(channel);
-      if (call == kTowpathIsSendDone) return core.eth_is_receiver_channel_send_done(channel);
-      return core.eth_bytes_are_available_on_channel(channel);
-    }
+    case kTowpathBytesAreAvailable: return test(call, channel);
     case kTowpathRunRouting:
-      looking();
-      yields_ = true;
-      ethernet().run_routing();
-      instructions_.clear();
+      memory_.looking();
+      memory_.note_yield();
+      core().run_routing();
+      clock_.firmware_has_run();
       return 0;
     default: break;
   }
-  debt_cycles_ += core_.network().chip().ethernet_software.source_call_cycles;
-  settled();
-  if (call > kTowpathLastWait) return ethernet_channel_call(call, arguments);
+  clock_.owe(core_.network().chip().ethernet_software.source_call_cycles);
+  memory_.settled();
+  if (call > kTowpathLastWait) return channel_call(call, arguments);
   const noc::Cycle begin = core_.cycle();
-  const std::uint32_t value = call <= kTowpathWriteBarrier ? ethernet_barrier(call, channel)
-                                                           : ethernet_wait(call, arguments);
+  const std::uint32_t value =
+      call <= kTowpathWriteBarrier ? barrier(call, channel) : wait(call, arguments);
   const int turn_cycles = core_.network().chip().ethernet_software.routing_firmware_cycles;
-  if (yields_after_each_look(call) && core_.cycle() - begin > turn_cycles) instructions_.clear();
+  if (yields_after_each_look(call) && core_.cycle() - begin > turn_cycles) {
+    clock_.firmware_has_run();
+  }
   return value;
 }
 
-std::uint32_t KernelRuntime::ethernet_barrier(int call, int noc) {
+std::uint32_t KernelEthernet::test(int call, int channel) {
+  memory_.looking();
+  const int polled = call == kTowpathTxqIsBusy ? 0 : channel;
+  memory_.count_poll(ethernet_memory_map::bytes_sent_at(polled));
+  EthernetCore& core = this->core();
   switch (call) {
-    case kTowpathReadBarrier: ethernet().eth_noc_async_read_barrier(noc); break;
-    case kTowpathWriteBarrier: ethernet().eth_noc_async_write_barrier(noc); break;
-    default: ethernet().check_and_context_switch(); break;
+    case kTowpathTxqIsBusy: return core.eth_txq_is_busy(channel);
+    case kTowpathIsSendAcked: return core.eth_is_receiver_channel_send_acked(channel);
+    case kTowpathIsSendDone: return core.eth_is_receiver_channel_send_done(channel);
+    default: return core.eth_bytes_are_available_on_channel(channel);
+  }
+}
+
+std::uint32_t KernelEthernet::barrier(int call, int noc) {
+  switch (call) {
+    case kTowpathReadBarrier: core().eth_noc_async_read_barrier(noc); break;
+    case kTowpathWriteBarrier: core().eth_noc_async_write_barrier(noc); break;
+    default: core().check_and_context_switch(); break;
   }
   return 0;
 }
 
-std::uint32_t KernelRuntime::ethernet_channel_call(int call, const std::uint32_t* arguments) {
-  EthernetCore& core = ethernet();
+std::uint32_t KernelEthernet::channel_call(int call, const std::uint32_t* arguments) {
+  EthernetCore& core = this->core();
   const std::uint32_t* const a = arguments;
   const auto channel = static_cast<int>(a[0]);
   switch (call) {
@@ -114,8 +115,8 @@ std::uint32_t KernelRuntime::ethernet_channel_call(int call, const std::uint32_t
   return 0;
 }
 
-std::uint32_t KernelRuntime::ethernet_wait(int call, const std::uint32_t* arguments) {
-  EthernetCore& core = ethernet();
+std::uint32_t KernelEthernet::wait(int call, const std::uint32_t* arguments) {
+  EthernetCore& core = this->core();
   const std::uint32_t* const a = arguments;
   const auto channel = static_cast<int>(a[0]);
   switch (call) {
@@ -133,7 +134,7 @@ std::uint32_t KernelRuntime::ethernet_wait(int call, const std::uint32_t* argume
       break;
     case kTowpathSemaphoreWait: core.eth_noc_semaphore_wait(a[0], a[1]); break;
     case kTowpathSemaphoreWaitMin: core.eth_noc_semaphore_wait_min(a[0], a[1]); break;
-    default: refuse("it calls something that the Ethernet interface does not have");
+    default: refuse(core, "it calls something that the Ethernet interface does not have");
   }
   return 0;
 }

@@ -9,26 +9,26 @@
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 
-// The fabric as kernels in source form know it: routers named by their Ethernet channel, chips by
+// The fabric as kernels in source form see it: routers named by their Ethernet channel, chips by
 // their number, directions of a compass.
 
 namespace towpath::tenstorrent::metalium {
 
 struct FabricMode {
-  bool is_mesh = false;    // packets turn from columns into rows; otherwise they stay in their line
+  bool is_mesh = false;    // packets turn from columns into rows, otherwise they stay in their line
   bool has_rings = false;  // links that close a line are used
 };
 
 class KernelFabric {
  public:
-  // Throws what Fabric does, and std::invalid_argument when the chips do not fill a rectangle.
+  // Throws the errors of Fabric, and std::invalid_argument if the chips do not fill a rectangle.
   KernelFabric(Cluster& cluster, const FabricMode& mode);
 
-  // What is defined for kernels.
+  // Definitions for kernels.
   const std::map<std::string, std::string>& defines() const { return defines_; }
   Program& program(int chip) const { return fabric_.program(place_of(chip)); }
   Time run() { return fabric_.run(); }
-  // Links side by side; columns of the mesh; largest payload of a packet.
+  // Parallel links, columns of the mesh, and the largest payload of a packet.
   int planes() const { return fabric_.topology().planes(); }
   int columns() const;
   std::uint64_t payload_bytes_max() const { return fabric_.layout().payload_bytes_max; }
@@ -54,7 +54,7 @@ class KernelFabric {
   std::map<std::string, std::string> defines_;
 };
 
-// The list of a packet that scatters; empty for any other.
+// The list of a packet that scatters. Empty for any other.
 fabric::SegmentList segments_of(const TowpathPacket& packet);
 
 }  // namespace towpath::tenstorrent::metalium

@@ -13,7 +13,7 @@ struct KernelHeader {
   std::string_view text;
 };
 
-// All of them; cmake/kernel_headers.cmake makes a source file of kernel_include/.
+// All of them. cmake/kernel_headers.cmake makes a source file of kernel_include/.
 std::span<const KernelHeader> kernel_headers();
 
 // How the name of their folder in the cache begins.

@@ -11,7 +11,7 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// A copy of a compiled kernel in memory, with global variables of its own.
+// A copy of a compiled kernel in memory, with a copy of its global variables.
 class KernelLibrary {
  public:
   // Throws std::runtime_error when the file cannot be loaded.

@@ -11,7 +11,7 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// What the kernels of a run have reported: profiler zones, values, and printed text.
+// The reports of the kernels of a run: profiler zones, values, and printed text.
 struct KernelLog {
   struct From {
     int chip = 0;

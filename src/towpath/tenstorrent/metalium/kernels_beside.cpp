@@ -40,7 +40,7 @@ void check(const SourceProgram& program) {
   }
 }
 
-// What a program has when it starts: its semaphores, and circular buffers without pages.
+// The state of a program at its start: its semaphores, and circular buffers without pages.
 void initialise(noc::ChipNetwork& network, const SourceProgram& program) {
   for (const machine::Coordinate worker : network.chip().workers) {
     for (std::size_t id = 0; id < program.semaphores.size(); ++id) {

@@ -13,14 +13,14 @@ namespace towpath::tenstorrent::metalium {
 // runs the simulation.
 class KernelsBeside {
  public:
-  // Compiles and starts the kernels of workers; all are on this chip, whatever number they name,
+  // Compiles and starts the kernels of workers. All are on this chip, whatever number they name,
   // and use no fabric. The network must stay until they have ended. Throws like
   // run_source_program().
   KernelsBeside(noc::ChipNetwork& network, const SourceProgram& program);
 
   bool is_over() const;
-  // What has happened so far: first and last cycle of each kernel, 0 of those that have not ended;
-  // when the last one ended, 0 before; and what they have reported.
+  // The state of the run: first and last cycle of each kernel, or 0, the end of the last one, or 0,
+  // and their reports.
   const SourceResult& result() const;
 
  private:

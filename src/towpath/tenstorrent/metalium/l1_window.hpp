@@ -13,13 +13,13 @@
 // when the simulator changes from one core to the other, and the memory of a core stays where the
 // networks find it.
 //
-// A thread that runs such kernels holds the window; others wait for it.
+// A thread that runs such kernels holds the window. Others wait for it.
 
 namespace towpath::tenstorrent::metalium {
 
 class L1Window {
  public:
-  // Takes the window for this thread; a thread may take it several times. Throws std::runtime_error
+  // Takes the window for this thread. A thread may take it several times. Throws std::runtime_error
   // when the system does not map the addresses.
   L1Window();
   ~L1Window();

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
-#include "towpath/tenstorrent/device/data_movement_core.hpp"
+#include "towpath/tenstorrent/core/data_movement_core.hpp"
 #include "towpath/tenstorrent/metalium/kernel_log.hpp"
 #include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
-// Kernels in TT-Metalium's own source form: a file with `void kernel_main()` and the real names and
+// Kernels in TT-Metalium's source form: a file with `void kernel_main()` and the real names and
 // signatures of dataflow_api.h. It is compiled with the system's g++ when it is first used, and
 // runs on a core like any other kernel.
 //
@@ -39,13 +39,13 @@ struct CircularBuffer {
 using CircularBuffers = std::vector<CircularBuffer>;
 
 struct KernelSource {
-  std::filesystem::path file;  // where it is; with `text`, what errors call it
-  std::string text{};          // the source itself; empty: that of the file
+  std::filesystem::path file;  // its path, or with `text` its name in errors
+  std::string text{};          // the source itself, or empty for the file
   std::vector<std::uint32_t> compile_args{};
   std::map<std::string, std::uint32_t> named_compile_args{};
   std::map<std::string, std::string> defines{};
   std::vector<std::filesystem::path> include_folders{};
-  CircularBuffers circular_buffers{};  // of the core; the formats are constants to the kernel
+  CircularBuffers circular_buffers{};  // of the core, with formats that are constants of the kernel
 };
 
 struct KernelTarget {
@@ -72,12 +72,12 @@ struct KernelSetup {
   machine::Coordinate logical{};  // its place in the logical grid
   CircularBuffers circular_buffers{};
   std::vector<std::uint32_t> common_args{};
-  KernelLog* log = nullptr;              // outlives the run; none is kept if null
-  const KernelFabric* fabric = nullptr;  // if there is one; outlives the run
+  KernelLog* log = nullptr;              // outlives the run, may be null
+  const KernelFabric* fabric = nullptr;  // outlives the run, may be null
 };
 
-// The kernel for Program::create_kernel(). Its global variables are its own: each core and run has
-// its copy of the shared object. On an Ethernet core it is given to the core's own create_kernel().
+// The kernel for Program::create_kernel(). Each core and run has a copy of the shared
+// object, with its global variables. On an Ethernet core it is given to the other create_kernel().
 Kernel make_kernel(const CompiledKernel& compiled, KernelSetup setup);
 
 }  // namespace towpath::tenstorrent::metalium

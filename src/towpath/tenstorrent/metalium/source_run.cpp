@@ -34,7 +34,8 @@ std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const mac
 
 namespace {
 
-// With those of connections: the router's channel, and two semaphores that are not needed here.
+// With the arguments of connections: the router's channel, and two semaphores that are not needed
+// here.
 std::vector<std::uint32_t> arguments_of(int chip, const PlacedKernel& kernel,
                                         const KernelFabric* fabric) {
   if (!kernel.connections.empty() && fabric == nullptr) {
@@ -124,7 +125,7 @@ noc::Memory& memory_of(Cluster& chips, const MemoryBlock& block) {
   return memory;
 }
 
-// Routers go on for a while when the last kernel has ended.
+// Routers continue for a while when the last kernel has ended.
 Time last_end(const std::vector<SourceResult::KernelTimes>& kernels, const noc::ChipNetwork& chip) {
   noc::Cycle end = 0;
   for (const SourceResult::KernelTimes& times : kernels) end = std::max(end, times.end);

@@ -10,21 +10,21 @@
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
-#include "towpath/tenstorrent/device/cluster.hpp"
+#include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/metalium/kernel_fabric.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
-// One program per chip whose kernels are in source form: what `towpath kernel run` runs.
+// One program per chip whose kernels are in source form, for `towpath kernel run`.
 
 namespace towpath::tenstorrent::metalium {
 
-// Cycles that a program of a user may take where the user does not say: a tenth of a second on a
+// Default limit of the cycles of a program of a user: a tenth of a second on a
 // Wormhole, and of the order of ten seconds of the host's time for a loop of short calls.
 constexpr noc::Cycle kCyclesMax = 100'000'000;
 
 struct PlacedKernel {
   int chip = 0;
-  // In the logical grid of workers; {0, channel} of an Ethernet core.
+  // In the logical grid of workers, or {0, channel} of an Ethernet core.
   machine::Coordinate core;
   Processor processor = Processor::data_movement_0;
   int noc_index = 0;
@@ -54,7 +54,7 @@ struct SourceProgram {
   // Initial values of the semaphores 0, 1, ... of every core.
   std::vector<std::uint32_t> semaphores{};
   std::vector<MemoryBlock> before{};  // written before the kernels start
-  std::vector<MemoryBlock> after{};   // read when they have ended; as many bytes as are given
+  std::vector<MemoryBlock> after{};   // read when they have ended, with the sizes given
   RunOptions options{};
   std::optional<FabricMode> fabric{};  // if kernels use one
 };
@@ -73,19 +73,19 @@ struct SourceResult {
 // Tile of a core. Throws std::invalid_argument when there is none.
 machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
                             Processor processor);
-// The NoC that it runs on; kNoNoc of compute kernels.
+// The NoC that it runs on, or kNoNoc for compute kernels.
 int noc_of(const PlacedKernel& kernel);
-// Compiles a kernel. The log and the fabric outlive what is returned.
+// Compiles a kernel. The log and the fabric outlive the result.
 Kernel compiled_body(const machine::Chip& chip, const PlacedKernel& kernel, KernelLog& log,
                      const KernelFabric* fabric = nullptr);
-// Compiles a kernel and puts it into a program; returns its number there.
+// Compiles a kernel and adds it to a program. Returns its number there.
 std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
                        const KernelFabric* fabric = nullptr);
 
 // A cluster of one chip.
 std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip);
 
-// Compiles and runs the kernels. Throws what Cluster::run() and compile_kernel() throw.
+// Compiles and runs the kernels. Throws the errors of Cluster::run() and compile_kernel().
 SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> cluster,
                                 const SourceProgram& program);
 

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 
-// Where things are in L1 for kernels in source form. What a kernel reads and writes by a pointer is
-// at 64 KiB and above: lower addresses cannot be mapped on every system (vm.mmap_min_addr).
+// Memory map of L1 for kernels in source form. Memory that a kernel reads and writes by a pointer
+// is at 64 KiB and above: lower addresses cannot be mapped on every system (vm.mmap_min_addr).
 
 namespace towpath::tenstorrent::metalium {
 
@@ -24,8 +24,8 @@ constexpr std::uint64_t pages_received_at(int buffer) {
   return kCircularBufferWords + static_cast<std::uint64_t>(buffer) * 8;
 }
 constexpr std::uint64_t pages_acked_at(int buffer) { return pages_received_at(buffer) + 4; }
-// Of each connection to a router, by Ethernet channel: the words of fabric::Connection, and then
-// headers on their way, which are used in turn.
+// Memory of each connection to a router, by Ethernet channel: the words of fabric::Connection, and
+// then headers on their way, which are used in turn.
 inline constexpr std::uint64_t kConnections = 0x8200;
 inline constexpr std::uint64_t kConnectionBytes = 0x7e0;
 inline constexpr int kConnectionsMax = 16;
@@ -41,7 +41,7 @@ static_assert(kSemaphoreBase + kSemaphores * kSemaphoreBytes + 512 <= kPacketHea
 
 }  // namespace worker_memory_map
 
-// Semaphores of an Ethernet core are behind erisc_info, below what is the user's.
+// Semaphores of an Ethernet core are behind erisc_info, below the memory of the user.
 inline constexpr std::uint64_t kEthernetSemaphoreBase =
     (ethernet_memory_map::bytes_sent_at(ethernet_memory_map::kChannels) + 63) / 64 * 64;
 static_assert(kEthernetSemaphoreBase + kSemaphores * kSemaphoreBytes <=

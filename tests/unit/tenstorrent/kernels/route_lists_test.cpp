@@ -9,7 +9,7 @@
 #include "joined_chips.hpp"
 #include "sentence.hpp"
 #include "towpath/sim/random.hpp"
-#include "towpath/tenstorrent/device/errors.hpp"
+#include "towpath/tenstorrent/hazards/errors.hpp"
 
 namespace towpath::tenstorrent::kernels {
 namespace {

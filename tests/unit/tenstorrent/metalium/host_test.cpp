@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sentence.hpp"
-#include "towpath/tenstorrent/device/errors.hpp"
+#include "towpath/tenstorrent/hazards/errors.hpp"
 
 // Host programs of TT-Metalium on several chips: kernels that are connected to the fabric, and
 // buffers that live while they are used.

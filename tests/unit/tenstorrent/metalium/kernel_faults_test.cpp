@@ -7,7 +7,7 @@
 #include <string>
 
 #include "towpath/machine/load.hpp"
-#include "towpath/tenstorrent/device/program.hpp"
+#include "towpath/tenstorrent/cluster/chip_program.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
 // What kernels in TT-Metalium's source form do wrong besides their calls: loops that never end,
@@ -19,7 +19,7 @@ namespace {
 ProgramResult run_kernel(const std::string& text) {
   static const auto chip = machine::load_chip("wormhole");
   KernelLog log;
-  Program program(chip, {});
+  ChipProgram program(chip, {});
   const CompiledKernel compiled =
       compile_kernel({.file = "kernel.cpp", .text = text}, {.chip = chip});
   program.create_kernel({.core = {1, 1}, .name = "kernel"}, make_kernel(compiled, {.log = &log}));

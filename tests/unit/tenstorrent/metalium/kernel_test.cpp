@@ -12,7 +12,7 @@
 #include "ethernet_cluster.hpp"
 #include "sentence.hpp"
 #include "towpath/machine/load.hpp"
-#include "towpath/tenstorrent/device/program.hpp"
+#include "towpath/tenstorrent/cluster/chip_program.hpp"
 #include "towpath/tenstorrent/metalium/instruction_cache.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
@@ -58,7 +58,7 @@ struct SourceProgram {
     return program.memory(core).load_word(offset);
   }
   KernelLog log;
-  Program program;
+  ChipProgram program;
 };
 
 std::string message_of(const std::string& text) {
@@ -110,7 +110,7 @@ TEST(MetaliumKernel, TakesTheTimeOfItsCalls) {
   SourceProgram run;
   run.add({1, 1}, "writer", {.text = kWriter, .compile_args = {64}, .runtime_args = {2, 1}});
   run.program.run();
-  Program same(wormhole(), {});
+  ChipProgram same(wormhole(), {});
   Cycle cycles = 0;
   same.create_kernel({.core = {1, 1}, .name = "writer"}, [&](DataMovementCore& core) {
     core.work_until(run.log.zones[0].begin);
@@ -350,7 +350,7 @@ TEST(MetaliumKernel, IsCompiledAgainWhenAHeaderHasChanged) {
         "#include \"value.h\"\n#include \"dataflow_api.h\"\n"
         "void kernel_main() { *(volatile uint32_t*)0x20000 = VALUE; }\n");
   const auto value = [&] {
-    Program program(wormhole(), {});
+    ChipProgram program(wormhole(), {});
     const CompiledKernel compiled =
         compile_kernel({.file = folder / "kernel.cpp"}, {.chip = wormhole()});
     program.create_kernel({.core = {1, 1}, .name = "k"}, make_kernel(compiled, {}));
@@ -493,7 +493,7 @@ uint32_t arch = 2;
 void kernel_main() { *reinterpret_cast<volatile uint32_t*>(0x20000) = arch; }
 )"},
                                                    {.chip = built});
-    Program program(built, {});
+    ChipProgram program(built, {});
     program.create_kernel({.core = {1, 2}, .name = "arch"}, make_kernel(compiled, {}));
     program.run();
     return program.memory({1, 2}).load_word(kData);

@@ -113,83 +113,89 @@ typedef struct TowpathPacket {
   uint32_t hops[4];
 } TowpathPacket;
 
+// The calls: result, name, parameters. Addresses of 64 bits are NoC addresses, of 32 bits offsets in
+// the core's own L1.
+#define TOWPATH_CALLS(CALL)                                                                       \
+  CALL(void, read, (void* core, uint64_t from, uint32_t to, uint32_t size,                        \
+       TowpathOptions options))                                                                   \
+  CALL(void, read_set_state, (void* core, uint64_t from, uint32_t size, TowpathOptions options))  \
+  CALL(void, read_with_state, (void* core, uint32_t from, uint32_t to, uint32_t size,             \
+       TowpathOptions options))                                                                   \
+  CALL(void, read_with_id, (void* core, uint64_t from, uint32_t to, uint32_t id,                  \
+       TowpathOptions options))                                                                   \
+  CALL(void, write, (void* core, uint32_t from, uint64_t to, uint32_t size,                       \
+       TowpathOptions options))                                                                   \
+  CALL(void, write_set_state, (void* core, uint64_t to, uint32_t size, TowpathOptions options))   \
+  CALL(void, write_with_state, (void* core, uint32_t from, uint32_t to, uint32_t size,            \
+       TowpathOptions options))                                                                   \
+  CALL(void, write_with_id, (void* core, uint32_t from, uint64_t to, uint32_t size,               \
+       TowpathOptions options))                                                                   \
+  CALL(void, write_with_id_set_state, (void* core, uint64_t to, TowpathOptions options))          \
+  CALL(void, write_with_id_with_state, (void* core, uint32_t from, uint32_t to,                   \
+       uint32_t size, TowpathOptions options))                                                    \
+  CALL(void, multicast, (void* core, uint32_t from, uint64_t to, uint32_t size,                   \
+       TowpathOptions options))                                                                   \
+  CALL(void, inline_write, (void* core, uint64_t to, uint32_t value, TowpathOptions options))     \
+  CALL(void, inline_write_set_state, (void* core, uint64_t to, TowpathOptions options))           \
+  /* An offset of all ones leaves what set_state has set. */                                      \
+  CALL(void, inline_write_with_state, (void* core, uint32_t value, uint32_t to,                   \
+       TowpathOptions options))                                                                   \
+  CALL(void, set_id, (void* core, int is_read, uint32_t id, int32_t noc))                         \
+  CALL(void, reset_ids, (void* core, uint32_t mask, int32_t noc))                                 \
+  CALL(void, barrier, (void* core, int barrier, uint32_t id, int32_t noc))                        \
+  /* One look at what a barrier of an id waits for. */                                            \
+  CALL(int, has_passed, (void* core, int barrier, uint32_t id, int32_t noc))                      \
+  /* Semaphores: words of L1. */                                                                  \
+  CALL(void, semaphore_wait, (void* core, uint32_t offset, uint32_t value, int is_minimum))       \
+  CALL(void, semaphore_set, (void* core, uint32_t offset, uint32_t value))                        \
+  CALL(void, semaphore_inc, (void* core, uint64_t to, uint32_t increment,                         \
+       TowpathOptions options))                                                                   \
+  CALL(void, semaphore_inc_multicast, (void* core, uint64_t to, uint32_t increment,               \
+       uint32_t destinations, TowpathOptions options))                                            \
+  CALL(void, semaphore_set_remote, (void* core, uint32_t from, uint64_t to,                       \
+       TowpathOptions options))                                                                   \
+  /* Circular buffers. */                                                                         \
+  CALL(void, cb_reserve_back, (void* core, uint32_t buffer, uint32_t pages))                      \
+  CALL(void, cb_push_back, (void* core, uint32_t buffer, uint32_t pages))                         \
+  CALL(void, cb_wait_front, (void* core, uint32_t buffer, uint32_t pages))                        \
+  CALL(void, cb_pop_front, (void* core, uint32_t buffer, uint32_t pages))                         \
+  CALL(int, cb_are_pages, (void* core, uint32_t buffer, uint32_t pages, int at_front))            \
+  CALL(uint32_t, cb_pointer, (void* core, uint32_t buffer, int pointer))                          \
+  CALL(uint32_t, cb_page_bytes, (void* core, uint32_t buffer))                                    \
+  CALL(uint32_t, cb_pages, (void* core, uint32_t buffer))                                         \
+  /* The Ethernet interface: a call with up to six arguments. */                                  \
+  CALL(uint32_t, ethernet, (void* core, int call, const uint32_t* arguments))                     \
+  /* The fabric: connections are named by the Ethernet channel of their router. */                \
+  CALL(void, fabric_open, (void* core, uint32_t channel))                                         \
+  CALL(void, fabric_close, (void* core, uint32_t channel))                                        \
+  CALL(int, fabric_has_slot, (void* core, uint32_t channel))                                      \
+  CALL(void, fabric_wait_for_slot, (void* core, uint32_t channel))                                \
+  CALL(void, fabric_write_payload, (void* core, uint32_t channel, uint32_t from, uint32_t size))  \
+  CALL(void, fabric_send, (void* core, uint32_t channel, const TowpathPacket* packet))            \
+  /* Directions: east, west, north, south. */                                                     \
+  CALL(uint32_t, fabric_direction, (void* core, uint32_t channel))                                \
+  CALL(uint32_t, fabric_direction_to, (void* core, uint32_t chip))                                \
+  /* A load or store of L1 or of a register that the kernel is going to carry out by a pointer. */\
+  CALL(void, access, (void* core, uintptr_t address, uint32_t size, uint32_t access))             \
+  /* The same for a whole block; the caller copies it afterwards through `host`. */               \
+  CALL(void, load, (void* core, uint32_t offset, void* host, uint32_t size))                      \
+  CALL(void, store, (void* core, uint32_t offset, const void* host, uint32_t size))               \
+  CALL(uint64_t, cycle, (void* core))                                                             \
+  CALL(void, work, (void* core, uint64_t cycles))                                                 \
+  CALL(void, print, (void* core, const char* text))                                               \
+  CALL(void, zone, (void* core, const char* name, int begins))                                    \
+  CALL(void, record, (void* core, const char* name, uint64_t value))                              \
+  /* So many blocks of instructions have run; `place` is behind the last one's begin. */          \
+  CALL(void, ran, (void* core, uint64_t blocks, const void* place))                               \
+  /* It has come to a loop without an exit and without a call; `place` is behind its begin. */    \
+  CALL(void, endless_loop, (void* core, const void* place))                                       \
+  /* Ends the run with a sentence. */                                                             \
+  CALL(void, refuse, (void* core, const char* sentence))
+
 typedef struct TowpathCalls {
-  // Requests. Addresses of 64 bits are NoC addresses, of 32 bits offsets in the core's own L1.
-  void (*read)(void* core, uint64_t from, uint32_t to, uint32_t size, TowpathOptions options);
-  void (*read_set_state)(void* core, uint64_t from, uint32_t size, TowpathOptions options);
-  void (*read_with_state)(void* core, uint32_t from, uint32_t to, uint32_t size,
-                          TowpathOptions options);
-  void (*read_with_id)(void* core, uint64_t from, uint32_t to, uint32_t id, TowpathOptions options);
-  void (*write)(void* core, uint32_t from, uint64_t to, uint32_t size, TowpathOptions options);
-  void (*write_set_state)(void* core, uint64_t to, uint32_t size, TowpathOptions options);
-  void (*write_with_state)(void* core, uint32_t from, uint32_t to, uint32_t size,
-                           TowpathOptions options);
-  void (*write_with_id)(void* core, uint32_t from, uint64_t to, uint32_t size,
-                        TowpathOptions options);
-  void (*write_with_id_set_state)(void* core, uint64_t to, TowpathOptions options);
-  void (*write_with_id_with_state)(void* core, uint32_t from, uint32_t to, uint32_t size,
-                                   TowpathOptions options);
-  void (*multicast)(void* core, uint32_t from, uint64_t to, uint32_t size,
-                    TowpathOptions options);
-  void (*inline_write)(void* core, uint64_t to, uint32_t value, TowpathOptions options);
-  void (*inline_write_set_state)(void* core, uint64_t to, TowpathOptions options);
-  // An offset of all ones leaves what set_state has set.
-  void (*inline_write_with_state)(void* core, uint32_t value, uint32_t to, TowpathOptions options);
-  void (*set_id)(void* core, int is_read, uint32_t id, int32_t noc);
-  void (*reset_ids)(void* core, uint32_t mask, int32_t noc);
-  void (*barrier)(void* core, int barrier, uint32_t id, int32_t noc);
-  // One look at what a barrier of an id waits for.
-  int (*has_passed)(void* core, int barrier, uint32_t id, int32_t noc);
-
-  // Semaphores: words of L1.
-  void (*semaphore_wait)(void* core, uint32_t offset, uint32_t value, int is_minimum);
-  void (*semaphore_set)(void* core, uint32_t offset, uint32_t value);
-  void (*semaphore_inc)(void* core, uint64_t to, uint32_t increment, TowpathOptions options);
-  void (*semaphore_inc_multicast)(void* core, uint64_t to, uint32_t increment,
-                                  uint32_t destinations, TowpathOptions options);
-  void (*semaphore_set_remote)(void* core, uint32_t from, uint64_t to, TowpathOptions options);
-
-  // Circular buffers.
-  void (*cb_reserve_back)(void* core, uint32_t buffer, uint32_t pages);
-  void (*cb_push_back)(void* core, uint32_t buffer, uint32_t pages);
-  void (*cb_wait_front)(void* core, uint32_t buffer, uint32_t pages);
-  void (*cb_pop_front)(void* core, uint32_t buffer, uint32_t pages);
-  int (*cb_are_pages)(void* core, uint32_t buffer, uint32_t pages, int at_front);
-  uint32_t (*cb_pointer)(void* core, uint32_t buffer, int pointer);
-  uint32_t (*cb_page_bytes)(void* core, uint32_t buffer);
-  uint32_t (*cb_pages)(void* core, uint32_t buffer);
-
-  // The Ethernet interface: a call with up to six arguments.
-  uint32_t (*ethernet)(void* core, int call, const uint32_t* arguments);
-
-  // The fabric: connections are named by the Ethernet channel of their router.
-  void (*fabric_open)(void* core, uint32_t channel);
-  void (*fabric_close)(void* core, uint32_t channel);
-  int (*fabric_has_slot)(void* core, uint32_t channel);
-  void (*fabric_wait_for_slot)(void* core, uint32_t channel);
-  void (*fabric_write_payload)(void* core, uint32_t channel, uint32_t from, uint32_t size);
-  void (*fabric_send)(void* core, uint32_t channel, const TowpathPacket* packet);
-  // Directions: east, west, north, south.
-  uint32_t (*fabric_direction)(void* core, uint32_t channel);
-  uint32_t (*fabric_direction_to)(void* core, uint32_t chip);
-
-  // A load or store of L1 or of a register that the kernel is going to carry out by a pointer.
-  void (*access)(void* core, uintptr_t address, uint32_t size, uint32_t access);
-  // The same for a whole block; the caller copies it afterwards through `host`.
-  void (*load)(void* core, uint32_t offset, void* host, uint32_t size);
-  void (*store)(void* core, uint32_t offset, const void* host, uint32_t size);
-
-  uint64_t (*cycle)(void* core);
-  void (*work)(void* core, uint64_t cycles);
-  void (*print)(void* core, const char* text);
-  void (*zone)(void* core, const char* name, int begins);
-  void (*record)(void* core, const char* name, uint64_t value);
-  // So many blocks of instructions have run; `place` is behind the last one's begin.
-  void (*ran)(void* core, uint64_t blocks, const void* place);
-  // It has come to a loop without an exit and without a call; `place` is behind its begin.
-  void (*endless_loop)(void* core, const void* place);
-  // Ends the run with a sentence.
-  void (*refuse)(void* core, const char* sentence);
+#define TOWPATH_MEMBER(result, name, parameters) result(*name) parameters;
+  TOWPATH_CALLS(TOWPATH_MEMBER)
+#undef TOWPATH_MEMBER
 } TowpathCalls;
 
 typedef struct TowpathCore {

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "towpath/base/units.hpp"
+
+// The order in which agents learned of each other, asked by walking back. There is no limit to the
+// number of agents, and questions are rare, so nothing is joined until one is asked.
+//
+// A wait for a signal gives an agent all that the sender had done and seen by then, and the arrival
+// of the payload. After a quiet the transfers of its process are
+// complete. A fence orders them before later signals to the same peer. An agent that polls memory,
+// reads memory of a peer or changes a word atomically may see anything that happened before, so all
+// of it counts as seen. This way an agent is never wrongly accused.
+
+namespace towpath::causality {
+
+class History;
+struct SignalWord;
+
+using Offset = std::uint64_t;
+inline constexpr int kNoPeer = -1;
+
+// The beginning of a history: all that its owner had done and learned by then.
+struct Moment {
+  const History* of = nullptr;
+  std::size_t length = 0;
+};
+
+struct Transfer {
+  int process = 0;           // of the agent that started it
+  std::uint64_t number = 0;  // among the operations of that process
+  int peer = 0;              // its destination
+  Time began{};
+  Moment starter{};  // of the agent, at the start
+};
+
+enum class Known : std::uint8_t {
+  no,
+  only_fenced,  // a fence follows it, which has no effect for this agent
+  yes,
+};
+
+class History {
+ public:
+  enum class Kind : std::uint8_t { moment, signals, everything, quiet, fence };
+  struct Entry {
+    Kind kind;
+    Time time;
+    Moment moment{};                   // learned
+    const SignalWord* word = nullptr;  // whose signals it saw, from the first to before the end:
+    std::size_t first_signal = 0;
+    std::size_t signals = 0;
+    std::uint64_t number = 0;  // last operation that a quiet or fence covers
+  };
+
+  explicit History(int process) : process_(process) {}
+
+  int process() const { return process_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  Moment now() const { return {this, entries_.size()}; }
+
+  void learn(Time time, Moment moment) { entries_.push_back({Kind::moment, time, moment}); }
+  void learn(Time time, const SignalWord& word);
+  void learn_everything(Time time) { entries_.push_back({Kind::everything, time}); }
+  void complete(Time time, std::uint64_t number, bool is_quiet);
+
+  // Whether the owner can know that a transfer is complete.
+  Known knows(const Transfer& transfer) const;
+  // Whether it can know of a moment of another agent, which was at `time`.
+  bool knows(Moment moment, Time time) const;
+  // Whether it can know that an agent of `process` knew before that the transfer is complete.
+  bool knows_that(int process, const Transfer& transfer) const;
+
+ private:
+  int process_;
+  std::vector<Entry> entries_;
+};
+
+struct Signal {
+  Moment sender;
+  Transfer payload;  // its put, or the number of a signal alone
+  int lane = 0;      // the sending agent
+  std::uint64_t value = 0;
+  bool is_set = false;
+  std::string what{};  // its call, place and sender
+  Time landed{};
+  Moment seen{};  // by the first wait that saw it
+  Time seen_at{};
+};
+
+// A word of memory that signals change.
+struct SignalWord {
+  std::vector<Signal*> landed;
+  std::size_t seen = 0;  // number of them that waits have seen
+  const Signal* last_set = nullptr;
+  std::uint64_t value = 0;  // after the last one
+  bool is_plain = false;    // changed or read by other means too
+  bool is_awaited = false;
+  // The call that sent a signal again before the last one was seen, and the call of that one.
+  std::string reused_by{};
+  std::string reused_of{};
+};
+
+// The words of one memory, by offset.
+class SignalWords {
+ public:
+  SignalWord& at(Offset place);
+  SignalWord* find(Offset place);
+  // These bytes are stored to or read by other means than signals and waits.
+  void note_plain(Offset first, std::uint64_t size_bytes);
+  // The memory is freed.
+  void forget(Offset first, std::uint64_t size_bytes);
+  Signal& new_signal() { return signals_.emplace_back(); }
+
+ private:
+  std::map<Offset, SignalWord*> words_;
+  std::deque<SignalWord> storage_;  // histories keep pointers
+  std::deque<Signal> signals_;
+};
+
+}  // namespace towpath::causality

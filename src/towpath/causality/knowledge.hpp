@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "towpath/causality/vector_clock.hpp"
+
+// The knowledge of agents about each other, as vector clocks. The clock of an agent advances with
+// every action that others may see. An agent that sees the effect of an action knows all that the
+// acting agent knew at that time.
+
+namespace towpath::causality {
+
+// Place of agents that run one after the other and share its clock.
+using Place = std::uint32_t;
+// A sequence of bytes that arrive in order. A position is the number of bytes before.
+using Stream = std::uint32_t;
+
+struct Knowledge {
+  VectorClock<std::uint32_t> clocks;    // by place
+  VectorClock<std::uint64_t> arrivals;  // by stream: all before that position has arrived
+
+  bool covers(const Knowledge& other) const {
+    return clocks.covers(other.clocks) && arrivals.covers(other.arrivals);
+  }
+  void join(const Knowledge& other) {
+    clocks.join(other.clocks);
+    arrivals.join(other.arrivals);
+  }
+};
+
+// The knowledge of an agent at one moment of its clock. It travels with messages.
+struct Stamp {
+  std::shared_ptr<const Knowledge> known;
+  Place place = 0;
+  std::uint32_t clock = 0;
+
+  // Whether another moment was known at this one.
+  bool covers(const Stamp& other) const {
+    return place == other.place || known->clocks.at(other.place) >= other.clock;
+  }
+};
+
+// The growing knowledge of one agent. Stamps share it until it grows.
+class Learner {
+ public:
+  Learner(Place place, std::uint32_t clock)
+      : known_(std::make_shared<Knowledge>()), place_(place), clock_(clock) {}
+
+  Place place() const { return place_; }
+  std::uint32_t clock() const { return clock_; }
+  const Knowledge& known() const { return *known_; }
+  // Advances the clock.
+  Stamp step() { return {known_, place_, ++clock_}; }
+
+  bool knows(const Stamp& stamp) const {
+    return stamp.place == place_ || known_->clocks.at(stamp.place) >= stamp.clock;
+  }
+  bool knows_arrival(Stream stream, std::uint64_t position) const {
+    return known_->arrivals.at(stream) >= position;
+  }
+  void learn(const Stamp& stamp) {
+    if (knows(stamp)) return;  // and so all that was known then
+    own().join(*stamp.known);
+    known_->clocks.raise(stamp.place, stamp.clock);
+  }
+  void learn(const Knowledge& known) {
+    if (!known_->covers(known)) own().join(known);
+  }
+  void learn_arrival(Stream stream, std::uint64_t position) {
+    if (!knows_arrival(stream, position)) own().arrivals.raise(stream, position);
+  }
+
+ private:
+  // A copy that is not shared, for changes.
+  Knowledge& own() {
+    if (known_.use_count() > 1) known_ = std::make_shared<Knowledge>(*known_);
+    return *known_;
+  }
+
+  std::shared_ptr<Knowledge> known_;
+  Place place_;
+  std::uint32_t clock_;
+};
+
+}  // namespace towpath::causality

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/transport/remote_memory.hpp"
+#include "towpath/transport/transport.hpp"
+
+// The symmetric heap of a PE: its allocations, the heaps of the peers, and the memory that a
+// transfer may name.
+
+namespace towpath::gpu {
+
+namespace abi = towpath_gpu;
+
+class Block;
+class ThreadStack;
+
+class Heap {
+ public:
+  // `heap_bytes` is the size of the transport's heap.
+  Heap(transport::Transport& transport, const ThreadStack& stack, std::uint64_t heap_bytes);
+
+  // Neither is collective: all PEs make the same calls in the same order.
+  std::byte* allocate(std::uint64_t size_bytes, std::uint64_t alignment);
+  struct Allocation {
+    transport::Offset offset = 0;
+    std::uint64_t size_bytes = 0;
+    transport::Offset allocated = 0;  // as the transport has it, before alignment
+  };
+  // The allocation that begins at an address. Throws KernelError if there is none.
+  Allocation allocation_at(const void* address) const;
+  void release(const Allocation& allocation);
+  // Memory of this PE alone that transfers may name.
+  void register_buffer(const void* address, std::uint64_t size_bytes);
+  bool unregister_buffer(const void* address);
+  void unregister_all() { registered_.clear(); }
+
+  bool contains(const void* address) const;
+  transport::Offset offset_of(const void* address) const;
+  // An address in the heap of a peer for loads and stores. Null if they do not reach it.
+  void* reach(const void* address, int peer) const;
+  std::uint64_t* team_words(int team) const;
+  const abi::Range& own() const { return heaps_[static_cast<std::size_t>(rank_)]; }
+  const abi::Range& of(int rank) const { return heaps_[static_cast<std::size_t>(rank)]; }
+  // From the first to the last heap that loads and stores reach.
+  const abi::Range& all() const { return all_; }
+  // The rank whose heap holds the address, or kNoPeer.
+  int owner_of(const void* address) const;
+
+  // Throw KernelError for memory that a transfer may not name.
+  void check_local(const abi::Access& access, const Block& block, const abi::Site& site) const;
+  void check_remote(const abi::Access& access, const Block& block, const abi::Site& site) const;
+
+ private:
+  struct Size {
+    std::uint64_t size_bytes;
+    transport::Offset allocated;
+  };
+  void find_heaps(std::uint64_t heap_bytes);
+  bool is_allocated(const void* address, std::uint64_t size_bytes) const;
+
+  transport::Transport& transport_;
+  const ThreadStack& stack_;
+  int rank_;
+  std::map<transport::Offset, Size> allocations_;
+  std::map<std::uintptr_t, std::uint64_t> registered_;
+  std::vector<abi::Range> heaps_;  // by rank, empty beyond the reach of loads and stores
+  abi::Range all_{};
+  std::byte* words_ = nullptr;  // of the teams
+};
+
+}  // namespace towpath::gpu

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "towpath/os/code_fault.hpp"
+#include "towpath/sim/simulation.hpp"
+
+namespace towpath::gpu {
+
+class LoadedObject;
+
+// The program in front of a GPU, as a process of the simulation.
+class HostProgram {
+ public:
+  // `idle` says whether all work that it started has finished: the program ends after that.
+  HostProgram(sim::Simulation& simulation, const LoadedObject& object, int rank,
+              std::function<bool()> idle)
+      : simulation_(simulation), object_(object), rank_(rank), idle_(std::move(idle)) {}
+
+  // Starts main(). Its status is there once is_finished().
+  void start_main(std::vector<std::string> arguments);
+  // Starts a function of this program instead.
+  void start(std::function<void()> body);
+  bool is_finished() const { return is_finished_; }
+  int status() const { return status_; }
+  [[noreturn]] void exit(int status);
+
+  // The host program waits. Called from its process. `what` is a literal.
+  void block(const std::function<bool()>& holds, const char* what);
+  void block_until_idle(const char* what) { block(idle_, what); }
+  void wake();
+  // The program is unwound soon, and its waits return at once.
+  void close() { is_closing_ = true; }
+  // "PE 1: its host program waits for a stream\n", or nothing.
+  std::string waiting() const;
+
+ private:
+  sim::Simulation& simulation_;
+  const LoadedObject& object_;
+  int rank_;
+  std::function<bool()> idle_;
+  sim::Process* process_ = nullptr;
+  const char* waits_for_ = nullptr;
+  bool is_finished_ = false;
+  bool is_closing_ = false;
+  int status_ = 0;
+};
+
+}  // namespace towpath::gpu

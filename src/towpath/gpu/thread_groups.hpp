@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+
+#include "towpath/base/units.hpp"
+#include "towpath/gpu/include/towpath_gpu.h"
+
+namespace towpath::gpu {
+
+namespace abi = towpath_gpu;
+
+class Block;
+
+// Threads that meet: the block, or lanes of a warp, at a barrier, a vote, a shuffle or a transfer.
+struct Group {
+  std::uint32_t mask = 0;     // of a warp's lanes, unused by the block
+  std::uint32_t present = 0;  // lanes that have arrived
+  int first_thread = 0;
+  int size = 0;  // threads that must arrive
+  int arrived = 0;
+  Time latest{};     // when the last of them arrives
+  abi::Site site{};  // of the first of them
+  // Their call, as the last thread has made it.
+  int reduction = 0;
+  int sum = 0;
+  bool all = true;
+  bool any = false;
+  abi::Exchange exchange = abi::Exchange::index;
+  int width = abi::kWarpThreads;
+};
+
+// A vote or a shuffle, with the value of the running thread.
+struct ExchangeRequest {
+  abi::Exchange kind = abi::Exchange::index;
+  std::uint32_t mask = 0;
+  std::uint64_t value = 0;
+  int operand = 0;
+  int width = abi::kWarpThreads;
+};
+
+// The meetings of a block's threads. All calls but release() are by the running thread.
+class ThreadGroups {
+ public:
+  ThreadGroups(Block& block, int threads) : block_(block) { whole_.size = threads; }
+
+  int sync(int reduction, int predicate, const abi::Site& site);
+  void sync_warp(std::uint32_t mask, const abi::Site& site);
+  std::uint64_t exchange(const ExchangeRequest& request, const abi::Site& site);
+
+  // The group of a scope larger than a thread, for a transfer of all its threads.
+  Group& of(abi::Scope scope, const abi::Site& site);
+  // The thread arrives and waits. True if it is the last.
+  bool arrive(Group& group, const abi::Site& site);
+  // Its threads continue.
+  void release(Group& group);
+  // The thread has ended, which counts as an arrival, as on a GPU. `left` threads have not.
+  void leave(int left);
+
+ private:
+  Group& warp_group(std::uint32_t mask, const abi::Site& site);
+  void complete(Group& group);
+  void finish_exchange(Group& group);
+  [[noreturn]] void refuse_divergence(const Group& group, const abi::Site& site);
+
+  Block& block_;
+  Group whole_;
+  std::list<Group> warps_;  // groups of lanes that have arrived and wait
+};
+
+}  // namespace towpath::gpu

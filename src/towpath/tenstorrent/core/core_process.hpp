@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/core/core_observer.hpp"
+#include "towpath/tenstorrent/core/kernel_config.hpp"
+
+namespace towpath::tenstorrent {
+
+// A kernel as a process on a core: its time, its L1, its waits, and the names of its errors. The
+// calls of a kernel are in the classes that are built on it.
+class CoreProcess {
+ public:
+  // Throws std::invalid_argument if no kernel can run there. `observer` outlives the core,
+  // and may be null.
+  CoreProcess(noc::ChipNetwork& network, KernelConfig config, CoreObserver* observer);
+  CoreProcess(const CoreProcess&) = delete;
+  CoreProcess& operator=(const CoreProcess&) = delete;
+
+  const KernelConfig& config() const { return config_; }
+  CoreObserver& observer() const { return *observer_; }
+  noc::ChipNetwork& network() const { return network_; }
+  noc::Cycle cycle() const { return network_.cycle(); }
+  // Keeps the core busy with other work for that many cycles, or until a cycle.
+  void work(noc::Cycle cycles);
+  void work_until(noc::Cycle cycle);
+
+  // "kernel 'a' on core (1, 1) in noc_async_read": the beginning of every error message.
+  std::string where() const;
+  bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
+  // Whether it waits and is idle until its condition holds.
+  bool is_suspended() const { return is_waiting() && !wait_.has_turn; }
+  // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
+  std::string describe_wait() const;
+  // Bytes of its L1, one of which must change for it to continue. Empty if it waits for another
+  // event, or does not wait.
+  struct Range {
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  Range awaited() const;
+
+ protected:
+  friend class NocRequester;
+  ~CoreProcess() = default;
+
+  // The name of the call that begins, a literal.
+  void begin_call(std::string_view call) { call_ = call; }
+  // The NoC of an option.
+  int noc_of(int noc) const;
+  // Waits, without polling.
+  void suspend_until(noc::ChipNetwork::Condition condition, int noc);
+  // Polls every poll_cycles, from now on, until the condition holds.
+  void poll_counters(noc::ChipNetwork::Condition condition, int noc);
+  void poll_word(std::uint64_t word, std::uint32_t value, bool is_minimum);
+  // Sleeps until its L1 is written.
+  void poll_l1(std::uint64_t word);
+  // Reads and writes a word of the core's L1, which the observer sees. `minimum` is the least
+  // value that the kernel waits for.
+  std::uint32_t look(std::uint64_t offset, std::uint32_t minimum = ~std::uint32_t{0});
+  void change(std::uint64_t offset, std::uint32_t value);
+  template <typename... Arguments>
+  [[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) const;
+  // Runs an action that the network may refuse.
+  template <typename Action>
+  decltype(auto) named(Action action) const;
+
+  struct Wait {
+    enum class Kind : std::uint8_t { nothing, network, word, change };
+    Kind kind = Kind::nothing;
+    noc::Cycle since = 0;
+    int noc = 0;
+    std::uint64_t word = 0;  // or, with `change`, the whole L1
+    std::uint32_t value = 0;
+    std::string_view relation{};  // "", "at least "
+    std::string_view change{};    // the awaited event
+    bool has_turn = false;        // it continues by itself to yield to the base firmware
+  };
+  Wait wait_;
+
+ private:
+  void finish_polling(noc::Cycle first);
+
+  noc::ChipNetwork& network_;
+  KernelConfig config_;
+  CoreObserver ignores_everything_;
+  CoreObserver* observer_;
+  std::string_view call_;  // current call, or the last one
+};
+
+template <typename... Arguments>
+void CoreProcess::refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
+  throw std::invalid_argument(
+      fmt::format("{}: {}", where(), fmt::format(format, std::forward<Arguments>(arguments)...)));
+}
+
+template <typename Action>
+decltype(auto) CoreProcess::named(Action action) const {
+  try {
+    return action();
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", where(), error.what()));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: {}", where(), error.what()));
+  }
+}
+
+}  // namespace towpath::tenstorrent

@@ -1,0 +1,317 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/core/noc_requester.hpp"
+
+#include "towpath/noc/bits.hpp"
+
+namespace towpath::tenstorrent {
+
+using noc::index;
+using noc::NiuCounters;
+using noc::Request;
+using noc::RequestKind;
+
+int multicast_destinations(const machine::Chip& chip, machine::Coordinate source,
+                           const NocMulticastAddress& to, bool includes_source) {
+  int count = 0;
+  for (const machine::Coordinate worker : chip.workers) {
+    const bool is_inside = worker.x >= to.first.x && worker.x <= to.last.x &&
+                           worker.y >= to.first.y && worker.y <= to.last.y;
+    if (is_inside && (worker != source || includes_source)) ++count;
+  }
+  return count;
+}
+
+// --- the parts of a request ---------------------------------------------------------------------
+
+NocRequester::State& NocRequester::state(int noc, int initiator) {
+  return states_[index(noc)][index(initiator)];
+}
+
+const NiuCounters& NocRequester::counters(int noc) const {
+  return core_.network().counters(noc, core_.config().core);
+}
+
+Request NocRequester::request(const Command& command, const NocAddress& remote,
+                              const WriteOptions& options) {
+  Request request;
+  request.kind = command.kind;
+  request.noc = core_.noc_of(options.noc);
+  request.core = core_.config().core;
+  request.initiator = command.initiator;
+  request.remote = remote;
+  request.local_offset = command.local.offset;
+  request.size_bytes = command.local.size_bytes;
+  request.vc = options.vc;
+  request.is_static_vc = options.is_static_vc;
+  request.is_posted = options.is_posted;
+  request.transaction_id = state(request.noc, command.initiator).transaction_id;
+  return request;
+}
+
+Request NocRequester::multicast_request(const Command& command, const NocMulticastAddress& to,
+                                        const Receivers& receivers,
+                                        const MulticastOptions& options) {
+  const int workers = multicast_destinations(core_.network().chip(), core_.config().core, to,
+                                             receivers.includes_source);
+  if (receivers.workers != workers) {
+    core_.refuse("is told {} destinations; the rectangle ({}, {}) to ({}, {}) has {} workers{}",
+                 receivers.workers, to.first.x, to.first.y, to.last.x, to.last.y, workers,
+                 receivers.includes_source ? "" : " besides this core");
+  }
+  Request multicast =
+      request(command, {to.first, to.offset}, {.vc = options.vc, .noc = options.noc});
+  multicast.is_multicast = true;
+  multicast.last_tile = to.last;
+  multicast.is_linked = options.is_linked;
+  multicast.includes_source = receivers.includes_source;
+  return multicast;
+}
+
+Request NocRequester::request_with_state(Initiator initiator, int noc, const Local& local,
+                                         std::uint64_t remote_offset) {
+  const State& left = state(core_.noc_of(noc), initiator);
+  if (!left.is_set) {
+    core_.refuse(
+        "no state is set on NoC {}: there was no set_state, or a call without state after it",
+        core_.noc_of(noc));
+  }
+  Request request = left.request;
+  request.local_offset = local.offset;
+  // A call with state replaces the lower 32 bits of an address. The host's has some above.
+  const std::uint64_t above = left.request.remote.offset & ~std::uint64_t{0xffffffff};
+  request.remote.offset = remote_offset <= 0xffffffff ? above | remote_offset : remote_offset;
+  request.transaction_id = left.transaction_id;
+  return request;
+}
+
+void NocRequester::check_one_packet(std::uint64_t size_bytes) const {
+  const machine::RouterParameters& router = core_.network().chip().router;
+  const auto size_bytes_max =
+      static_cast<std::uint64_t>(router.packet_data_flits_max * router.flit_bytes);
+  if (size_bytes > size_bytes_max) {
+    core_.refuse("{} bytes do not fit into one packet; at most {} do", size_bytes, size_bytes_max);
+  }
+}
+
+// --- issuing ------------------------------------------------------------------------------------
+
+void NocRequester::wait_for_initiator(int noc, Initiator initiator) {
+  core_.suspend_until({[](const NiuCounters& counters, int number) {
+                         return counters.packets_to_start[index(number)] == 0;
+                       },
+                       initiator},
+                      noc);
+}
+
+// Software hands over a request packet by packet: it continues once it has handed over the last.
+void NocRequester::wait_for_last_packet(int noc, int initiator) {
+  core_.suspend_until({[](const NiuCounters& counters, int number) {
+                         return counters.packets_to_start[index(number)] <= 1;
+                       },
+                       initiator},
+                      noc);
+}
+
+void NocRequester::issue_with_state(const Request& request, int cycles) {
+  const auto initiator = static_cast<Initiator>(request.initiator);
+  wait_for_initiator(request.noc, initiator);
+  if (request.kind == RequestKind::read) {
+    work_at_niu(request.noc, cycles);
+  } else {
+    core_.work(cycles);
+  }
+  wait_for_initiator(request.noc, initiator);  // the core's other kernel may have used it
+  has_used_noc_[index(request.noc)] = true;
+  core_.observer().issuing(request);
+  core_.named([&] { core_.network().issue(request); });
+  wait_for_last_packet(request.noc, request.initiator);
+}
+
+void NocRequester::work_at_niu(int noc, int cycles) {
+  const NiuCounters& counters = this->counters(noc);
+  const int held_up_cycles = costs().read_held_up_cycles;
+  std::uint32_t before = counters.read_responses_sent;
+  core_.work(cycles);
+  while (counters.read_responses_sent != before) {
+    const std::uint32_t more = counters.read_responses_sent - before;
+    before += more;
+    core_.work(held_up_cycles * static_cast<noc::Cycle>(more));
+  }
+}
+
+void NocRequester::issue(const Request& request, int cycles) {
+  state(request.noc, request.initiator).is_set = false;
+  issue_with_state(request, cycles);
+}
+
+void NocRequester::set_state(const Request& request) {
+  wait_for_initiator(request.noc, static_cast<Initiator>(request.initiator));
+  State& left = state(request.noc, request.initiator);
+  left.request = request;
+  left.is_set = true;
+  core_.work(costs().set_state_cycles);
+}
+
+void NocRequester::read(const NocAddress& from, const Local& to, const ReadOptions& options) {
+  issue(request({RequestKind::read, kRead, to}, from, {.vc = options.vc, .noc = options.noc}),
+        costs().read_cycles);
+}
+
+void NocRequester::write(const Local& from, const NocAddress& to, const WriteOptions& options) {
+  issue(request({RequestKind::write, kWrite, from}, to, options), costs().write_cycles);
+}
+
+void NocRequester::multicast(const Local& from, const NocMulticastAddress& to,
+                             const Receivers& receivers, const MulticastOptions& options) {
+  issue(multicast_request({RequestKind::write, kWrite, from}, to, receivers, options),
+        costs().multicast_cycles);
+}
+
+void NocRequester::write_word(std::uint64_t from, const NocAddress& to,
+                              const WriteOptions& options) {
+  issue(request({RequestKind::write, kWriteWord, {from, noc::kWordBytes}}, to, options),
+        costs().write_cycles);
+}
+
+void NocRequester::multicast_word(std::uint64_t from, const NocMulticastAddress& to,
+                                  const Receivers& receivers, const MulticastOptions& options) {
+  issue(multicast_request({RequestKind::write, kWriteWord, {from, noc::kWordBytes}}, to, receivers,
+                          options),
+        costs().multicast_cycles);
+}
+
+void NocRequester::write_value(std::uint32_t value, const NocAddress& to,
+                               const WriteOptions& options) {
+  Request write = request({RequestKind::inline_write, kAtomic, {0, noc::kWordBytes}}, to, options);
+  write.value = value;
+  issue(write, costs().inline_write_cycles);
+}
+
+void NocRequester::increment(const NocAddress& word, std::uint32_t increment,
+                             const WriteOptions& options) {
+  Request atomic =
+      request({RequestKind::atomic_increment, kAtomic, {0, noc::kWordBytes}}, word, options);
+  atomic.value = increment;
+  issue(atomic, costs().atomic_cycles);
+}
+
+void NocRequester::multicast_increment(const NocMulticastAddress& word, std::uint32_t increment,
+                                       int workers, const MulticastOptions& options) {
+  Request atomic = multicast_request({RequestKind::atomic_increment, kAtomic, {0, noc::kWordBytes}},
+                                     word, {workers, false}, options);
+  atomic.value = increment;
+  issue(atomic, costs().multicast_cycles);
+}
+
+// --- with state ---------------------------------------------------------------------------------
+
+void NocRequester::set_read_state(const NocAddress& from, std::uint64_t size_bytes,
+                                  const ReadOptions& options) {
+  set_state(request({RequestKind::read, kRead, {0, size_bytes}}, from,
+                    {.vc = options.vc, .noc = options.noc}));
+}
+
+void NocRequester::set_write_state(const NocAddress& to, std::uint64_t size_bytes,
+                                   const WriteOptions& options) {
+  set_state(request({RequestKind::write, kWrite, {0, size_bytes}}, to, options));
+}
+
+void NocRequester::set_value_state(const NocAddress& to, const WriteOptions& options) {
+  set_state(request({RequestKind::inline_write, kAtomic, {0, noc::kWordBytes}}, to, options));
+}
+
+void NocRequester::read_with_state(std::uint64_t from_offset, std::uint64_t to_offset,
+                                   std::optional<std::uint64_t> size_bytes, int noc) {
+  Request read = request_with_state(kRead, noc, {to_offset}, from_offset);
+  if (size_bytes) read.size_bytes = *size_bytes;
+  issue_with_state(read, costs().read_with_state_cycles);
+}
+
+void NocRequester::write_with_state(std::uint64_t from_offset, std::uint64_t to_offset,
+                                    std::optional<std::uint64_t> size_bytes, int noc) {
+  Request write = request_with_state(kWrite, noc, {from_offset}, to_offset);
+  if (size_bytes) write.size_bytes = *size_bytes;
+  issue_with_state(write, costs().write_with_state_cycles);
+}
+
+void NocRequester::write_value_with_state(std::uint32_t value, int noc) {
+  const std::uint64_t offset = state(core_.noc_of(noc), kAtomic).request.remote.offset;
+  Request write = request_with_state(kAtomic, noc, {}, offset);
+  write.value = value;
+  issue_with_state(write, costs().write_with_state_cycles);
+}
+
+// --- answers ------------------------------------------------------------------------------------
+
+std::string NocRequester::describe_unanswered() const {
+  for (int noc = 0; noc < 2; ++noc) {
+    if (!has_used_noc_[index(noc)]) continue;
+    const std::string request = core_.network().describe_unanswered(noc, core_.config().core);
+    if (!request.empty()) return request;
+  }
+  return "";
+}
+
+void NocRequester::check_transaction_id(int transaction_id) const {
+  const int ids = core_.network().chip().niu.transaction_ids;
+  if (transaction_id < 0 || transaction_id >= ids) {
+    core_.refuse("there is no transaction id {}; 0 to {} are possible", transaction_id, ids - 1);
+  }
+}
+
+void NocRequester::set_transaction_id(Initiator initiator, int transaction_id, int noc) {
+  check_transaction_id(transaction_id);
+  state(core_.noc_of(noc), initiator).transaction_id = transaction_id;
+}
+
+// The hardware's counters have 8 bits and go down with every answer, from any sender.
+void NocRequester::check_outstanding(int transaction_id, int noc) const {
+  check_transaction_id(transaction_id);
+  const NiuCounters& counters = this->counters(core_.noc_of(noc));
+  const int outstanding_max = core_.network().chip().niu.outstanding_per_id_max;
+  if ((counters.multicast_ids >> transaction_id & 1) != 0) {
+    core_.refuse(
+        "transaction id {} was used by a multicast, which every receiver answers; its count "
+        "means nothing before reset_noc_trid_barrier_counter",
+        transaction_id);
+  }
+  if (counters.outstanding[index(transaction_id)] > outstanding_max) {
+    core_.refuse("transaction id {} has {} packets outstanding; its counter holds {}",
+                 transaction_id, counters.outstanding[index(transaction_id)], outstanding_max);
+  }
+}
+
+void NocRequester::wait_for_answers(int transaction_id, int noc) {
+  check_outstanding(transaction_id, noc);
+  core_.poll_counters(
+      {[](const NiuCounters& counters, int id) { return counters.outstanding[index(id)] == 0; },
+       transaction_id},
+      core_.noc_of(noc));
+}
+
+void NocRequester::wait_until_sent(int transaction_id, int noc) {
+  check_transaction_id(transaction_id);
+  core_.poll_counters(
+      {[](const NiuCounters& counters, int id) { return counters.outgoing[index(id)] == 0; },
+       transaction_id},
+      core_.noc_of(noc));
+}
+
+bool NocRequester::is_answered(int transaction_id, int noc) {
+  check_outstanding(transaction_id, noc);
+  core_.work(costs().poll_cycles);
+  return counters(core_.noc_of(noc)).outstanding[index(transaction_id)] == 0;
+}
+
+bool NocRequester::is_sent(int transaction_id, int noc) {
+  check_transaction_id(transaction_id);
+  core_.work(costs().poll_cycles);
+  return counters(core_.noc_of(noc)).outgoing[index(transaction_id)] == 0;
+}
+
+void NocRequester::reset_outstanding(std::uint32_t ids, int noc) {
+  core_.network().clear_outstanding(core_.noc_of(noc), core_.config().core, ids);
+}
+
+}  // namespace towpath::tenstorrent

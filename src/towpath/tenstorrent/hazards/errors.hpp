@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "towpath/base/deadlock_error.hpp"
+#include "towpath/machine/chip.hpp"
+
+// Errors that end a run of kernels. Each has one sentence, and fields for programs that inspect it.
+
+namespace towpath::tenstorrent {
+
+// Mistakes in kernels of several chips. They are derived from what each kernel can know of
+// the others, so they are found in every run, including those in which they do no harm.
+enum class Hazard : std::uint8_t {
+  missing_handshake,    // sends to a kernel that may not have started
+  missing_teardown,     // ends while something is, or will be, on its way to it
+  source_overwritten,   // changes bytes that a send may still have to read, or read again
+  sync_before_payload,  // announces, or uses, bytes that may not have arrived
+  acknowledgement_from_channel_word,     // sends an acknowledgement from the word of a channel
+  semaphore_cleared_after_notification,  // increments in between are lost
+  two_workers_on_one_channel,  // both write the same buffer, and neither knows of the other
+  buffer_not_there,            // uses bytes of another chip that may not be the buffer's yet
+  buffer_freed,  // uses bytes of another chip that are, or may be, the buffer's no longer
+  link_down_without_routing  // no kernel that could train the link yields to the base firmware
+};
+std::string_view name_of(Hazard hazard);
+
+// The kernel that made the mistake. `chip` is its number in the cluster.
+struct KernelName {
+  int chip = 0;
+  machine::Coordinate core;
+  std::string kernel;
+};
+
+class HazardError : public std::runtime_error {
+ public:
+  HazardError(Hazard hazard, KernelName culprit, const std::string& sentence)
+      : std::runtime_error(sentence), hazard_(hazard), culprit_(std::move(culprit)) {}
+
+  Hazard hazard() const { return hazard_; }
+  const KernelName& culprit() const { return culprit_; }
+
+ private:
+  Hazard hazard_;
+  KernelName culprit_;
+};
+
+// A deadlock that kernels take part in.
+class KernelDeadlock : public DeadlockError {
+ public:
+  KernelDeadlock(const std::string& sentence, std::vector<std::string> cycle,
+                 std::vector<KernelName> kernels)
+      : DeadlockError(sentence, std::move(cycle)), kernels_(std::move(kernels)) {}
+
+  // Kernels of the cycle, in its order. Empty for a cycle of packets, and without one.
+  const std::vector<KernelName>& kernels() const { return kernels_; }
+
+ private:
+  std::vector<KernelName> kernels_;
+};
+
+}  // namespace towpath::tenstorrent

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/hazards/noc_requests.hpp"
+
+#include <vector>
+
+namespace towpath::tenstorrent {
+
+using machine::TileKind;
+using noc::RequestKind;
+
+void NocRequests::issue(KernelWatch& kernel, const noc::Request& request) {
+  const KernelWatch::Config& config = kernel.config();
+  if (request.kind == RequestKind::read) return read(kernel, request);
+  if (request.kind == RequestKind::write) {
+    const L1Bytes source{config.core, request.local_offset, request.size_bytes};
+    bytes_.check_arrival(kernel, config.chip, source);
+    packets_.use(kernel, config.chip, source);
+  }
+  const Stamp stamp = kernel.learner().step();
+  const machine::Chip& chip = records_.chip(config.chip);
+  const machine::Coordinate first = request.remote.tile;
+  const machine::Coordinate last = request.is_multicast ? request.last_tile : first;
+  for (int y = first.y; y <= last.y; ++y) {
+    for (int x = first.x; x <= last.x; ++x) {
+      const L1Bytes to{{x, y}, request.remote.offset, request.size_bytes};
+      if (!chip.holds(to.tile)) continue;
+      buffers_.check_own(kernel, {"writes", to});
+      const TileKind kind = chip.tile(to.tile).kind;
+      if (kind != TileKind::worker && (kind != TileKind::ethernet || request.is_multicast)) {
+        continue;
+      }
+      if (request.is_multicast && to.tile == config.core && !request.includes_source) continue;
+      if (request.size_bytes == noc::kWordBytes) {
+        change_word(kernel, request, to, stamp);
+      } else {
+        write(kernel, request, to, stamp);
+      }
+    }
+  }
+}
+
+void NocRequests::read(KernelWatch& kernel, const noc::Request& request) {
+  const KernelWatch::Config& config = kernel.config();
+  const L1Bytes from{request.remote.tile, request.remote.offset, request.size_bytes};
+  const L1Bytes to{config.core, request.local_offset, request.size_bytes};
+  buffers_.check_own(kernel, {"reads", from});
+  if (!records_.chip(config.chip).holds(from.tile)) return;  // the network will refuse it
+  if (records_.has_l1(config.chip, from.tile)) {
+    // A kernel that reads a word looks whether it has arrived.
+    if (request.size_bytes > noc::kWordBytes) {
+      bytes_.check_arrival(kernel, config.chip, from);
+      packets_.use(kernel, config.chip, from);
+    }
+    SentBytes::learn(kernel, records_.ledger(config.chip, from.tile), from.offset, from.end());
+    words_.look_at_all(kernel, config.chip, from.tile, from.offset, from.end());
+  }
+  bytes_.check_change(kernel, config.chip, to);
+  SentBytes::replace(records_.ledger(config.chip, config.core), to.offset, to.end());
+}
+
+void NocRequests::write(KernelWatch& kernel, const noc::Request& request, const L1Bytes& to,
+                        const Stamp& stamp) {
+  const KernelWatch::Config& config = kernel.config();
+  Ledger& there = records_.ledger(config.chip, to.tile);
+  if (records_.chip(config.chip).tile(to.tile).kind == TileKind::ethernet) {
+    there.pushed.each(to.offset, to.end(),
+                      [&](std::uint64_t from, std::uint64_t end, const Pushed& other) {
+                        if (other.writer == &kernel || kernel.knows(other.stamp)) return;
+                        kernel.fail(Hazard::two_workers_on_one_channel,
+                                    "writes bytes {} to {} of core ({}, {}), which {} writes too: "
+                                    "neither knows of the other; a buffer serves one of them",
+                                    from, end - 1, to.tile.x, to.tile.y, name_of(*other.writer));
+                      });
+    std::vector<std::byte> content(request.size_bytes);
+    records_.network(config.chip).memory(config.core).read(request.local_offset, content);
+    bytes_.check_change(kernel, config.chip, to, content);
+  }
+  there.pushed.assign(to.offset, to.end(), {&kernel, stamp});
+  SentBytes::replace(there, to.offset, to.end());
+}
+
+void NocRequests::change_word(KernelWatch& kernel, const noc::Request& request, const L1Bytes& word,
+                              const Stamp& stamp) {
+  const KernelWatch::Config& config = kernel.config();
+  kernel.note_target(config.chip, word.tile);
+  Words::Change change{config.chip, word.tile, word.offset, request.value,
+                       request.kind == RequestKind::atomic_increment};
+  if (request.kind == RequestKind::write) {
+    const noc::Memory& own = records_.network(config.chip).memory(config.core);
+    change.value = own.load_word(request.local_offset);
+  }
+  words_.change(kernel, change, stamp);
+}
+
+}  // namespace towpath::tenstorrent

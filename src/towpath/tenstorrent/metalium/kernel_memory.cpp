@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/metalium/kernel_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace towpath::tenstorrent::metalium {
+
+namespace {
+
+// Source: tt-isa-documentation, TensixTile/L1.md: loads manage 4 in 7 cycles, stores about 6.4 bits
+// per cycle.
+constexpr noc::Cycle kLoadCycles = 2;
+constexpr noc::Cycle store_cycles(std::uint32_t size_bytes) {
+  return (size_bytes * 8 * 10 + 63) / 64;
+}
+
+// Polls of a sleeping Ethernet core between two turns of the base firmware, if its loop has some.
+constexpr std::int64_t kPollsPerContextSwitch = 1000;
+
+// Halves of the wall clock, at the offsets of RISCV_DEBUG_REG_WALL_CLOCK_L and _H.
+constexpr std::uintptr_t kWallClockLow = 0xffb121f0;
+constexpr std::uintptr_t kWallClockHigh = 0xffb121f8;
+
+}  // namespace
+
+void KernelMemory::write_pending() {
+  const std::span<const std::byte> bytes = pending_.window();
+  if (bytes.size() == noc::kWordBytes && pending_.offset % noc::kWordBytes == 0) {
+    std::uint32_t value = 0;
+    std::ranges::copy(bytes, std::as_writable_bytes(std::span(&value, 1)).begin());
+    core_.store_word(pending_.offset, value);
+  } else {
+    core_.store(pending_.offset, bytes);
+  }
+}
+
+void KernelMemory::carry_out_store() {
+  if (pending_.size_bytes == 0) return;
+  if (!pending_.is_carried_out || !pending_.is_unchanged()) write_pending();
+  pending_.size_bytes = 0;
+}
+
+void KernelMemory::carry_out_store_before_load(bool is_volatile) {
+  if (pending_.size_bytes == 0 || !pending_.is_unchanged()) return carry_out_store();
+  if (!is_volatile || pending_.is_carried_out) return;
+  write_pending();  // it may have stored the same value, and a volatile load takes time
+  pending_.is_carried_out = true;
+}
+
+DataMovementCore& KernelMemory::settled() {
+  carry_out_store();
+  clock_.pay();
+  polls_ = 0;
+  yields_ = false;
+  return core_;
+}
+
+DataMovementCore& KernelMemory::called(CallCode code) {
+  if (processor_ == Processor::compute) {
+    refuse(core_,
+           "it uses the NoC or a semaphore, and runs on the compute cores, which have neither");
+  }
+  clock_.owe_call();
+  clock_.fetch(code);
+  return settled();
+}
+
+DataMovementCore& KernelMemory::looking() {
+  carry_out_store();
+  clock_.pay();
+  return core_;
+}
+
+void KernelMemory::access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access) {
+  if ((access & kTowpathStore) != 0) {
+    carry_out_store();
+  } else {
+    carry_out_store_before_load((access & kTowpathVolatile) != 0);
+  }
+  if (L1Window::is_register(address)) return access_register(address, size_bytes, access);
+  const std::uint64_t l1_bytes = core_.network().memory(core_.config().core).size_bytes();
+  if (address >= l1_bytes || size_bytes > l1_bytes - address) {
+    refuse(core_, fmt::format("it touches {} bytes at address {:#x}; its L1 has {} bytes",
+                              size_bytes, address, l1_bytes));
+  }
+  if (address < L1Window::l1_begin()) {
+    refuse(core_, fmt::format(
+                      "it follows a pointer to offset {:#x} of its L1; this system maps no address "
+                      "below {:#x} (vm.mmap_min_addr), so that pointers to lower ones cannot be "
+                      "followed",
+                      address, L1Window::l1_begin()));
+  }
+  access_l1(static_cast<std::uint32_t>(address), size_bytes, access);
+}
+
+void KernelMemory::access_l1(std::uint32_t offset, std::uint32_t size_bytes, std::uint32_t access) {
+  const bool is_volatile = (access & kTowpathVolatile) != 0;
+  if ((access & kTowpathStore) != 0) {
+    clock_.owe(store_cycles(size_bytes));
+    if (is_volatile) clock_.pay();
+    polls_ = 0;
+    const std::span<std::byte> window = L1Window::bytes(offset, size_bytes);
+    core_.network().load(core_.config().core, offset, window);
+    pending_.offset = offset;
+    pending_.size_bytes = size_bytes;
+    pending_.is_carried_out = false;
+    pending_.before.assign(window.begin(), window.end());
+    return;
+  }
+  if (is_volatile) {
+    clock_.owe(core_.network().chip().software.poll_cycles);
+    clock_.pay();
+    count_poll(offset);
+  } else {
+    clock_.owe(kLoadCycles);
+  }
+  const std::span<std::byte> window = L1Window::bytes(offset, size_bytes);
+  if (size_bytes == noc::kWordBytes && offset % noc::kWordBytes == 0) {
+    const std::uint32_t value = core_.load_word(offset);
+    std::ranges::copy(std::as_bytes(std::span(&value, 1)), window.begin());
+  } else {
+    core_.load(offset, window);
+  }
+}
+
+void KernelMemory::access_register(std::uintptr_t address, std::uint32_t size_bytes,
+                                   std::uint32_t access) {
+  const bool is_clock = address == kWallClockLow || address == kWallClockHigh;
+  if ((access & kTowpathStore) != 0 || !is_clock || size_bytes != 4) {
+    refuse(core_,
+           fmt::format("it touches the register at {:#x}; of the core's registers only the wall "
+                       "clock, at {:#x} and {:#x}, is modelled",
+                       address, kWallClockLow, kWallClockHigh));
+  }
+  settled();
+  using Read = KernelClock::Read;
+  const std::uint64_t now = clock_.read(address == kWallClockLow ? Read::low : Read::high);
+  const auto value = static_cast<std::uint32_t>(address == kWallClockLow ? now : now >> 32);
+  std::ranges::copy(std::as_bytes(std::span(&value, 1)), L1Window::bytes(address, 4).begin());
+}
+
+void KernelMemory::count_poll(std::uint64_t word) {
+  const std::uint64_t writes = core_.network().writes_to(core_.config().core);
+  if (writes != std::exchange(writes_seen_, writes)) polls_ = 0;
+  if (++polls_ <= kPollsMax) return;
+  wait_for_change(word);
+  polls_ = 0;
+  yields_ = false;
+}
+
+// An Ethernet core may also poll for a change of its queues, its link or the NoC. A loop that
+// never yields to the base firmware does not do so asleep either.
+void KernelMemory::wait_for_change(std::uint64_t word) {
+  const noc::Cycle poll_cycles = core_.network().chip().software.poll_cycles;
+  if (processor_ == Processor::ethernet) {
+    static_cast<EthernetCore&>(core_).idle(poll_cycles,
+                                           yields_ ? kPollsPerContextSwitch : EthernetCore::kNever);
+  } else {
+    core_.wait_for_l1_write("a loop that polls", word);
+  }
+}
+
+}  // namespace towpath::tenstorrent::metalium
