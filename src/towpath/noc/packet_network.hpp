@@ -4,25 +4,24 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <queue>
-#include <string>
 #include <vector>
 
-#include "towpath/noc/bits.hpp"
-#include "towpath/noc/multicast_tree.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/base/index.hpp"
+#include "towpath/noc/niu/network.hpp"
+#include "towpath/noc/niu/niu_rates.hpp"
+#include "towpath/noc/niu/timers.hpp"
+#include "towpath/noc/router/multicast_tree.hpp"
 
 // One network on chip, packet by packet: coarser than FlitNetwork, and many times as fast.
 //
-// Only the head of a packet goes from router to router; where its tail is follows by arithmetic.
+// Only the head of a packet goes from router to router. Its tail follows by arithmetic.
 // At each router a head waits for its output VC, which is given in order of arrival and is free
 // again when the tail of its owner has passed. On a link packets of several VCs share the rate: a
 // packet that meets others takes as much longer as they have flits to send, but no longer than
-// taking turns with each of them would; those others take longer, too.
+// taking turns with each of them would. The others take longer, too.
 //
-// What is left out: buffers are as large as it takes, so a packet that waits keeps no link and no
-// VC behind it; a multicast is never refused its path, which nobody else waits for; a packet that
+// Left out: buffers are as large as it takes, so a packet that waits keeps no link and no
+// VC behind it; a multicast is never refused its path, which no other waits for. A packet that
 // is slowed down on a link behind its head is received later, but keeps the VCs between no longer.
 // There is no deadlock.
 
@@ -39,16 +38,18 @@ class PacketNetwork final : public Network {
   void release(int node, int vc, Cycle at) override;
   void pace_by_endpoint(int node) override { nius_[index(node)].is_paced_by_endpoint = true; }
   void hold_up_by_endpoint(int node) override { pace_by_endpoint(node); }
+  void watch_counted_flits(int flits) override { watched_flits_ = flits; }
   int counted_flits(int node) const override { return nius_[index(node)].counted_flits; }
   void step() override;
-  Cycle next_work() const override { return events_.empty() ? kNever : events_.top().at; }
+  Cycle next_work() const override { return events_.next(); }
+  std::int64_t packets_in_flight() const override { return packets_in_flight_; }
   std::int64_t link_flits(int node, int port) const override;
 
  private:
   struct Flight {
     Packet packet;
-    Cycle tail_at = 0;          // when the tail is where the head is, or will be
-    Cycle way = 0;              // of the head: what links and routers have taken by themselves
+    Cycle tail_at = 0;          // when the tail reaches the place of the head
+    Cycle way = 0;              // of the head: the time of links and routers alone
     PacketId next = kNoPacket;  // behind it in the queue in which it waits
     int node = 0;
     std::uint8_t input = 0;  // port by which it has come, or is about to
@@ -66,7 +67,7 @@ class PacketNetwork final : public Network {
     Queue waiting;
     PacketId owner = kNoPacket;  // the latest
   };
-  // A link, and the VCs on it. What a packet touches is close together.
+  // A link, and the VCs on it, contiguous.
   struct Output {
     PaceTime free_at = 0;  // when all that it has been given has left
     std::int64_t flits = 0;
@@ -79,7 +80,7 @@ class PacketNetwork final : public Network {
   struct Lane {
     PacketId front = kNoPacket;
     Queue behind;
-    std::uint8_t vc = 0;  // that of the front packet
+    std::uint8_t vc = 0;  // the front packet's
   };
   struct Niu {
     // sending
@@ -96,7 +97,7 @@ class PacketNetwork final : public Network {
     std::uint16_t taking = 0;  // VCs whose front packet is being taken
     std::uint8_t turn = 0;
     bool is_paced_by_endpoint = false;
-    Cycle ready_at = 0;  // for the next flit, where the endpoint says so
+    Cycle ready_at = 0;  // for the next flit, if the endpoint paces it
   };
   // How a linked multicast, and all that follow it on its path, travel.
   struct Tree {
@@ -106,19 +107,14 @@ class PacketNetwork final : public Network {
   };
   enum class EventKind : std::uint8_t { leave, sent, uncount, head, free, arrival, taken, release };
   struct Event {
-    Cycle at;
-    std::uint64_t sequence;
     EventKind kind;
-    std::int32_t where;   // node, or packet
-    std::int32_t detail;  // lane, VC or number of flits
-    bool operator>(const Event& other) const {
-      return at != other.at ? at > other.at : sequence > other.sequence;
-    }
+    std::int32_t where;       // node, or packet
+    std::int32_t detail = 0;  // lane, VC or number of flits
   };
   static constexpr Cycle kBefore = -kNever / 2;  // longer ago than any VC takes to be released
 
   void schedule(Cycle at, EventKind kind, int where, int detail = 0) {
-    events_.push({at, sequence_++, kind, where, detail});
+    events_.add(at, {kind, where, detail});
   }
   void run(const Event& event);
   PacketId add(const Packet& packet);
@@ -145,14 +141,19 @@ class PacketNetwork final : public Network {
   void take(int node, int vc);
   void taken(PacketId id);
 
+  Endpoint& endpoint_;
+  NiuRates rates_;
+  int path_link_cycles_;
+  std::uint16_t interleaved_vcs_;
   std::vector<Router> routers_;
   std::vector<Niu> nius_;
   std::vector<Flight> flights_;
   std::vector<PacketId> free_flights_;
   std::vector<Tree> trees_;
   std::vector<std::int32_t> free_trees_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::uint64_t sequence_ = 0;
+  Timers<Event> events_;
+  int watched_flits_ = 0;
+  std::int64_t packets_in_flight_ = 0;
 };
 
 }  // namespace towpath::noc

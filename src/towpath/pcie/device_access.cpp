@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/pcie/dma_engine.hpp"
 #include "towpath/pcie/link_rate.hpp"
 #include "towpath/sim/hardware_priority.hpp"
 
@@ -104,7 +103,7 @@ void DeviceAccess::answer_left(std::uint64_t size_bytes) {
   ask_soon();
 }
 
-// The network takes no answers while it tells what has become of requests.
+// The network takes no answers during its calls.
 void DeviceAccess::ask_soon() {
   if (is_ask_due_ || reads_.empty()) return;
   is_ask_due_ = true;
@@ -125,7 +124,7 @@ void DeviceAccess::ask_host(void* context) {
     }
     self.ask(pending);
     if (pending.asked_bytes < pending.read.size_bytes) continue;
-    self.network_.answer(pending.read, pending.first, self.free_.to_device);
+    self.network_.outside_port().answer(pending.read, pending.first, self.free_.to_device);
     self.reads_.pop_front();
   }
 }
@@ -163,7 +162,7 @@ void DeviceAccess::asked(void* context) {
   const Request request = self.going_.front();
   self.going_.pop_front();
   const std::span<std::byte> bytes = self.bytes_at(request.address(), request.size_bytes);
-  if (!bytes.empty()) self.network_.give(request.read, request.at, bytes);
+  if (!bytes.empty()) self.network_.outside_port().give(request.read, request.at, bytes);
 }
 
 // The bytes are in the tile.

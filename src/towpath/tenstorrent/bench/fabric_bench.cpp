@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/noc/pace.hpp"
+#include "towpath/noc/router/pace.hpp"
 
 namespace towpath::tenstorrent::bench {
 

@@ -7,15 +7,13 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/core/data_movement_core.hpp"
 #include "towpath/tenstorrent/hazards/errors.hpp"
 
 namespace towpath::tenstorrent::bench {
 
 namespace {
-
-using noc::index;
 
 // Sources are in the first half of a core's memory, targets in the second, all at the same offset:
 // the time does not depend on it.
@@ -241,7 +239,7 @@ class Traffic {
     const std::string sentence =
         fmt::format("after {} cycles {} of {} traffic programs have not ended: {}",
                     network_.cycle(), running_, programs_.size(), who);
-    if (is_deadlock) throw DeadlockError(sentence, network_.deadlock_cycle());
+    if (is_deadlock) throw DeadlockError(sentence, deadlock_cycle(network_));
     throw std::runtime_error(sentence);
   }
 

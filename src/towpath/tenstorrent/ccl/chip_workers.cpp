@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 
 namespace towpath::tenstorrent::ccl {
 

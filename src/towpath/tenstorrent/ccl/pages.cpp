@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 
 namespace towpath::tenstorrent::ccl {
 

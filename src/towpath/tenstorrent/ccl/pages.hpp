@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 
 // Buffers for packets in a chip's DRAM.
 

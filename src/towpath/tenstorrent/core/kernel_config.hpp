@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 
 // The configuration of a kernel, its addresses, and the options of its calls.
 

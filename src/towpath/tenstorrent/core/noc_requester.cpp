@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/tenstorrent/core/noc_requester.hpp"
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent {
 
-using noc::index;
 using noc::NiuCounters;
 using noc::Request;
 using noc::RequestKind;

@@ -10,11 +10,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent::fabric {
-
-using noc::index;
 
 namespace {
 

@@ -6,17 +6,15 @@
 #include <cstddef>
 #include <deque>
 
+#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/bits.hpp"
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 #include "towpath/tenstorrent/fabric/fabric_watch.hpp"
 
 namespace towpath::tenstorrent::fabric {
 
 namespace {
-
-using noc::index;
 
 const machine::EthernetSoftwareParameters& parameters_of(const EthernetCore& core) {
   return core.network().chip().ethernet_software;

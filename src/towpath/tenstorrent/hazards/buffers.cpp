@@ -4,11 +4,10 @@
 
 #include <algorithm>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent {
 
-using noc::index;
 
 namespace {
 

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/core/data_movement_core.hpp"
 
 namespace towpath::tenstorrent {
 
 using machine::TileKind;
-using noc::index;
 
 namespace {
 

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent {
 
 namespace map = ethernet_memory_map;
 using machine::EthernetEnd;
-using noc::index;
 
 namespace {
 

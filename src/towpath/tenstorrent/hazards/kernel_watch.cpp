@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/core/data_movement_core.hpp"
 #include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
 namespace towpath::tenstorrent {
 
 namespace map = ethernet_memory_map;
-using noc::index;
 
 namespace {
 

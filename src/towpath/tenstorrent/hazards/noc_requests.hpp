@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 #include "towpath/tenstorrent/hazards/routed_packets.hpp"
 
 namespace towpath::tenstorrent {

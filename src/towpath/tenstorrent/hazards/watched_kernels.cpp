@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent {
 
 using machine::EthernetEnd;
-using noc::index;
 
 WatchedKernels::WatchedKernels(ChipRecords& records) : records_(records) {
   for (const machine::ClusterChip& chip : records.cluster().chips) {

@@ -8,13 +8,11 @@
 #include <memory>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/os/code_fault.hpp"
 #include "towpath/tenstorrent/metalium/kernel_headers.hpp"
 
 namespace towpath::tenstorrent::metalium {
-
-using noc::index;
 
 KernelRuntime::KernelRuntime(DataMovementCore& on, const KernelTarget& target,
                              const KernelSetup& setup)
