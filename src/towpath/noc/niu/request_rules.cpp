@@ -162,7 +162,7 @@ void RequestRules::check_alignment(const Request& request) const {
     return;
   }
   const machine::Alignment& alignment = chip_.alignment;
-  // The PCIe tile has the alignment of DRAM tiles (tt-metal, noc_parameters.h of both chips).
+  // The PCIe tile has the alignment of DRAM tiles. Source: tt-metal, noc_parameters.h.
   const bool is_wide = !request.is_multicast && (memories_.is_dram(request.remote.tile) ||
                                                  attached_.at(request.remote.tile) != nullptr);
   const auto step =
