@@ -171,8 +171,7 @@ std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
                       "harvested_dram", "clock_mhz",
                       "l1_bytes",       "ethernet_l1_bytes",
                       "router",         "niu",
-                      "dram",           "software",
-                      "ethernet",       "ethernet_software",
+                      "dram",           "ethernet",
                       "pcie",           "alignment"});
   Chip chip;
   chip.name = object.text("name");
@@ -296,8 +295,9 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
                                                             const std::string& origin) {
   const Json data = parsed(json, origin);
   const JsonObject object = description(data, "mailbox_cluster", origin);
-  object.check_names(mailbox_cluster_tables().front().parameters, {"form", "name", "software", "page_walks",
-                                                 "interruptions", "packetizer", "ring", "mailbox"});
+  object.check_names(
+      mailbox_cluster_tables().front().parameters,
+      {"form", "name", "software", "page_walks", "interruptions", "packetizer", "ring", "mailbox"});
   MailboxCluster cluster;
   cluster.name = object.text("name");
   read_blocks(object, &cluster, mailbox_cluster_tables());

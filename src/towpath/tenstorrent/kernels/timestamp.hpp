@@ -6,8 +6,7 @@
 
 namespace towpath::tenstorrent::kernels {
 
-// Reads the clock as tt-metal's profiler does, which then puts the time into a buffer in L1: the
-// core pays EthernetSoftwareParameters::timestamp_cycles.
+// Reads the clock as tt-metal's profiler does, which then puts the time into a buffer in L1.
 Time timestamp(tenstorrent::DataMovementCore& core);
 
 }  // namespace towpath::tenstorrent::kernels
