@@ -255,7 +255,7 @@ constexpr Parameter kEthernetTileParameters[] = {
      "memory of an Ethernet core"},
 };
 
-constexpr BlockTable kTables[] = {
+constexpr BlockTable kChipTables[] = {
     {"", 0, kChipParameters},
     {"", 0, kEthernetTileParameters, Needed::with_ethernet},
     {"router", offsetof(Chip, router), kRouterParameters},
@@ -270,6 +270,6 @@ constexpr BlockTable kTables[] = {
 
 }  // namespace
 
-std::span<const BlockTable> chip_tables() { return kTables; }
+std::span<const BlockTable> chip_tables() { return kChipTables; }
 
 }  // namespace towpath::machine

@@ -125,7 +125,7 @@ constexpr std::size_t protocol_at(std::size_t number) {
   return offsetof(GpuCost, protocol) + number * sizeof(ProtocolCost);
 }
 
-constexpr BlockTable kTables[] = {
+constexpr BlockTable kGpuCostTables[] = {
     {"", 0, kGpuParameters},
     {"simple", protocol_at(0), kProtocolParameters},
     {"ll", protocol_at(1), kProtocolParameters},
@@ -134,7 +134,7 @@ constexpr BlockTable kTables[] = {
 
 }  // namespace
 
-std::span<const BlockTable> gpu_cost_tables() { return kTables; }
+std::span<const BlockTable> gpu_cost_tables() { return kGpuCostTables; }
 
 std::span<const Parameter> kernel_parameters() { return kKernelParameters; }
 

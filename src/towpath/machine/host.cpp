@@ -98,7 +98,7 @@ constexpr Parameter kHostMemoryParameters[] = {
      "the first access to a page that the IOMMU does not remember"},
 };
 
-constexpr BlockTable kTables[] = {
+constexpr BlockTable kHostTables[] = {
     {"link", offsetof(Host, link), kHostLinkParameters},
     {"core", offsetof(Host, core), kHostCoreParameters},
     {"driver", offsetof(Host, driver), kHostDriverParameters},
@@ -107,7 +107,7 @@ constexpr BlockTable kTables[] = {
 
 }  // namespace
 
-std::span<const BlockTable> host_tables() { return kTables; }
+std::span<const BlockTable> host_tables() { return kHostTables; }
 
 std::shared_ptr<const Host> build_host(Host host) {
   const Checks checks(fmt::format("host '{}'", host.name));

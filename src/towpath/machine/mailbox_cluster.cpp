@@ -95,7 +95,7 @@ constexpr Parameter kMailboxClusterParameters[] = {
      "bytes of a store or load"},
 };
 
-constexpr BlockTable kTables[] = {
+constexpr BlockTable kMailboxClusterTables[] = {
     {"", 0, kMailboxClusterParameters},
     {"software", offsetof(MailboxCluster, software), kMailboxSoftwareParameters},
     {"page_walks", offsetof(MailboxCluster, page_walks), kPageWalkParameters},
@@ -128,7 +128,7 @@ void check_across(const Checks& checks, const MailboxCluster& cluster) {
 
 }  // namespace
 
-std::span<const BlockTable> mailbox_cluster_tables() { return kTables; }
+std::span<const BlockTable> mailbox_cluster_tables() { return kMailboxClusterTables; }
 
 std::shared_ptr<const MailboxCluster> build_mailbox_cluster(MailboxCluster cluster) {
   const Checks checks = checks_of(cluster);
