@@ -110,7 +110,7 @@ def reachable(layers: dict[str, set[str]], layer: str) -> set[str]:
 LIBRARIES: dict[str, set[str]] = {
     "sim": {"fmt", "boost"},
     "gpu": {"fmt", "boost"},
-    "machine": {"fmt", "nlohmann"},
+    "machine": {"fmt"},
     "transport": {"fmt", "hwy"},
     "bindings": {"fmt", "nanobind"},
 }
@@ -118,7 +118,7 @@ DEFAULT_LIBRARIES = {"fmt"}
 NO_LIBRARIES: set[str] = set()
 
 INCLUDE = re.compile(
-    r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind|nlohmann)/[^>]*)>)'
+    r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)'
 )
 # A vendor's words may occur where its chips are programmed, and in bindings of that. Elsewhere a
 # comment may cite the vendor as the source of a figure: from `Source:` to the end of the comment.

@@ -8,7 +8,6 @@ bounds and meaning. The same table checks values in C++ and in the models made h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, TypedDict, TypeVar, cast
@@ -32,13 +31,14 @@ class Row(TypedDict):
     is_power_of_two: bool
     form: str  # quantity, optional_quantity, flag or optional_flag
     default: float  # of an optional parameter
+    default_source: str  # empty: an optional quantity has no default
     meaning: str
 
 
 @cache
 def tables() -> dict[str, dict[str, list[Row]]]:
     """Every table: by kind of description, then by block; its own parameters are in block ""."""
-    return cast(dict[str, dict[str, list[Row]]], json.loads(_core.parameter_tables()))
+    return cast(dict[str, dict[str, list[Row]]], _core.parameter_tables())
 
 
 def from_table(kind: str, block: str, without: str = "") -> Callable[[type[Model]], type[Model]]:
@@ -79,6 +79,10 @@ def _field_of(row: Row) -> tuple[Any, Any]:
         default = bool(row["default"])
         return bool, Field(default, strict=True, **described)  # type: ignore[call-overload]
     model: Any = _quantity_of(row["type"], row["min"], row["max"], row["is_power_of_two"])
+    if row["form"] == "optional_quantity" and row["default_source"]:
+        value = int(row["default"]) if row["type"] == "whole" else row["default"]
+        default = model(value=value, source=f"default; {row['default_source']}")
+        return model, Field(default, **described)  # type: ignore[call-overload]
     if row["form"] == "optional_quantity":
         return model | None, Field(None, **described)  # type: ignore[call-overload]
     return model, Field(**described)  # type: ignore[call-overload]

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "towpath/base/index.hpp"
+
 // Small sets of numbers, kept as the bits of a word.
 
 namespace towpath::noc {

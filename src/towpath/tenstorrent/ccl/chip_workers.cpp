@@ -7,6 +7,8 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/noc/router/torus.hpp"
+#include "towpath/tenstorrent/ccl/worker_costs.hpp"
+#include "towpath/tenstorrent/core/call_costs.hpp"
 
 namespace towpath::tenstorrent::ccl {
 
@@ -126,9 +128,9 @@ void ChipWorkers::launch() {
   const Device& device = fabric_.device(place_);
   const machine::Chip& chip = device.chip();
   const std::int64_t start_cycles =
-      kStartCycles + kStartLines * chip.ethernet_software.instruction_fetch_cycles;
+      kStartCycles + kStartLines * kInstructionFetch.of(chip).line_cycles;
   const Time started_at = fabric_.device(place_).network().simulation().now() +
-                          chip.clock.time_of(Cycles(chip.software.launch_cycles + start_cycles));
+                          chip.clock.time_of(Cycles(kWorkerCosts.of(chip).launch + start_cycles));
   for_each_connected(*this, [&](auto& worker) { worker.start_at(started_at); });
 }
 

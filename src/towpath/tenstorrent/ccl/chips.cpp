@@ -10,6 +10,7 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/ccl/link_faults.hpp"
+#include "towpath/tenstorrent/fabric/router_costs.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
 
 namespace towpath::tenstorrent::ccl {
@@ -19,8 +20,8 @@ namespace {
 SimulatedChipsOptions completed(SimulatedChipsOptions options,
                                 const machine::ChipCluster& description) {
   if (options.payload_bytes_max == 0) {
-    options.payload_bytes_max = static_cast<std::uint64_t>(
-        description.chips.front().chip->ethernet_software.fabric_payload_bytes);
+    options.payload_bytes_max =
+        fabric::kRouterCosts.of(*description.chips.front().chip).payload_bytes;
   }
   // Packets have whole pages, unless there is no room for one.
   const std::uint64_t pages = options.payload_bytes_max / kArrayPageBytes;

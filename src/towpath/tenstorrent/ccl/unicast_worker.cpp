@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "towpath/tenstorrent/ccl/worker_costs.hpp"
+
 namespace towpath::tenstorrent::ccl {
 
 using collective::Notification;
@@ -35,7 +37,7 @@ std::uint64_t aligned(std::uint64_t size_bytes) {
 // buffers, at the rate of the unpackers.
 Time reduce_time(const machine::Chip& chip, const Work& work, std::uint64_t size_bytes) {
   std::uint64_t bytes = size_bytes;
-  auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle);
+  std::uint64_t per_cycle = kWorkerCosts.of(chip).reduce_bytes_per_cycle;
   if (!work.adds_received) {
     bytes *= work.adds_in_pairs ? 1 : 2;
     per_cycle = kUnpackBytesPerCycle;
@@ -126,7 +128,7 @@ void UnicastWorker::run_reader(DataMovementCore& core) {
 }
 
 void UnicastWorker::run_compute(const machine::Chip& chip) {
-  const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
+  const Time latency = chip.clock.time_of(Cycles(kWorkerCosts.of(chip).reduce_latency));
   while (true) {
     wait_until(compute_, [&] { return !read_packets_.empty(); });
     Packet packet = read_packets_.front();

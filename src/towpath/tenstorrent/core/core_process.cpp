@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
+
 namespace towpath::tenstorrent {
 
 using noc::NiuCounters;
@@ -115,7 +117,7 @@ void CoreProcess::poll_l1(std::uint64_t word) {
 
 // The look that saw it began at most one period ago.
 void CoreProcess::finish_polling(noc::Cycle first) {
-  const noc::Cycle period = network_.chip().software.poll_cycles;
+  const noc::Cycle period = kPollCycles;
   work_until(first + ((cycle() - first) / period + 1) * period);
 }
 

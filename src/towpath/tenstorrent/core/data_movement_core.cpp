@@ -273,7 +273,6 @@ void DataMovementCore::noc_async_full_barrier(int noc) {
 
 void DataMovementCore::noc_semaphore_set(std::uint64_t semaphore, std::uint32_t value) {
   begin_call(__func__);
-  work(network().chip().software.call_cycles);
   change(semaphore, value);
 }
 

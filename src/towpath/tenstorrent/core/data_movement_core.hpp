@@ -15,8 +15,8 @@
 
 // API of a kernel on a data-movement core, with the names and the order of arguments of its
 // documentation (docs.tenstorrent.com, TT-Metalium, Data Movement APIs). A kernel is a C++ function
-// that runs as a process of the simulation. Its calls cost the cycles in the chip's software
-// parameters, and block if the hardware would make them wait.
+// that runs as a process of the simulation. Its calls cost the cycles of kCallCosts, and block if
+// the hardware would make them wait.
 //
 //   [](DataMovementCore& core) {
 //     core.noc_async_write(0x1000, core.get_noc_addr(2, 1, 0x1000), 4096);

@@ -7,6 +7,8 @@
 
 // Sends and channels.
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
+
 namespace towpath::tenstorrent {
 
 namespace map = ethernet_memory_map;
@@ -19,7 +21,7 @@ EthernetCore::EthernetCore(noc::ChipNetwork& network, KernelConfig config, Ether
 
 bool EthernetCore::eth_txq_is_busy(int queue) {
   begin_call(__func__);
-  work(network().chip().ethernet_software.poll_cycles);
+  work(kPollCycles);
   return named([&] { return tile_.port().is_busy(queue); });
 }
 
@@ -90,7 +92,7 @@ void EthernetCore::set_channel(int channel, std::uint32_t bytes_sent, std::uint3
 }
 
 std::uint32_t EthernetCore::poll(std::uint64_t word) {
-  work(network().chip().ethernet_software.poll_cycles);
+  work(kPollCycles);
   return look(word);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "towpath/sim/timer.hpp"
+#include "towpath/tenstorrent/core/call_costs.hpp"
 #include "towpath/tenstorrent/core/ethernet_core.hpp"
 
 // Waits of a kernel on an Ethernet core: equivalent to polling, without an event per poll.
@@ -25,14 +26,8 @@ struct Sleeper {
 
 }  // namespace
 
-// A turn of the firmware takes some time even without work.
-noc::Cycle EthernetCore::routing_cycles() const {
-  return std::max(1, network().chip().ethernet_software.routing_firmware_cycles);
-}
-
 EthernetCore::Polling EthernetCore::polling(std::int64_t polls_per_context_switch) const {
-  return {network().chip().ethernet_software.poll_cycles, polls_per_context_switch,
-          routing_cycles()};
+  return {kPollCycles, polls_per_context_switch, kRoutingFirmwareCycles};
 }
 
 // End of the look that sees an event `waited` cycles after the first look began.
@@ -155,13 +150,13 @@ void EthernetCore::check_queue(int queue) const {
 // small commands shows.
 void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};
-  const Polling polling{network().chip().ethernet_software.poll_cycles, 1};
+  const Polling polling{kPollCycles, 1};
   ethernet::Port& port = tile_.port();
   check_queue(queue);
   if (port.is_busy(queue)) {
     poll_until(polling, wait, Cause::port, [&] { return !port.is_busy(queue); });
   }
-  work(network().chip().ethernet_software.send_cycles);
+  work(kCallCosts.of(network().chip()).ethernet_send);
   named([&] { port.send(queue, command); });
   observer().sending(queue, command);
 }
@@ -206,7 +201,7 @@ void EthernetCore::eth_noc_async_write_barrier(int noc) {
 void EthernetCore::run_routing() {
   begin_call(__func__);
   yield_to_firmware();
-  work(routing_cycles());
+  work(kRoutingFirmwareCycles);
 }
 
 void EthernetCore::check_and_context_switch() {
@@ -235,7 +230,7 @@ void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_s
         poll_cycles, polls_per_context_switch);
   }
   const Wait wait{.kind = Wait::Kind::change, .change = "nothing that it looks at changes"};
-  poll_until({poll_cycles, polls_per_context_switch, routing_cycles()}, wait, Cause::anything,
+  poll_until({poll_cycles, polls_per_context_switch, kRoutingFirmwareCycles}, wait, Cause::anything,
              [&] { return tile_.changes() != changes_seen_; });
   changes_seen_ = tile_.changes();
   observer().idled();

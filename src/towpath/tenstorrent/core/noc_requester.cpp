@@ -129,7 +129,7 @@ void NocRequester::issue_with_state(const Request& request, int cycles) {
 
 void NocRequester::work_at_niu(int noc, int cycles) {
   const NiuCounters& counters = this->counters(noc);
-  const int held_up_cycles = costs().read_held_up_cycles;
+  const int held_up_cycles = costs().read_held_up;
   std::uint32_t before = counters.read_responses_sent;
   core_.work(cycles);
   while (counters.read_responses_sent != before) {
@@ -149,42 +149,42 @@ void NocRequester::set_state(const Request& request) {
   State& left = state(request.noc, request.initiator);
   left.request = request;
   left.is_set = true;
-  core_.work(costs().set_state_cycles);
+  core_.work(costs().set_state);
 }
 
 void NocRequester::read(const NocAddress& from, const Local& to, const ReadOptions& options) {
   issue(request({RequestKind::read, kRead, to}, from, {.vc = options.vc, .noc = options.noc}),
-        costs().read_cycles);
+        costs().read);
 }
 
 void NocRequester::write(const Local& from, const NocAddress& to, const WriteOptions& options) {
-  issue(request({RequestKind::write, kWrite, from}, to, options), costs().write_cycles);
+  issue(request({RequestKind::write, kWrite, from}, to, options), costs().write);
 }
 
 void NocRequester::multicast(const Local& from, const NocMulticastAddress& to,
                              const Receivers& receivers, const MulticastOptions& options) {
   issue(multicast_request({RequestKind::write, kWrite, from}, to, receivers, options),
-        costs().multicast_cycles);
+        costs().multicast);
 }
 
 void NocRequester::write_word(std::uint64_t from, const NocAddress& to,
                               const WriteOptions& options) {
   issue(request({RequestKind::write, kWriteWord, {from, noc::kWordBytes}}, to, options),
-        costs().write_cycles);
+        costs().write);
 }
 
 void NocRequester::multicast_word(std::uint64_t from, const NocMulticastAddress& to,
                                   const Receivers& receivers, const MulticastOptions& options) {
   issue(multicast_request({RequestKind::write, kWriteWord, {from, noc::kWordBytes}}, to, receivers,
                           options),
-        costs().multicast_cycles);
+        costs().multicast);
 }
 
 void NocRequester::write_value(std::uint32_t value, const NocAddress& to,
                                const WriteOptions& options) {
   Request write = request({RequestKind::inline_write, kAtomic, {0, noc::kWordBytes}}, to, options);
   write.value = value;
-  issue(write, costs().inline_write_cycles);
+  issue(write, costs().inline_write);
 }
 
 void NocRequester::increment(const NocAddress& word, std::uint32_t increment,
@@ -192,7 +192,7 @@ void NocRequester::increment(const NocAddress& word, std::uint32_t increment,
   Request atomic =
       request({RequestKind::atomic_increment, kAtomic, {0, noc::kWordBytes}}, word, options);
   atomic.value = increment;
-  issue(atomic, costs().atomic_cycles);
+  issue(atomic, costs().atomic);
 }
 
 void NocRequester::multicast_increment(const NocMulticastAddress& word, std::uint32_t increment,
@@ -200,7 +200,7 @@ void NocRequester::multicast_increment(const NocMulticastAddress& word, std::uin
   Request atomic = multicast_request({RequestKind::atomic_increment, kAtomic, {0, noc::kWordBytes}},
                                      word, {workers, false}, options);
   atomic.value = increment;
-  issue(atomic, costs().multicast_cycles);
+  issue(atomic, costs().multicast);
 }
 
 // --- with state ---------------------------------------------------------------------------------
@@ -224,21 +224,21 @@ void NocRequester::read_with_state(std::uint64_t from_offset, std::uint64_t to_o
                                    std::optional<std::uint64_t> size_bytes, int noc) {
   Request read = request_with_state(kRead, noc, {to_offset}, from_offset);
   if (size_bytes) read.size_bytes = *size_bytes;
-  issue_with_state(read, costs().read_with_state_cycles);
+  issue_with_state(read, costs().read_with_state);
 }
 
 void NocRequester::write_with_state(std::uint64_t from_offset, std::uint64_t to_offset,
                                     std::optional<std::uint64_t> size_bytes, int noc) {
   Request write = request_with_state(kWrite, noc, {from_offset}, to_offset);
   if (size_bytes) write.size_bytes = *size_bytes;
-  issue_with_state(write, costs().write_with_state_cycles);
+  issue_with_state(write, costs().write_with_state);
 }
 
 void NocRequester::write_value_with_state(std::uint32_t value, int noc) {
   const std::uint64_t offset = state(core_.noc_of(noc), kAtomic).request.remote.offset;
   Request write = request_with_state(kAtomic, noc, {}, offset);
   write.value = value;
-  issue_with_state(write, costs().write_with_state_cycles);
+  issue_with_state(write, costs().write_with_state);
 }
 
 // --- answers ------------------------------------------------------------------------------------
@@ -299,13 +299,13 @@ void NocRequester::wait_until_sent(int transaction_id, int noc) {
 
 bool NocRequester::is_answered(int transaction_id, int noc) {
   check_outstanding(transaction_id, noc);
-  core_.work(costs().poll_cycles);
+  core_.work(kPollCycles);
   return counters(core_.noc_of(noc)).outstanding[index(transaction_id)] == 0;
 }
 
 bool NocRequester::is_sent(int transaction_id, int noc) {
   check_transaction_id(transaction_id);
-  core_.work(costs().poll_cycles);
+  core_.work(kPollCycles);
   return counters(core_.noc_of(noc)).outgoing[index(transaction_id)] == 0;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
 #include "towpath/tenstorrent/core/core_process.hpp"
 
 namespace towpath::tenstorrent {
@@ -108,7 +109,7 @@ class NocRequester {
   void check_transaction_id(int transaction_id) const;
   void check_outstanding(int transaction_id, int noc) const;
   const noc::NiuCounters& counters(int noc) const;
-  const auto& costs() const { return core_.network().chip().software; }
+  const CallCosts& costs() const { return kCallCosts.of(core_.network().chip()); }
 
   CoreProcess& core_;
   std::array<std::array<State, kInitiators>, 2> states_;

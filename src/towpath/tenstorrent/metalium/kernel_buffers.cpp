@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
 #include "towpath/tenstorrent/metalium/kernel_clock.hpp"
 
 namespace towpath::tenstorrent::metalium {
@@ -80,7 +81,7 @@ void KernelBuffers::pop_front(std::uint32_t number, std::uint32_t pages) {
 bool KernelBuffers::are_pages(std::uint32_t number, std::uint32_t pages, bool at_front) {
   const CircularBuffer& cb = at(number);
   const auto cb_number = static_cast<int>(number);
-  core_.work(core_.network().chip().software.poll_cycles);
+  core_.work(kPollCycles);
   if (at_front) {
     const std::uint32_t received = core_.load_word(worker_memory_map::pages_received_at(cb_number));
     return received - pointers_[number].acked >= pages;

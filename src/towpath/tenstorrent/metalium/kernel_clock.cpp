@@ -7,22 +7,24 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
+
 namespace towpath::tenstorrent::metalium {
 
 KernelClock::KernelClock(DataMovementCore& core, Processor processor)
     : core_(core),
       is_ethernet_(processor == Processor::ethernet),
-      instructions_(core.network().chip().ethernet_software.instruction_cache_bytes) {}
+      instructions_(kInstructionFetch.of(core.network().chip()).cache_bytes) {}
 
 void KernelClock::pay() { core_.work(std::exchange(debt_cycles_, 0)); }
 
 void KernelClock::owe_call() {
-  if (is_ethernet_) owe(core_.network().chip().ethernet_software.source_call_cycles);
+  if (is_ethernet_) owe(kSourceCallCycles);
 }
 
 void KernelClock::fetch_lines(int code, int lines) {
   if (!is_ethernet_) return;
-  const int fetch_cycles = core_.network().chip().ethernet_software.instruction_fetch_cycles;
+  const int fetch_cycles = kInstructionFetch.of(core_.network().chip()).line_cycles;
   owe(fetch_cycles * instructions_.run(code, lines));
 }
 
@@ -43,7 +45,7 @@ bool KernelClock::count_blocks(std::uint64_t blocks) {
 
 std::uint64_t KernelClock::read(Read how) {
   noc::Cycle& seen = seen_[static_cast<std::size_t>(how)];
-  if (seen == core_.cycle()) core_.work(core_.network().chip().software.poll_cycles);
+  if (seen == core_.cycle()) core_.work(kPollCycles);
   seen = core_.cycle();
   return static_cast<std::uint64_t>(seen);
 }

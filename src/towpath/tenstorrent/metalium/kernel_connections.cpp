@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
 #include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
 namespace towpath::tenstorrent::metalium {
@@ -78,7 +79,7 @@ void KernelConnections::write_payload(std::uint32_t channel, std::uint32_t from,
 
 bool KernelConnections::has_slot(std::uint32_t channel) {
   fabric::Connection& worker = *at(channel).worker;
-  clock_.owe(core_.network().chip().software.poll_cycles);
+  clock_.owe(kPollCycles);
   memory_.looking();
   memory_.count_poll(worker.credit_at());
   return worker.has_free_slot();

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/tenstorrent/metalium/kernel_ethernet.hpp"
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
+
 namespace towpath::tenstorrent::metalium {
 
 namespace {
@@ -53,14 +55,13 @@ std::uint32_t KernelEthernet::call(int call, const std::uint32_t* arguments) {
       return 0;
     default: break;
   }
-  clock_.owe(core_.network().chip().ethernet_software.source_call_cycles);
+  clock_.owe(kSourceCallCycles);
   memory_.settled();
   if (call > kTowpathLastWait) return channel_call(call, arguments);
   const noc::Cycle begin = core_.cycle();
   const std::uint32_t value =
       call <= kTowpathWriteBarrier ? barrier(call, channel) : wait(call, arguments);
-  const int turn_cycles = core_.network().chip().ethernet_software.routing_firmware_cycles;
-  if (yields_after_each_look(call) && core_.cycle() - begin > turn_cycles) {
+  if (yields_after_each_look(call) && core_.cycle() - begin > kRoutingFirmwareCycles) {
     clock_.firmware_has_run();
   }
   return value;

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "towpath/tenstorrent/core/call_costs.hpp"
+
 namespace towpath::tenstorrent::metalium {
 
 namespace {
@@ -111,7 +113,7 @@ void KernelMemory::access_l1(std::uint32_t offset, std::uint32_t size_bytes, std
     return;
   }
   if (is_volatile) {
-    clock_.owe(core_.network().chip().software.poll_cycles);
+    clock_.owe(kPollCycles);
     clock_.pay();
     count_poll(offset);
   } else {
@@ -154,7 +156,7 @@ void KernelMemory::count_poll(std::uint64_t word) {
 // An Ethernet core may also poll for a change of its queues, its link or the NoC. A loop that
 // never yields to the base firmware does not do so asleep either.
 void KernelMemory::wait_for_change(std::uint64_t word) {
-  const noc::Cycle poll_cycles = core_.network().chip().software.poll_cycles;
+  const noc::Cycle poll_cycles = kPollCycles;
   if (processor_ == Processor::ethernet) {
     static_cast<EthernetCore&>(core_).idle(poll_cycles,
                                            yields_ ? kPollsPerContextSwitch : EthernetCore::kNever);

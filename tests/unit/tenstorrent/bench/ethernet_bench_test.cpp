@@ -81,7 +81,8 @@ TEST(LinkPing, TellsItsParts) {
   const auto times = link_ping(cluster, {}, {.payload_bytes = 4096, .samples = 3}, {});
   ASSERT_EQ(times.size(), 3u);
   const machine::Chip& chip = *cluster->chips[0].chip;
-  const auto cycles = chip.ethernet_software.send_cycles + chip.ethernet_software.timestamp_cycles;
+  constexpr int kTimestampCycles = 67;
+  const auto cycles = tenstorrent::kCallCosts.of(chip).ethernet_send + kTimestampCycles;
   for (const tenstorrent::kernels::LinkPingTimes& sample : times) {
     EXPECT_EQ(sample.send, chip.clock.time_of(Cycles(cycles)));
     EXPECT_GT(sample.send_and_receive, sample.wait + sample.send);

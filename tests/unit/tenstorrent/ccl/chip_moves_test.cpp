@@ -9,6 +9,7 @@
 #include "towpath/tenstorrent/ccl/endpoint.hpp"
 #include "towpath/tenstorrent/ccl/simulated_chips.hpp"
 #include "towpath/tenstorrent/ccl/unicasts.hpp"
+#include "towpath/tenstorrent/ccl/worker_costs.hpp"
 
 namespace towpath::tenstorrent::ccl {
 namespace {
@@ -94,7 +95,7 @@ TEST(ChipMoves, ScratchAtHandIsAddedUpWithoutTheNetwork) {
   TwoChips cluster;
   set_operands(cluster, kAllScratch, true);
   const machine::Chip& chip = chip_of(cluster);
-  const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
+  const Time latency = chip.clock.time_of(Cycles(kWorkerCosts.of(chip).reduce_latency));
   constexpr std::int64_t kUnpackedPerCycle = 80;
   Move sum = addition();
   EXPECT_EQ(time_of(cluster, sum), compute_time(chip, kUnpackedPerCycle / 2) + latency);
@@ -113,7 +114,7 @@ TEST(ChipMoves, WhatHasComeInIsAddedUpAsItIsRead) {
   TwoChips other;
   operands.source = Region::slot;
   set_operands(other, operands);
-  const auto per_cycle = static_cast<std::int64_t>(chip.software.reduce_bytes_per_cycle);
+  const auto per_cycle = static_cast<std::int64_t>(kWorkerCosts.of(chip).reduce_bytes_per_cycle);
   EXPECT_EQ(time_of(other, sum) - from_scratch,
             compute_time(chip, per_cycle) - compute_time(chip, 40));
 }
