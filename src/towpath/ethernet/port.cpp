@@ -281,7 +281,7 @@ void Port::receive(const Flight& flight) {
   } else {
     ++counters_.frames_dropped;
   }
-  // Without faults the outcome was fixed at the transmission.
+  // Without faults, transmit() has already acknowledged the frame.
   if (!link_->has_faults()) return;
   if (link_->is_up() && !link_->loses_frame()) {
     far_end()->acknowledge(simulation_.now(), expected_);

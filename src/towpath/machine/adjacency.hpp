@@ -10,12 +10,11 @@
 
 namespace towpath::machine {
 
-// Links by one of their ends: for each device the numbers of its links, in ascending order, all in
-// one array.
+// Link numbers per device, ascending, in one array.
 class Adjacency {
  public:
   Adjacency() = default;
-  // end_of(link) is a device, or negative for a link that is left out.
+  // end_of(link) is a device, or negative to omit the link.
   template <typename EndOf>
   Adjacency(std::size_t devices, std::size_t links, const EndOf& end_of) : first_(devices + 1) {
     for (std::size_t link = 0; link < links; ++link) {
@@ -37,7 +36,7 @@ class Adjacency {
   }
 
  private:
-  std::vector<int> first_;  // per device, and one behind
+  std::vector<int> first_;  // per device, plus one entry
   std::vector<int> links_;
 };
 

@@ -23,7 +23,7 @@ std::string name_of(EthernetEnd end) {
   return fmt::format("channel {} of chip {}", end.channel, end.chip);
 }
 
-// What is missing of an end, as the end of a sentence on the cluster; empty if nothing is.
+// The problem with an end as an error text; empty if it is valid.
 std::string problem_of_chip(const ChipCluster& cluster, int chip) {
   const std::size_t chips = cluster.chips.size();
   if (chip >= 0 && index(chip) < chips) return "";
@@ -45,14 +45,14 @@ const Chip& checked_chip(const ChipCluster& cluster, int chip) {
   return *cluster.chips[index(chip)].chip;
 }
 
-// An end that exists, as places in `link_of_channel`.
+// A valid end as indices into `link_of_channel`.
 std::pair<std::size_t, std::size_t> checked(const ChipCluster& cluster, EthernetEnd end) {
   const std::string problem = problem_of_end(cluster, end);
   if (!problem.empty()) checks_of(cluster).fail("{}", problem);
   return {index(end.chip), index(end.channel)};
 }
 
-// What both ends must agree on to understand each other's frames.
+// Whether the framing of both ends is compatible.
 bool can_join(const EthernetParameters& a, const EthernetParameters& b) {
   return a.line_rate == b.line_rate && a.delivery_rate == b.delivery_rate &&
          a.word_bytes == b.word_bytes && a.frame_payload_bytes_max == b.frame_payload_bytes_max &&

@@ -46,8 +46,8 @@ std::vector<RouteTie> RouteSearch::ties(int from_rank, int to_rank) {
   return ties;
 }
 
-// Calls visit(link, all that are as good) from the last link of the route backwards. False if there
-// is no route.
+// Calls visit(link, links of equal cost) from the last link of the route backwards. Returns false
+// if there is no route.
 template <typename Visit>
 bool RouteSearch::walk(int from_rank, int to_rank, const Visit& visit) {
   const int source = machine_.checked_device_of_rank(from_rank);
@@ -72,8 +72,8 @@ bool RouteSearch::walk(int from_rank, int to_rank, const Visit& visit) {
   return true;
 }
 
-// Both sides know all best ways together once no way over what is still open can be as good: each
-// of these leads over a device that both have reached.
+// All best paths are complete once no path over an open device can be as good: each of these passes
+// through a device that both sides have reached.
 bool RouteSearch::search(int source, int target) {
   best_ = {Time::max(), 0};
   if (source != source_.end) {
@@ -86,7 +86,7 @@ bool RouteSearch::search(int source, int target) {
     const auto [source_latency, source_links, near_source] = source_.open.front();
     const auto [target_latency, target_links, near_target] = target_.open.front();
     if (Distance(source_latency + target_latency, source_links + target_links) >= best_) break;
-    // What is found around the source is for later routes, too.
+    // Results around the source are kept for later routes.
     const std::size_t more_at_source = onward(source_, near_source).size();
     const std::size_t more_at_target = onward(target_, near_target).size();
     const bool is_source = source_.work + more_at_source <= target_.work + more_at_target;
@@ -95,7 +95,7 @@ bool RouteSearch::search(int source, int target) {
   return best_.first != Time::max();
 }
 
-// Looks at the devices next to an end, and beyond those where traffic cannot go on to others.
+// Visits the devices next to an end, and continues past devices that only lead to one other.
 void RouteSearch::begin(Side& side, int end) {
   side.end = end;
   side.reached.clear();
@@ -147,7 +147,7 @@ void RouteSearch::settle(Side& side) {
   look(side, device, links);
 }
 
-// Whether there is a device to settle; then it is in front.
+// Whether there is a device to settle. If so, it is at the front.
 bool RouteSearch::is_open(Side& side) {
   while (!side.open.empty()) {
     const auto [latency, links, device] = side.open.front();
@@ -174,7 +174,7 @@ bool RouteSearch::is_on_best_way(int device, const Reached& from_source) const {
          sum(from_source.distance, known->second.distance) == best_;
 }
 
-// From where the sides meet on to the target: by device, the links of best ways that come there.
+// From the meeting point to the target: by device, the incoming links of best paths.
 RouteSearch::Links RouteSearch::links_to_target() const {
   Links links;
   std::vector<int> open;
@@ -199,8 +199,8 @@ RouteSearch::Links RouteSearch::links_to_target() const {
   return links;
 }
 
-// In the order in which a search from the source would find links that are as good: that of the
-// latency, then of the number of the device from which they come.
+// Sorts links as a search from the source would find links of equal cost: by latency, then by the
+// number of their source device.
 void RouteSearch::sort_as_found(std::vector<int>& links) const {
   const auto key = [&](int number) {
     const Link& link = machine_.links()[index(number)];

@@ -12,16 +12,16 @@
 #include "towpath/base/units.hpp"
 #include "towpath/machine/machine.hpp"
 
-// Routes of one machine, as Machine::route says.
+// Routes of one machine, as defined by Machine::route.
 //
-// The search begins at both ends and stops where they meet. Devices at which traffic cannot go on
-// to a third one, such as an adapter between a GPU and a switch, are looked at next to an end only,
-// so that a switch with thousands of them costs no more than one with few. What is known around a
-// source serves its next routes: ask for all routes from a rank together.
+// The search starts at both ends and stops where they meet. A device that does not lead to a third
+// one, such as an adapter between a GPU and a switch, is visited only next to an end. A switch with
+// thousands of them therefore costs no more than one with few. Results around a source are reused
+// for its next routes, so request all routes from a rank together.
 
 namespace towpath::machine {
 
-// A link of a route, and another one that is as good.
+// A link of a route, and another link of equal cost.
 struct RouteTie {
   int taken = 0;
   int other = 0;
@@ -29,31 +29,31 @@ struct RouteTie {
 
 class RouteSearch {
  public:
-  // The machine outlives it.
+  // The machine must outlive it.
   explicit RouteSearch(const Machine& machine) : machine_(machine) {}
 
   // Throws as Machine::route.
   std::vector<int> route(int from_rank, int to_rank);
-  // Where that route could have taken another link; none where there is no route.
+  // Alternatives of equal cost along the route. Empty if there is no route.
   std::vector<RouteTie> ties(int from_rank, int to_rank);
 
  private:
   using Distance = std::pair<Time, int>;                    // latency, links
-  using Entry = std::tuple<Time, int, int>;                 // the same, and a device
+  using Entry = std::tuple<Time, int, int>;                 // latency, links, device
   using Links = std::unordered_map<int, std::vector<int>>;  // by device
   struct Reached {
     Distance distance;
-    // Of the best ways, the links that come from the source here or go on to the target.
+    // The links of best paths from the source, or to the target.
     std::vector<int> links;
     bool is_settled = false;
   };
-  // What is known around the source, or the target.
+  // Search state around the source or the target.
   struct Side {
     bool is_source = false;
     int end = -1;
     std::unordered_map<int, Reached> reached{};
     std::vector<Entry> open{};  // a heap, nearest first
-    std::size_t work = 0;       // links looked at for the routes from this source
+    std::size_t work = 0;       // links visited for the routes from this source
   };
 
   template <typename Visit>

@@ -5,17 +5,17 @@
 #include <span>
 #include <string_view>
 
-// The machines that come with the library. Their descriptions are part of it, so that a program
-// finds them wherever it is moved to. load.hpp loads them by name.
+// The machines in the library. Their descriptions are embedded, so a program needs no data files.
+// load.hpp loads them by name.
 
 namespace towpath::machine {
 
 struct ShippedMachine {
   std::string_view name;
-  std::string_view json;  // as `towpath export machine NAME --json` writes it
+  std::string_view json;  // as written by `towpath export machine NAME --json`
 };
 
-// In the order of their names.
+// Sorted by name.
 std::span<const ShippedMachine> shipped_machines();
 
 }  // namespace towpath::machine

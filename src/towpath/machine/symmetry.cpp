@@ -18,7 +18,7 @@ class Mapping {
         image_(machine.devices().size(), kNone),
         is_image_(machine.devices().size()) {}
 
-  // False if one of them has a place already.
+  // Returns false if either device is already mapped.
   bool set(int device, int image) {
     if (image_[index(device)] != kNone || is_image_[index(image)]) return false;
     image_[index(device)] = image;
@@ -27,8 +27,8 @@ class Mapping {
     return true;
   }
 
-  // The n-th link of a device goes where the n-th link of its image goes, as far as nothing else is
-  // known; what follows from that is checked link by link.
+  // Maps the n-th link of a device to the n-th link of its image, as a first assumption. All
+  // consequences are checked link by link.
   void follow_links() {
     for (std::size_t next = 0; next < reached_.size(); ++next) {
       const int device = reached_[next];
@@ -51,9 +51,9 @@ class Mapping {
     return true;
   }
 
-  // Pairs a device's links with those of its image by where they go.
+  // Pairs a device's links with its image's links by destination.
   bool move_links(int device, std::vector<int>& moved) const {
-    std::vector<std::pair<int, int>> own;  // (where its image goes, link)
+    std::vector<std::pair<int, int>> own;  // (destination's image, link)
     std::vector<std::pair<int, int>> of_image;
     for (const int link : machine_.links_from(device)) {
       own.emplace_back(image_[index(end_of(link))], link);
@@ -82,7 +82,7 @@ class Mapping {
   const Machine& machine_;
   std::vector<int> image_;  // per device
   std::vector<bool> is_image_;
-  std::vector<int> reached_;  // devices with an image, in the order in which they got it
+  std::vector<int> reached_;  // devices with an image, in mapping order
 };
 
 }  // namespace

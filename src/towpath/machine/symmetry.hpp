@@ -11,9 +11,9 @@
 
 namespace towpath::machine {
 
-// Link -> the link in whose place it comes when each device of `images` (first) takes the place of
-// another (second): all other devices follow by the order of their links. Empty optional unless
-// every device and link comes in the place of one that is like it, and no two in the same place.
+// Maps each link to its image if each device of `images` (first) is replaced by another (second).
+// All other devices follow by the order of their links. Returns an empty optional unless every
+// device and link maps to an equivalent one, and no two to the same.
 std::optional<std::vector<int>> moved_links(const Machine& machine,
                                             std::span<const std::pair<int, int>> images);
 

@@ -120,7 +120,7 @@ SimulationGroup::SimulationGroup(const Options& options) : options_(options) {
   progress_.resize(options.partitions);
 }
 
-// Unwinding processes may call back into the group.
+// Unwinding processes may still use the group's members.
 SimulationGroup::~SimulationGroup() { simulations_.clear(); }
 
 std::uint64_t SimulationGroup::events() const {

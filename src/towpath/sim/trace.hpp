@@ -52,8 +52,8 @@ class Trace {
   }
 
   std::uint64_t hash() const;
-  // Appends the other trace's records to this one. The source keeps them and must always use the
-  // same destination.
+  // Moves the records of the other trace, which must keep records, to the end of this one. A source
+  // always uses the same destination.
   void take(Trace& other);
 
   // Empty in mode hash_only.

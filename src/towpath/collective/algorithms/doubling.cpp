@@ -9,7 +9,7 @@
 namespace towpath::collective {
 
 // Halving-doubling all-reduce: 2 log2(R) sequential network steps, 2 S (R-1)/R wire bytes per rank.
-// In each round of the first half, two ranks exchange the halves that the other one sums. The
+// In each round of the first half, two ranks each send the half that the other sums. The
 // second half distributes the sums in reverse order. If R is not a power of two, some ranks first
 // send their input to a neighbour and receive the result at the end: 2 more steps of S bytes each.
 // The second half has separate channels, so that thread blocks of both halves run concurrently.

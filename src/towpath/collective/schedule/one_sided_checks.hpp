@@ -27,7 +27,7 @@ void for_each_access(const Schedule& schedule, const Visit& visit) {
   }
 }
 
-// Throws ScheduleError for an access that is invalid on its face.
+// Throws ScheduleError for an access that is invalid by itself.
 void check_each_access(const Schedule& schedule);
 
 }  // namespace towpath::collective

@@ -128,7 +128,7 @@ class Loop {
     return true;
   }
 
-  // After a full round without progress it waits for a change. Passes keep counting.
+  // After a full round without progress it waits for a change. The waiting time counts as passes.
   void end_pass(bool did_anything) {
     idle_passes_ = did_anything ? 0 : idle_passes_ + 1;
     const noc::Cycle begin = core_.cycle();
