@@ -101,7 +101,8 @@ def chip(**changes):
     """A Wormhole: columns 1 to 4 and 6 to 9, rows 1 to 5 and 7 to 9 hold workers."""
     columns, rows = (1, 2, 3, 4, 6, 7, 8, 9), (1, 2, 3, 4, 5, 7, 8, 9)
     figures = {
-        "name": "example", "architecture": "wormhole_b0", "width": 10, "height": 12, "clock_mhz": 1000.0,
+        "name": "example", "architecture": "wormhole_b0", "width": 10, "height": 12,
+        "clock_mhz": 1000.0,
         "workers": [(x, y) for y in rows for x in columns],
         "worker_columns": len(columns), "worker_rows": len(rows),
         "worker": lambda x, y: (columns[x], rows[y]),
