@@ -117,9 +117,7 @@ LIBRARIES: dict[str, set[str]] = {
 DEFAULT_LIBRARIES = {"fmt"}
 NO_LIBRARIES: set[str] = set()
 
-INCLUDE = re.compile(
-    r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)'
-)
+INCLUDE = re.compile(r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)')
 # A vendor's words may occur where its chips are programmed, and in bindings of that. Elsewhere a
 # comment may cite the vendor as the source of a figure: from `Source:` to the end of the comment.
 VENDOR = re.compile(

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "processes.hpp"
 #include "conformance/simulated_cluster.hpp"
 #include "conformance/simulated_fabric.hpp"
 #include "conformance/simulated_mailboxes.hpp"
+#include "processes.hpp"
 #include "towpath/live/connect.hpp"
 
 namespace towpath::conformance {

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/sim/random.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "ethernet_bench.hpp"
-#include "towpath/sim/random.hpp"
 #include "towpath/sim/trace.hpp"
 
 // Random commands over a link with random faults, against plain copies of the bytes.

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu/profile.hpp"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <vector>
 
-#include "towpath/gpu/profile.hpp"
 #include "towpath/gpu_links/link_history.hpp"
 
 namespace towpath::gpu {

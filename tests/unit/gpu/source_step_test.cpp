@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu/source_step.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
 #include "towpath/gpu/errors.hpp"
-#include "towpath/gpu/source_step.hpp"
 
 namespace towpath::gpu {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu/work.hpp"
+
 #include <gtest/gtest.h>
 
-#include "towpath/gpu/work.hpp"
 #include "towpath/machine/load.hpp"
 
 namespace towpath::gpu {

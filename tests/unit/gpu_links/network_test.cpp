@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/gpu_links/network.hpp"
+
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
-
-#include "towpath/gpu_links/network.hpp"
 
 namespace towpath::gpu_links {
 namespace {

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/noc/chip_network.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "chip_bench.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/chip_network.hpp"
 
 namespace towpath::noc {
 namespace {

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/noc/packet_network.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "noc_traffic.hpp"
-#include "towpath/noc/packet_network.hpp"
 
 // The network packet by packet, beside the one flit by flit: the same time where a packet is alone,
 // the same bytes on the same links always, and where packets meet about the same time.

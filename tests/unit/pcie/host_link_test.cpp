@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/pcie/host_link.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "pcie_bench.hpp"
-#include "towpath/pcie/host_link.hpp"
 #include "towpath/sim/random.hpp"
 
 namespace towpath::pcie {

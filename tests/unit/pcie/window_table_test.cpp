@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/pcie/window_table.hpp"
+
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
 #include "pcie_bench.hpp"
-#include "towpath/pcie/window_table.hpp"
 
 namespace towpath::pcie {
 namespace {

@@ -8,7 +8,6 @@
 
 namespace towpath::tenstorrent {
 
-
 namespace {
 
 // "writes bytes 0 to 63 of tile (1, 1)"

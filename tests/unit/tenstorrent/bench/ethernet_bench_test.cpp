@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/tenstorrent/bench/ethernet_bench.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "ethernet_cluster.hpp"
 #include "sentence.hpp"
-#include "towpath/tenstorrent/bench/ethernet_bench.hpp"
 
 // The microbenchmarks, with hazards monitored: facts that hold whatever the parameters are.
 

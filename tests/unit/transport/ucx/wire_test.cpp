@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 #ifdef TOWPATH_HAS_UCX
+#include "towpath/transport/ucx/wire.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,8 +10,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "towpath/transport/ucx/wire.hpp"
 
 namespace towpath::transport::ucx {
 namespace {
