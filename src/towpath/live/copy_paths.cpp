@@ -2,19 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/live/copy_paths.hpp"
 
-#include <cstring>
-
 #include "towpath/os/process.hpp"
-#include "towpath/transport/streaming.hpp"
 
 namespace towpath::live {
 
 namespace {
 
-// Smaller copies get from cache to cache sooner than through memory, at any distance: among two
-// ranks far apart 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the same,
-// 8 KiB 3.1 instead of 1.8.
-constexpr std::uint64_t kStreamedBytesLeast = 2 << 10;
 // Twice the bytes of the probe. Less is never worth the system call of a read, and takes the path
 // that the probe found: a trial takes a lap of the ring for each path, which is many small calls.
 constexpr std::uint64_t kTunedBytesLeast = 64 << 10;
@@ -56,15 +49,6 @@ void CopyPaths::choose(Kind kind, std::uint64_t size_bytes, bool may_read) {
 void CopyPaths::note_end() {
   if (!choice_.is_timed) return;
   tuner_.note(kind_, size_bytes_, choice_.path, transport_.now() - began_);
-}
-
-void CopyPaths::copy(std::byte* to, const std::byte* from, std::uint64_t size_bytes, bool streams) {
-  if (size_bytes == 0) return;
-  if (streams && size_bytes >= kStreamedBytesLeast) {
-    transport::stream_copy(to, from, size_bytes);
-  } else {
-    std::memcpy(to, from, size_bytes);
-  }
 }
 
 }  // namespace towpath::live

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "towpath/live/path_tuner.hpp"
 #include "towpath/live/shared_rank.hpp"
 #include "towpath/transport/live_transport.hpp"
+#include "towpath/transport/streaming.hpp"
 
 namespace towpath::live {
 
@@ -49,9 +51,20 @@ class CopyPaths {
   void to_result(std::byte* to, const std::byte* from, std::uint64_t size_bytes) const {
     copy(to, from, size_bytes, streams_results_);
   }
-  static void copy(std::byte* to, const std::byte* from, std::uint64_t size_bytes, bool streams);
+  static void copy(std::byte* to, const std::byte* from, std::uint64_t size_bytes, bool streams) {
+    if (streams && size_bytes >= kStreamedBytesLeast) {
+      transport::stream_copy(to, from, size_bytes);
+    } else if (size_bytes > 0) {
+      std::memcpy(to, from, size_bytes);
+    }
+  }
 
  private:
+  // Smaller copies get from cache to cache sooner than through memory, at any distance: among two
+  // ranks far apart 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the same,
+  // 8 KiB 3.1 instead of 1.8.
+  static constexpr std::uint64_t kStreamedBytesLeast = 2 << 10;
+
   const transport::LiveTransport& transport_;
   bool is_crowded_;
   std::uint64_t cache_bytes_;  // of the last level, or 0
