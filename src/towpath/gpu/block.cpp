@@ -150,7 +150,8 @@ void Block::run() {
     enter(thread);
     stack.resume(threads_[thread].stack, &run_thread, this);
     work_.fold_counters();
-    if (next_ready_ == ready_.size()) fences_.flush();
+    if (next_ready_ == ready_.size()) fences_.flush_library_fence();
+    if (next_ready_ == ready_.size()) fences_.flush_thread_fence();
   }
   ready_.clear();
   next_ready_ = 0;

@@ -9,11 +9,6 @@
 
 namespace towpath::gpu {
 
-void Fences::flush() {
-  flush_library_fence();
-  flush_thread_fence();
-}
-
 void Fences::fence(bool is_quiet, const abi::Site& site) {
   if (!block_.pe().is_timed()) return block_.pe().transport().fence();
   library_fence_.from = std::max(library_fence_.from, block_.work().thread_time());

@@ -23,8 +23,10 @@ class Fences {
   void fence(bool is_quiet, const abi::Site& site);
   // It waits in __threadfence or __threadfence_system, for stores without the library.
   void thread_fence(abi::FenceScope scope, const abi::Site& site);
-  // All threads have run until they wait: starts the fences that they wait in.
-  void flush();
+  // All threads have run until they wait: starts the fence that they wait in. A fence that ends at
+  // once makes threads ready, and the other one then waits for them.
+  void flush_library_fence();
+  void flush_thread_fence();
 
  private:
   struct LibraryFence {
@@ -38,8 +40,6 @@ class Fences {
     Time from{};
   };
   void start_library_fence();
-  void flush_library_fence();
-  void flush_thread_fence();
 
   Block& block_;
   LibraryFence library_fence_;
