@@ -413,6 +413,8 @@ class RaceCheck : public Visitor {
     return describe_step(network_.schedule, at.rank, at.number, step);
   }
 
+  static const char* verb(bool is_store) { return is_store ? "stores to" : "reads"; }
+
   void report(const SliceEvent& event, bool stores, const TimedAccess& other, bool other_stores,
               Chunk chunk) {
     const bool is_user = event.block >= network_.blocks.size();
@@ -423,7 +425,6 @@ class RaceCheck : public Visitor {
     const std::uint32_t second = is_user ? event.block : other_number;
     const int other_step = static_cast<int>(is_user ? event.step_number : other.step);
     if (is_user) std::swap(stores, other_stores);
-    const auto verb = [](bool is_store) { return is_store ? "stores to" : "reads"; };
     const int holder = is_user && chunk.holder == kNone ? rank_of(event.block) : chunk.holder;
     races_[static_cast<std::size_t>(rank_of(first))] = true;
     if (findings_ == nullptr) return;
