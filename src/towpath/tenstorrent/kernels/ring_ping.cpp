@@ -18,7 +18,7 @@ namespace {
 
 using machine::TileKind;
 
-constexpr int kChannelsMax = 8;
+constexpr int kRingChannelsMax = 8;
 // Pause of the master between two trips. It varies so that arrivals hit the cores' polls at random
 // phases, as on chips without a common clock phase.
 constexpr noc::Cycle kPauseCycles = 10'000;
@@ -169,9 +169,9 @@ void check(const RingPing& ping) {
     throw std::invalid_argument(
         fmt::format("a ring of {} chips is asked for; it has 2 or more", ping.chips.size()));
   }
-  if (ping.channels < 1 || ping.channels > kChannelsMax) {
+  if (ping.channels < 1 || ping.channels > kRingChannelsMax) {
     throw std::invalid_argument(fmt::format("{} packets are to go round together; 1 to {} can",
-                                            ping.channels, kChannelsMax));
+                                            ping.channels, kRingChannelsMax));
   }
   if (ping.samples < 1) {
     throw std::invalid_argument(
