@@ -318,9 +318,9 @@ void refuse(void* core, const char* sentence) { metalium::refuse(runtime(core).c
 
 const TowpathCalls& kernel_calls() {
   static constexpr TowpathCalls kCalls{
-#define TOWPATH_MEMBER(result, name, parameters) .name = calls::name,
-      TOWPATH_CALLS(TOWPATH_MEMBER)
-#undef TOWPATH_MEMBER
+#define TOWPATH_CALL_MEMBER(result, name, parameters) .name = calls::name,
+      TOWPATH_CALLS(TOWPATH_CALL_MEMBER)
+#undef TOWPATH_CALL_MEMBER
   };
   return kCalls;
 }

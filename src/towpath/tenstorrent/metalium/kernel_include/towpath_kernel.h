@@ -193,9 +193,9 @@ typedef struct TowpathPacket {
   CALL(void, refuse, (void* core, const char* sentence))
 
 typedef struct TowpathCalls {
-#define TOWPATH_MEMBER(result, name, parameters) result(*name) parameters;
-  TOWPATH_CALLS(TOWPATH_MEMBER)
-#undef TOWPATH_MEMBER
+#define TOWPATH_CALL_MEMBER(result, name, parameters) result(*name) parameters;
+  TOWPATH_CALLS(TOWPATH_CALL_MEMBER)
+#undef TOWPATH_CALL_MEMBER
 } TowpathCalls;
 
 typedef struct TowpathCore {
