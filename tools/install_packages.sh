@@ -13,7 +13,7 @@ if [ "${1:-}" = --rtl ]; then needs_rtl=yes; shift; fi
 python=${1:-python3}
 
 packages=(g++ make cmake ninja-build pkg-config ccache
-  libboost-context-dev libfmt-dev libhwy-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
+  libboost-context-dev libfmt-dev libhwy-dev libgtest-dev libbenchmark-dev
   libucx-dev)
 command -v "$python" >/dev/null || packages+=(python3)
 if ! "$python" - <<'PY' 2>/dev/null

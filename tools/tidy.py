@@ -106,7 +106,7 @@ def reachable(layers: dict[str, set[str]], layer: str) -> set[str]:
 LIBRARIES: dict[str, set[str]] = {
     "sim": {"fmt", "boost"},
     "gpu": {"fmt", "boost"},
-    "machine": {"fmt", "nlohmann"},
+    "machine": {"fmt"},
     "transport": {"fmt", "hwy"},
     "bindings": {"fmt", "nanobind"},
 }
@@ -114,7 +114,7 @@ DEFAULT_LIBRARIES = {"fmt"}
 NO_LIBRARIES: set[str] = set()
 
 INCLUDE = re.compile(
-    r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind|nlohmann)/[^>]*)>)'
+    r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)'
 )
 # A vendor's words may occur where its chips are programmed, and in bindings and transports of that.
 VENDOR = re.compile(r"tenstorrent|wormhole|blackhole|noc_async|erisc|tensix", re.IGNORECASE)

@@ -8,7 +8,6 @@ bounds and meaning. The same table checks values in C++ and in the models made h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, TypedDict, TypeVar, cast
@@ -38,7 +37,7 @@ class Row(TypedDict):
 @cache
 def tables() -> dict[str, dict[str, list[Row]]]:
     """Every table: by kind of description, then by block; its own parameters are in block ""."""
-    return cast(dict[str, dict[str, list[Row]]], json.loads(_core.parameter_tables()))
+    return cast(dict[str, dict[str, list[Row]]], _core.parameter_tables())
 
 
 def from_table(kind: str, block: str, without: str = "") -> Callable[[type[Model]], type[Model]]:

@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -20,10 +21,12 @@ using namespace nb::literals;
 namespace towpath::machine {
 namespace {
 
-using bindings::values_of;
-
 using Place = std::pair<int, int>;                        // a Coordinate in Python
 using WindowTuple = std::tuple<std::uint64_t, int, int>;  // size, count, reserved
+
+nb::dict block_of(const Chip& chip, std::string_view path) {
+  return bindings::values_of(&chip, chip_tables(), path);
+}
 
 Place place_of(Coordinate at) { return {at.x, at.y}; }
 
@@ -76,18 +79,18 @@ void bind_chip(nb::module_& module) {
       .def_ro("l1_bytes", &Chip::l1_bytes)
       .def_ro("ethernet_l1_bytes", &Chip::ethernet_l1_bytes)
       .def_prop_ro("router",
-                   [](const Chip& chip) { return values_of(chip.router, kRouterParameters); })
-      .def_prop_ro("niu", [](const Chip& chip) { return values_of(chip.niu, kNiuParameters); })
-      .def_prop_ro("dram", [](const Chip& chip) { return values_of(chip.dram, kDramParameters); })
+                   [](const Chip& chip) { return block_of(chip, "router"); })
+      .def_prop_ro("niu", [](const Chip& chip) { return block_of(chip, "niu"); })
+      .def_prop_ro("dram", [](const Chip& chip) { return block_of(chip, "dram"); })
       .def_prop_ro("software",
-                   [](const Chip& chip) { return values_of(chip.software, kSoftwareParameters); })
+                   [](const Chip& chip) { return block_of(chip, "software"); })
       .def_prop_ro("ethernet",
-                   [](const Chip& chip) { return values_of(chip.ethernet, kEthernetParameters); })
+                   [](const Chip& chip) { return block_of(chip, "ethernet"); })
       .def_prop_ro("ethernet_software",
                    [](const Chip& chip) {
-                     return values_of(chip.ethernet_software, kEthernetSoftwareParameters);
+                     return block_of(chip, "ethernet_software");
                    })
-      .def_prop_ro("pcie", [](const Chip& chip) { return values_of(chip.pcie, kPcieParameters); })
+      .def_prop_ro("pcie", [](const Chip& chip) { return block_of(chip, "pcie"); })
       .def_prop_ro("pcie_windows",
                    [](const Chip& chip) {
                      std::vector<WindowTuple> windows;
@@ -97,6 +100,6 @@ void bind_chip(nb::module_& module) {
                      return windows;
                    })
       .def_prop_ro("alignment", [](const Chip& chip) {
-        return values_of(chip.alignment, kAlignmentParameters);
+        return block_of(chip, "alignment");
       });
 }

@@ -53,6 +53,4 @@ void bind_load(nb::module_& module) {
             return std::const_pointer_cast<Machine>(std::move(parts).build());
           },
           "The machine; the parts must not be used afterwards.");
-  module.def("parameter_tables", &parameter_tables,
-             "The tables of all parameters of machines, as JSON.");
 }

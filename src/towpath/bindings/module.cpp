@@ -19,6 +19,7 @@ void bind_load(nanobind::module_& module);
 void bind_machine(nanobind::module_& module);
 void bind_pcie(nanobind::module_& module);
 void bind_mailbox(nanobind::module_& module);
+void bind_parameters(nanobind::module_& module);
 void bind_routing(nanobind::module_& module);
 void bind_run(nanobind::module_& module);
 void bind_schedule(nanobind::module_& module);
@@ -32,6 +33,7 @@ NB_MODULE(_core, module) {
   bind_chip_cluster(module);
   bind_machine(module);
   bind_load(module);
+  bind_parameters(module);
   bind_pcie(module);
   bind_schedule(module);
   bind_verify(module);

@@ -87,9 +87,9 @@ void check_across(const Chip& chip) {
 
 void check_parameters(const Chip& chip) {
   const Checks checks = checks_of(chip);
-  for_each_block(chip, [&](const char* name, Needed needed, const auto& block, const auto& table) {
-    if (has(chip, needed)) checks.block(name, block, table);
-  });
+  for (const BlockTable& table : chip_tables()) {
+    if (has(chip, table.needed)) checks.blocks(&chip, table);
+  }
   check_across(chip);
 }
 

@@ -80,32 +80,6 @@ struct Chip {
   Coordinate worker(int logical_x, int logical_y) const;
 };
 
-inline constexpr Parameter<Chip> kChipParameters[] = {
-    {"clock_mhz", &Chip::clock, between(1, kClockMaxMhz), "clock of the chip"},
-    {"l1_bytes", &Chip::l1_bytes, kMemory, "memory of a worker"},
-};
-inline constexpr Parameter<Chip> kEthernetTileParameters[] = {
-    {"ethernet_l1_bytes", &Chip::ethernet_l1_bytes, kMemory, "memory of an Ethernet core"},
-};
-
-// Calls visit(name, needed, block, table) for every block of a chip; the parameters of the chip
-// itself have no name. Lists of blocks are visited as std::vector.
-template <AnyConst<Chip> AnyChip, typename Visit>
-void for_each_block(AnyChip& chip, const Visit& visit) {
-  visit("", Needed::always, chip, kChipParameters);
-  visit("", Needed::with_ethernet, chip, kEthernetTileParameters);
-  visit("router", Needed::always, chip.router, kRouterParameters);
-  visit("niu", Needed::always, chip.niu, kNiuParameters);
-  visit("dram", Needed::with_dram, chip.dram, kDramParameters);
-  visit("software", Needed::always, chip.software, kSoftwareParameters);
-  visit("ethernet", Needed::with_ethernet, chip.ethernet, kEthernetParameters);
-  visit("ethernet_software", Needed::with_ethernet, chip.ethernet_software,
-        kEthernetSoftwareParameters);
-  visit("pcie", Needed::with_host_link, chip.pcie, kPcieParameters);
-  visit("pcie.windows", Needed::with_host_link, chip.pcie.windows, kWindowParameters);
-  visit("alignment", Needed::always, chip.alignment, kAlignmentParameters);
-}
-
 // Checks a description and completes it: `tiles` must hold width * height tiles, from which
 // `pcie_tiles` follow. `workers`, `dram_groups`, `worker_columns` and `ethernet_cores` may be left
 // empty; they follow from the tiles too, row by row. Throws DescriptionError (checks.hpp), one

@@ -2,25 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/machine/json_reader.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace towpath::machine {
 
 JsonObject::JsonObject(const Json& json, std::string owner, std::string field)
     : json_(json), owner_(std::move(owner)), field_(std::move(field)), checks_(owner_) {
-  if (!json_.is_object()) checks_.fail_at(field_, "must be a block of fields");
+  if (json_.kind != Json::Kind::object) checks_.fail_at(field_, "must be a block of fields");
 }
 
 const Json& JsonObject::at(std::string_view name) const {
-  const auto found = json_.find(name);
-  if (found == json_.end()) checks_.fail_at(field_, "lacks the field '{}'", name);
+  const Json* const found = json_.find(name);
+  if (found == nullptr) checks_.fail_at(field_, "lacks the field '{}'", name);
   return *found;
 }
 
-std::vector<std::string> JsonObject::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : json_.items()) names.push_back(name);
-  return names;
+const std::vector<Json>& JsonObject::list(std::string_view name) const {
+  const Json& value = at(name);
+  if (value.kind != Json::Kind::list) checks_.fail_at(field_of(name), "must be a list");
+  return value.items;
 }
 
 JsonObject JsonObject::object(std::string_view name) const {
@@ -28,27 +29,28 @@ JsonObject JsonObject::object(std::string_view name) const {
 }
 
 std::vector<JsonObject> JsonObject::objects(std::string_view name) const {
-  const Json& list = at(name);
-  if (!list.is_array()) checks_.fail_at(field_of(name), "must be a list");
+  const std::vector<Json>& items = list(name);
   std::vector<JsonObject> objects;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    objects.emplace_back(list[i], owner_, fmt::format("{}[{}]", field_of(name), i));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    objects.emplace_back(items[i], owner_, fmt::format("{}[{}]", field_of(name), i));
   }
   return objects;
 }
 
 std::string JsonObject::text(const char* name) const {
   const Json& value = at(name);
-  if (!value.is_string()) checks_.fail_at(field_of(name), "is {}; it must be text", value.dump());
-  return value.get<std::string>();
+  if (value.kind != Json::Kind::text) {
+    checks_.fail_at(field_of(name), "is {}; it must be text", value.source);
+  }
+  return value.text;
 }
 
 bool JsonObject::truth(std::string_view name) const {
   const Json& value = at(name);
-  if (!value.is_boolean()) {
-    checks_.fail_at(field_of(name), "is {}; it must be true or false", value.dump());
+  if (value.kind != Json::Kind::truth) {
+    checks_.fail_at(field_of(name), "is {}; it must be true or false", value.source);
   }
-  return value.get<bool>();
+  return value.number != 0;
 }
 
 std::int64_t JsonObject::whole(const char* name, std::int64_t min, std::int64_t max) const {
@@ -62,23 +64,27 @@ double JsonObject::number(const char* name, double min, double max) const {
 
 double JsonObject::bounded(std::string_view name, bool is_whole, const Allowed& allowed) const {
   const Json& value = at(name);
-  if (is_whole ? !value.is_number_integer() : !value.is_number()) {
-    checks_.fail_at(field_of(name), "is {}; it must be a {}", value.dump(),
+  if (value.kind != Json::Kind::number || (is_whole && !value.is_whole)) {
+    checks_.fail_at(field_of(name), "is {}; it must be a {}", value.source,
                     is_whole ? "whole number" : "number");
   }
-  const std::string problem = problem_of(value.get<double>(), allowed);
+  const std::string problem = problem_of(value.number, allowed);
   if (!problem.empty()) checks_.fail_at(field_of(name), "{}", problem);
-  return value.get<double>();
+  return value.number;
 }
 
 std::vector<int> JsonObject::numbers(const Json& list, const char* name, int max) const {
   const auto is_number = [&](const Json& value) {
-    return value.is_number_integer() && value.get<double>() >= 0 && value.get<double>() <= max;
+    return value.kind == Json::Kind::number && value.is_whole && value.number >= 0 &&
+           value.number <= max;
   };
-  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_number)) {
+  const bool is_list = list.kind == Json::Kind::list;
+  if (!is_list || !std::all_of(list.items.begin(), list.items.end(), is_number)) {
     checks_.fail_at(field_of(name), "must hold lists of whole numbers from 0 to {}", max);
   }
-  return list.get<std::vector<int>>();
+  std::vector<int> numbers;
+  for (const Json& item : list.items) numbers.push_back(static_cast<int>(item.number));
+  return numbers;
 }
 
 std::vector<int> JsonObject::numbers(const char* name, int max) const {
@@ -87,10 +93,8 @@ std::vector<int> JsonObject::numbers(const char* name, int max) const {
 
 std::vector<std::vector<int>> JsonObject::tuples(const char* name, std::size_t size,
                                                  int max) const {
-  const Json& list = at(name);
-  if (!list.is_array()) checks_.fail_at(field_of(name), "must be a list");
   std::vector<std::vector<int>> tuples;
-  for (const Json& entry : list) {
+  for (const Json& entry : list(name)) {
     tuples.push_back(numbers(entry, name, max));
     if (tuples.back().size() != size) {
       checks_.fail_at(field_of(name), "must hold lists of {} numbers", size);
@@ -99,8 +103,27 @@ std::vector<std::vector<int>> JsonObject::tuples(const char* name, std::size_t s
   return tuples;
 }
 
+void JsonObject::read(void* block, std::span<const Parameter> table) const {
+  for (const Parameter& parameter : table) {
+    if (parameter.is_optional() && !has(parameter.name)) continue;
+    const ValueType type = parameter.member.type;
+    const bool is_whole = type == ValueType::whole || type == ValueType::large;
+    const double value = type == ValueType::truth
+                             ? static_cast<double>(truth(parameter.name))
+                             : bounded(parameter.name, is_whole, parameter.allowed);
+    set_value(block, parameter, value);
+  }
+}
+
+void JsonObject::check_names(std::span<const Parameter> table,
+                             std::initializer_list<std::string_view> others) const {
+  std::vector<std::string_view> known(others);
+  for (const Parameter& parameter : table) known.push_back(parameter.name);
+  check_names(known);
+}
+
 void JsonObject::check_names(const std::vector<std::string_view>& known) const {
-  for (const auto& [name, value] : json_.items()) {
+  for (const std::string& name : json_.names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string allowed;
     for (const std::string_view one : known) {

@@ -72,8 +72,8 @@ Source source_of(const std::string& name_or_file) {
 
 Json parsed(std::string_view text, const std::string& origin) {
   try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
+    return parse_json(text);
+  } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: is not valid JSON: {}", origin, error.what()));
   }
 }
@@ -94,63 +94,54 @@ Built load(const std::string& name_or_file, Built (*parse)(std::string_view, con
 
 // --- blocks --------------------------------------------------------------------------------------
 
-template <typename Block, std::size_t kSize>
-void read_block(const JsonObject& object, std::string_view name, Block& block,
-                const Parameter<Block> (&table)[kSize]) {
-  if (name.empty()) {
-    object.read(block, table);
-    return;
-  }
-  const JsonObject inner = object.object(name);
-  inner.check_names(table, {"windows"});
-  inner.read(block, table);
-}
-
 // A list is named by its path, such as "pcie.windows".
-template <typename Block, std::size_t kSize>
-void read_block(const JsonObject& object, std::string_view path, std::vector<Block>& blocks,
-                const Parameter<Block> (&table)[kSize]) {
-  const std::size_t dot = path.find('.');
-  if (dot != std::string_view::npos) {
-    read_block(object.object(path.substr(0, dot)), path.substr(dot + 1), blocks, table);
-    return;
+void read_list(const JsonObject& object, std::string_view path, void* list,
+               const BlockTable& table) {
+  if (const std::size_t dot = path.find('.'); dot != std::string_view::npos) {
+    return read_list(object.object(path.substr(0, dot)), path.substr(dot + 1), list, table);
   }
   for (const JsonObject& entry : object.objects(path)) {
-    entry.check_names(table, {"name"});
-    entry.read(blocks.emplace_back(), table);
+    entry.check_names(table.parameters, {"name"});
+    entry.read(table.list->add(list), table.parameters);
   }
 }
 
 // Reads all blocks that an object has. One that is not always needed may be missing.
-template <typename Description>
-void read_blocks(const JsonObject& object, Description& described) {
-  for_each_block(described,
-                 [&](std::string_view path, Needed needed, auto& block, const auto& table) {
-                   const std::string_view first = path.substr(0, path.find('.'));
-                   if (needed != Needed::always && !first.empty() && !object.has(first)) return;
-                   read_block(object, path, block, table);
-                 });
+void read_blocks(const JsonObject& object, void* description, std::span<const BlockTable> tables) {
+  for (const BlockTable& table : tables) {
+    void* there = table.in(description);
+    const std::string_view first = table.path.substr(0, table.path.find('.'));
+    if (table.needed != Needed::always && !first.empty() && !object.has(first)) continue;
+    if (table.list != nullptr) {
+      read_list(object, table.path, there, table);
+    } else if (table.path.empty()) {
+      object.read(there, table.parameters);
+    } else {
+      const JsonObject inner = object.object(table.path);
+      inner.check_names(table.parameters, {"windows"});
+      inner.read(there, table.parameters);
+    }
+  }
 }
 
 // --- chips ---------------------------------------------------------------------------------------
 
 TileKind tile_kind_of(const JsonObject& object, const Json& word) {
   for (const TileKind kind : kTileKinds) {
-    if (word.is_string() && word.get<std::string>() == name_of(kind)) return kind;
+    if (word.kind == Json::Kind::text && word.text == name_of(kind)) return kind;
   }
   object.checks().fail_at(object.field_of("tiles"), "holds {}, which is not a kind of tile",
-                          word.dump());
+                          word.source);
 }
 
 void read_tiles(const JsonObject& object, Chip& chip) {
   chip.width = static_cast<int>(object.whole("width", 1, kSideMax));
   chip.height = static_cast<int>(object.whole("height", 1, kSideMax));
-  const Json& rows = object.at("tiles");
-  for (const Json& row : rows) {
-    if (!rows.is_array() || !row.is_array()) {
+  for (const Json& row : object.list("tiles")) {
+    if (row.kind != Json::Kind::list) {
       object.checks().fail_at(object.field_of("tiles"), "must be a list of rows");
     }
-    for (const Json& word : row) chip.tiles.push_back({tile_kind_of(object, word)});
+    for (const Json& word : row.items) chip.tiles.push_back({tile_kind_of(object, word)});
   }
   for (const std::vector<int>& at : object.tuples("ethernet_cores", 2, kSideMax)) {
     chip.ethernet_cores.push_back({at[0], at[1]});
@@ -187,7 +178,7 @@ std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
   chip.name = object.text("name");
   if (object.has("architecture")) chip.architecture = object.text("architecture");
   read_tiles(object, chip);
-  read_blocks(object, chip);
+  read_blocks(object, &chip, chip_tables());
   return build_chip(std::move(chip));
 }
 
@@ -247,21 +238,23 @@ LinkTypes link_types_from(const JsonObject& object) {
   const JsonObject all = object.object("link_types");
   for (const std::string& name : all.names()) {
     const JsonObject type = all.object(name.c_str());
-    type.check_names(kLinkParameters, {"kind"});
+    type.check_names(link_parameters(), {"kind"});
     LinkType& read = types[name];
     read.link.kind = kind_from(type.text("kind"), type.checks(), type.field_of("kind"), kLinkKinds);
-    type.read(read.link, kLinkParameters);
-    read.rate_gb_per_s = type.at("rate_gb_per_s").get<double>();
+    type.read(&read.link, link_parameters());
+    read.rate_gb_per_s = type.at("rate_gb_per_s").number;
   }
   return types;
 }
 
 GpuCost gpu_cost_from(const JsonObject& object) {
-  object.check_names(kGpuParameters, {"simple", "ll", "ll128", "kernel"});
+  object.check_names(gpu_cost_tables().front().parameters, {"simple", "ll", "ll128", "kernel"});
   GpuCost cost;
-  read_blocks(object, cost);
+  read_blocks(object, &cost, gpu_cost_tables());
   if (object.has("kernel")) {
-    read_block(object, "kernel", cost.kernel.emplace(), kKernelParameters);
+    const JsonObject kernel = object.object("kernel");
+    kernel.check_names(kernel_parameters(), {});
+    kernel.read(&cost.kernel.emplace(), kernel_parameters());
   }
   return cost;
 }
@@ -295,7 +288,7 @@ std::shared_ptr<const Host> parse_host(std::string_view json, const std::string&
   object.check_names({"form", "name", "link", "core", "driver", "memory"});
   Host host;
   host.name = object.text("name");
-  read_blocks(object, host);
+  read_blocks(object, &host, host_tables());
   return build_host(std::move(host));
 }
 
@@ -303,11 +296,11 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
                                                             const std::string& origin) {
   const Json data = parsed(json, origin);
   const JsonObject object = description(data, "mailbox_cluster", origin);
-  object.check_names(kMailboxClusterParameters, {"form", "name", "software", "page_walks",
+  object.check_names(mailbox_cluster_tables().front().parameters, {"form", "name", "software", "page_walks",
                                                  "interruptions", "packetizer", "ring", "mailbox"});
   MailboxCluster cluster;
   cluster.name = object.text("name");
-  read_blocks(object, cluster);
+  read_blocks(object, &cluster, mailbox_cluster_tables());
   const std::vector<JsonObject> interruptions = object.objects("interruptions");
   for (std::size_t i = 0; i < interruptions.size(); ++i) {
     cluster.interruptions[i].name = interruptions[i].text("name");

@@ -71,8 +71,4 @@ class MachineParts {
   std::unique_ptr<Impl> impl_;
 };
 
-// The tables of all parameters as JSON: per kind of machine and block a list of rows with name,
-// type, min, max, is_power_of_two, form and meaning. The Python package makes its models from it.
-std::string parameter_tables();
-
 }  // namespace towpath::machine

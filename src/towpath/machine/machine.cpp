@@ -111,8 +111,8 @@ void MachineBuilder::add_link(const Link& link) {
   if (link.rate <= Rate()) {
     checks.fail_at("rate_gb_per_s", "is {}; it must be positive", link.rate.gb_per_s());
   }
-  for (const Parameter<Link>& row : kLinkParameters) {
-    if (row.name != "rate_gb_per_s") checks.parameter("", link, row);
+  for (const Parameter& row : link_parameters()) {
+    if (row.name != "rate_gb_per_s") checks.parameter("", &link, row);
   }
   checked_ = link;
   place(link);
@@ -133,10 +133,8 @@ void MachineBuilder::set_gpu_cost_of_host(int host, const GpuCost& cost) {
 
 void MachineBuilder::check(const GpuCost& cost) const {
   const Checks checks(fmt::format("machine '{}', GPU cost", machine_.name_));
-  for_each_block(cost, [&](const char* name, Needed, const auto& block, const auto& table) {
-    checks.block(name, block, table);
-  });
-  if (cost.kernel) checks.block("kernel", *cost.kernel, kKernelParameters);
+  for (const BlockTable& table : gpu_cost_tables()) checks.blocks(&cost, table);
+  if (cost.kernel) checks.block("kernel", &*cost.kernel, kernel_parameters());
 }
 
 // Two different GPUs are remembered per device, so that at least one of those that reach a GPU is

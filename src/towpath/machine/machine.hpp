@@ -16,7 +16,6 @@
 #include "towpath/base/units.hpp"
 #include "towpath/machine/adjacency.hpp"
 #include "towpath/machine/kernel_cost.hpp"
-#include "towpath/machine/parameters.hpp"
 
 // A described machine: devices joined by directed links, and what a GPU's thread block costs.
 //
@@ -59,13 +58,6 @@ inline bool is_like(const Link& a, const Link& b) {
          a.message_overhead == b.message_overhead;
 }
 
-inline constexpr Parameter<Link> kLinkParameters[] = {
-    {"rate_gb_per_s", &Link::rate, kRateGbPerS, "rate of one direction"},
-    {"latency_ns", &Link::latency, kDurationNs, "from the head of a message in to its head out"},
-    {"message_overhead_ns", &Link::message_overhead, kDurationNs,
-     "time for which a message holds the link besides its bytes: a network adapter's message rate"},
-};
-
 // What moving data costs a thread block of a GPU under one protocol.
 struct ProtocolCost {
   Rate block_rate;
@@ -79,34 +71,6 @@ struct ProtocolCost {
   Time start_overhead{};
 };
 
-inline constexpr Parameter<ProtocolCost> kProtocolParameters[] = {
-    {"block_rate_gb_per_s", &ProtocolCost::block_rate, kRateGbPerS,
-     "payload that one thread block receives, reduces and sends on, and all it does where no other "
-     "rate is given"},
-    {"send_overhead_ns", &ProtocolCost::send_overhead, kDurationNs, "starting one transfer"},
-    {"receive_overhead_ns", &ProtocolCost::receive_overhead, kDurationNs,
-     "from the signal's arrival to its reader going on"},
-    {"fences", &ProtocolCost::fences, kYesOrNo,
-     "the flag follows only when all stores are acknowledged", Form::flag},
-    {"adapter_rate_gb_per_s", &ProtocolCost::adapter_rate, kRateGbPerS,
-     "payload that a network adapter sends where a CPU proxy handles it piecemeal; without it, an "
-     "adapter sends at the rate of its link",
-     Form::optional_quantity},
-    {"adapter_overhead_ns", &ProtocolCost::adapter_overhead, kDurationNs,
-     "what a transfer to another host takes beyond its links, its bytes and both thread blocks: "
-     "the "
-     "proxies that hand it to one adapter and take it from the other",
-     Form::optional_quantity},
-    {"copy_rate_gb_per_s", &ProtocolCost::copy_rate, kRateGbPerS,
-     "payload that one thread block copies from one place to one other: sends or receives",
-     Form::optional_quantity},
-    {"forward_rate_gb_per_s", &ProtocolCost::forward_rate, kRateGbPerS,
-     "payload that one thread block both stores and sends on", Form::optional_quantity},
-    {"start_overhead_ns", &ProtocolCost::start_overhead, kDurationNs,
-     "what a kernel takes under it, beyond its launch, before its first step",
-     Form::optional_quantity},
-};
-
 struct GpuCost {
   Time launch;
   bool in_switch_reduction = false;
@@ -115,29 +79,6 @@ struct GpuCost {
   std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol
   std::optional<KernelCost> kernel{};             // none: no kernel runs on the machine
 };
-
-inline constexpr Parameter<GpuCost> kGpuParameters[] = {
-    {"launch_ns", &GpuCost::launch, kDurationNs, "from the host's call to the first step"},
-    {"in_switch_reduction", &GpuCost::in_switch_reduction, kYesOrNo,
-     "NVSwitches combine what is loaded from a group of GPUs and copy what is stored to one (NVLS)",
-     Form::optional_flag},
-    {"in_switch_rate_gb_per_s", &GpuCost::in_switch_rate, kRateGbPerS,
-     "rate of a link for what a switch combines or copies, where it is less than the link's own",
-     Form::optional_quantity},
-    {"in_switch_staging_ns", &GpuCost::in_switch_staging, kDurationNs,
-     "what a load or a store through the switch takes besides where its other end is the own "
-     "memory, from which another thread block goes on",
-     Form::optional_quantity},
-};
-
-// Calls visit(name, needed, block, table) for every block of a GPU's cost.
-template <AnyConst<GpuCost> AnyCost, typename Visit>
-void for_each_block(AnyCost& cost, const Visit& visit) {
-  visit("", Needed::always, cost, kGpuParameters);
-  visit("simple", Needed::always, cost.protocol[0], kProtocolParameters);
-  visit("ll", Needed::always, cost.protocol[1], kProtocolParameters);
-  visit("ll128", Needed::always, cost.protocol[2], kProtocolParameters);
-}
 
 // Immutable once built; shared by every simulation on it.
 class Machine {

@@ -2,15 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "towpath/base/units.hpp"
+#include "towpath/machine/bytes_per_cycle.hpp"
 
 // A parameter of a description is written once: as a member of its block, and as a row of the
-// block's table beside it. From the row come the check of its value, its name in files, the reader
-// of files, and the models of the Python package (python/towpath/specs/parameter_models.py).
+// block's table in the source file of that block. The row gives the bounds of its value, its name
+// in files and its meaning. The reader of files, the checks and the models of the Python package
+// (python/towpath/specs/parameter_models.py) are loops over these rows.
+//
+// A row names its member by offset and type, so that none of these loops is a template.
 
 namespace towpath::machine {
 
@@ -22,22 +29,7 @@ inline constexpr double kTimeMaxNs = 1e9;
 inline constexpr double kRateMaxGbPerS = 1e6;
 inline constexpr double kClockMaxMhz = 1e6;
 
-// Bytes per cycle of the chip's clock, in 1/256 byte: exact for every value that a spec may hold.
-class BytesPerCycle {
- public:
-  constexpr BytesPerCycle() = default;
-  static constexpr BytesPerCycle from(double bytes_per_cycle) {
-    return BytesPerCycle(static_cast<std::uint32_t>(bytes_per_cycle * 256 + 0.5));
-  }
-  constexpr double value() const { return in_256ths_ / 256.0; }
-  constexpr auto operator<=>(const BytesPerCycle&) const = default;
-
- private:
-  explicit constexpr BytesPerCycle(std::uint32_t in_256ths) : in_256ths_(in_256ths) {}
-  std::uint32_t in_256ths_ = 0;
-};
-
-// What a value may be, in the unit that its name ends in.
+// The bounds of a value, in the unit that ends its name.
 struct Allowed {
   double min = 0;
   double max = 0;
@@ -60,65 +52,87 @@ inline constexpr Allowed kRatePerCycle = between(1.0 / 256, 1e6);
 // How a file writes a parameter: a quantity is a value and its source, a flag only true or false.
 enum class Form : std::uint8_t { quantity, optional_quantity, flag, optional_flag };
 
-// A pointer to a member of any type that a parameter may have. Not a std::variant, which would cost
-// every file that includes a table half a second to compile.
-template <typename Block>
-class Member {
- public:
-  constexpr Member(int Block::*member) : type_(Type::whole), whole_(member) {}
-  constexpr Member(std::uint64_t Block::*member) : type_(Type::large), large_(member) {}
-  constexpr Member(bool Block::*member) : type_(Type::truth), truth_(member) {}
-  constexpr Member(double Block::*member) : type_(Type::real), real_(member) {}
-  constexpr Member(BytesPerCycle Block::*member) : type_(Type::per_cycle), per_cycle_(member) {}
-  constexpr Member(Time Block::*member) : type_(Type::time), time_(member) {}
-  constexpr Member(Rate Block::*member) : type_(Type::rate), rate_(member) {}
-  constexpr Member(Frequency Block::*member) : type_(Type::clock), clock_(member) {}
+// The type of a member.
+enum class ValueType : std::uint8_t { whole, large, truth, real, per_cycle, time, rate, clock };
 
-  // Calls visit(pointer to member) with the member's own type.
-  template <typename Visit>
-  decltype(auto) visit(const Visit& visit) const {
-    switch (type_) {
-      case Type::whole: return visit(whole_);
-      case Type::large: return visit(large_);
-      case Type::truth: return visit(truth_);
-      case Type::real: return visit(real_);
-      case Type::per_cycle: return visit(per_cycle_);
-      case Type::time: return visit(time_);
-      case Type::rate: return visit(rate_);
-      case Type::clock: break;
-    }
-    return visit(clock_);
-  }
+template <typename Value>
+consteval ValueType value_type_of() {
+  if constexpr (std::is_same_v<Value, int>) return ValueType::whole;
+  if constexpr (std::is_same_v<Value, std::uint64_t>) return ValueType::large;
+  if constexpr (std::is_same_v<Value, bool>) return ValueType::truth;
+  if constexpr (std::is_same_v<Value, double>) return ValueType::real;
+  if constexpr (std::is_same_v<Value, BytesPerCycle>) return ValueType::per_cycle;
+  if constexpr (std::is_same_v<Value, Time>) return ValueType::time;
+  if constexpr (std::is_same_v<Value, Rate>) return ValueType::rate;
+  if constexpr (std::is_same_v<Value, Frequency>) return ValueType::clock;
+}
 
- private:
-  enum class Type : std::uint8_t { whole, large, truth, real, per_cycle, time, rate, clock };
-  Type type_;
-  union {
-    int Block::*whole_;
-    std::uint64_t Block::*large_;
-    bool Block::*truth_;
-    double Block::*real_;
-    BytesPerCycle Block::*per_cycle_;
-    Time Block::*time_;
-    Rate Block::*rate_;
-    Frequency Block::*clock_;
-  };
+// A member of a block. Made by TOWPATH_MEMBER(Block, member) only.
+struct Member {
+  std::size_t offset = 0;
+  ValueType type = ValueType::whole;
 };
 
-template <typename Block>
+#define TOWPATH_MEMBER(Block, member) \
+  (::towpath::machine::Member{        \
+      offsetof(Block, member),        \
+      ::towpath::machine::value_type_of<std::remove_cv_t<decltype(Block::member)>>()})
+
 struct Parameter {
   std::string_view name;  // the unit is its last word
-  Member<Block> member;
+  Member member;
   Allowed allowed;
   std::string_view meaning;
   Form form = Form::quantity;
+
+  bool is_optional() const {
+    return form == Form::optional_quantity || form == Form::optional_flag;
+  }
 };
 
-// `Any` is a description or a const one: functions over its blocks are for both.
-template <typename Any, typename Description>
-concept AnyConst = std::is_same_v<std::remove_const_t<Any>, Description>;
+// A value of a block, in the unit of the parameter's name. The block must be of the table's type.
+double value_of(const void* block, const Parameter& parameter);
+void set_value(void* block, const Parameter& parameter, double value);
 
-// When a block must be there. What is not needed is not checked.
+// A condition on the description for a block to be read and checked.
 enum class Needed : std::uint8_t { always, with_dram, with_ethernet, with_host_link };
+
+// A std::vector of blocks, without their type.
+struct BlockList {
+  std::size_t (*size)(const void* list);
+  const void* (*at)(const void* list, std::size_t position);
+  void* (*add)(void* list);
+};
+
+template <typename Block>
+inline constexpr BlockList kListOf = {
+    [](const void* list) { return static_cast<const std::vector<Block>*>(list)->size(); },
+    [](const void* list, std::size_t position) -> const void* {
+      return static_cast<const std::vector<Block>*>(list)->data() + position;
+    },
+    [](void* list) -> void* { return &static_cast<std::vector<Block>*>(list)->emplace_back(); },
+};
+
+// A block of a description, or a list of blocks, with the table of its parameters.
+struct BlockTable {
+  std::string_view path;  // in files, such as "pcie.windows"; empty: fields of the description
+  std::size_t offset = 0;
+  std::span<const Parameter> parameters;
+  Needed needed = Needed::always;
+  const BlockList* list = nullptr;
+
+  void* in(void* description) const { return static_cast<std::byte*>(description) + offset; }
+  const void* in(const void* description) const {
+    return static_cast<const std::byte*>(description) + offset;
+  }
+};
+
+// The tables of the descriptions.
+std::span<const BlockTable> chip_tables();             // of a Chip
+std::span<const BlockTable> host_tables();             // of a Host
+std::span<const BlockTable> mailbox_cluster_tables();  // of a MailboxCluster
+std::span<const BlockTable> gpu_cost_tables();         // of a GpuCost
+std::span<const Parameter> kernel_parameters();        // of a KernelCost
+std::span<const Parameter> link_parameters();          // of a Link
 
 }  // namespace towpath::machine

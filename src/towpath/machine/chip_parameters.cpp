@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/machine/chip_parameters.hpp"
+
+#include "towpath/machine/chip.hpp"
+#include "towpath/machine/parameters.hpp"
+
+namespace towpath::machine {
+
+namespace {
+
+// Flits and credits on their way are kept in a wheel with a slot per cycle.
+constexpr Allowed kLinkCycles = between(1, 60);
+
+constexpr Parameter kRouterParameters[] = {
+    {"flit_bytes", TOWPATH_MEMBER(RouterParameters, flit_bytes), between(1, 4096),
+     "size of a flit; a link takes one per cycle"},
+    {"packet_data_flits_max", TOWPATH_MEMBER(RouterParameters, packet_data_flits_max), kCount,
+     "flits of a packet besides its header flit"},
+    {"hop_cycles", TOWPATH_MEMBER(RouterParameters, hop_cycles), kLinkCycles,
+     "from leaving one router to being able to leave the next"},
+    {"niu_to_router_cycles", TOWPATH_MEMBER(RouterParameters, niu_to_router_cycles), kLinkCycles,
+     "from the network interface to its router"},
+    {"router_to_niu_cycles", TOWPATH_MEMBER(RouterParameters, router_to_niu_cycles), kLinkCycles,
+     "from a router to its network interface"},
+    {"credit_return_cycles", TOWPATH_MEMBER(RouterParameters, credit_return_cycles), kLinkCycles,
+     "from leaving a buffer to the sender knowing it; also the way back, per hop, of a granted "
+     "path "
+     "reservation"},
+    {"classes", TOWPATH_MEMBER(RouterParameters, classes), between(1, 4),
+     "classes of virtual channels; a channel is a dateline bit, a class and a buddy bit"},
+    {"pool_flits", TOWPATH_MEMBER(RouterParameters, pool_flits), between(0, kCountMax),
+     "buffer that all virtual channels of a port share, besides one flit of each channel"},
+    {"pool_flits_per_vc_max", TOWPATH_MEMBER(RouterParameters, pool_flits_per_vc_max), between(0, kCountMax),
+     "share of the pool that one virtual channel may take"},
+    {"pool_flits_reserved", TOWPATH_MEMBER(RouterParameters, pool_flits_reserved), between(0, kCountMax),
+     "the pool counts as full when no more than these are free"},
+    {"pool_flits_for_responses", TOWPATH_MEMBER(RouterParameters, pool_flits_for_responses), between(0, kCountMax),
+     "those of the reserved flits that responses may take", Form::optional_quantity},
+    {"vc_release_cycles", TOWPATH_MEMBER(RouterParameters, vc_release_cycles), kLinkCycles,
+     "from a packet's last flit until its output channel is free for others"},
+    {"has_dateline", TOWPATH_MEMBER(RouterParameters, has_dateline), kYesOrNo,
+     "false: the dateline bit never flips, and the torus can deadlock", Form::optional_flag},
+};
+
+constexpr Parameter kNiuParameters[] = {
+    {"initiators", TOWPATH_MEMBER(NiuParameters, initiators), between(1, 4),
+     "requests that software can have under way to the network"},
+    {"transaction_ids", TOWPATH_MEMBER(NiuParameters, transaction_ids), between(1, 16), "ids of transactions"},
+    {"outstanding_per_id_max", TOWPATH_MEMBER(NiuParameters, outstanding_per_id_max), kCount,
+     "unanswered requests of one id"},
+    {"request_cycles", TOWPATH_MEMBER(NiuParameters, request_cycles), kAnyCycles,
+     "from a request's issue to its header flit"},
+    {"read_response_cycles", TOWPATH_MEMBER(NiuParameters, read_response_cycles), kAnyCycles,
+     "from a read request's arrival to its first response flit"},
+    {"acknowledge_cycles", TOWPATH_MEMBER(NiuParameters, acknowledge_cycles), kAnyCycles,
+     "from a write's last flit to its acknowledgement"},
+    {"atomic_cycles", TOWPATH_MEMBER(NiuParameters, atomic_cycles), kAnyCycles,
+     "time for which a read-modify-write holds its bank of L1"},
+    {"port_rate_bytes_per_cycle", TOWPATH_MEMBER(NiuParameters, port_rate), kRatePerCycle,
+     "rate of the memory port, either way, all packets together"},
+    {"multicast_rate_bytes_per_cycle", TOWPATH_MEMBER(NiuParameters, multicast_rate), kRatePerCycle,
+     "rate of a multicast's data, all of whose receivers take each flit together"},
+    {"request_stream_rate_bytes_per_cycle", TOWPATH_MEMBER(NiuParameters, request_stream_rate), kRatePerCycle,
+     "rate at which one request's data is read from memory"},
+    {"request_streams", TOWPATH_MEMBER(NiuParameters, request_streams), kCount, "requests whose reading overlaps"},
+    {"response_stream_rate_bytes_per_cycle", TOWPATH_MEMBER(NiuParameters, response_stream_rate), kRatePerCycle,
+     "rate at which responses' data is read, one after the other"},
+    {"l1_flits_per_cycle", TOWPATH_MEMBER(NiuParameters, l1_flits_per_cycle), kCount,
+     "flits that fit side by side into the banks of an L1; two streams meet in 1 of so many "
+     "cycles, and one of them waits"},
+    {"path_link_cycles", TOWPATH_MEMBER(NiuParameters, path_link_cycles), kAnyCycles,
+     "from NIU to router or back for a request for a multicast's path, or an answer to one"},
+    {"backoff_cycles_min", TOWPATH_MEMBER(NiuParameters, backoff_cycles_min), kSomeCycles,
+     "a refused path reservation is tried again after a random time of at most this x 2^n"},
+    {"backoff_cycles_max", TOWPATH_MEMBER(NiuParameters, backoff_cycles_max), kSomeCycles,
+     "bound of that random time"},
+};
+
+constexpr Parameter kDramParameters[] = {
+    {"channels_per_group", TOWPATH_MEMBER(DramParameters, channels_per_group), kCount, "channels of a group"},
+    {"channel_rate_bytes_per_cycle", TOWPATH_MEMBER(DramParameters, channel_rate), kRatePerCycle,
+     "sustained rate of one channel"},
+    {"read_cycles", TOWPATH_MEMBER(DramParameters, read_cycles), kAnyCycles,
+     "from the request at the channel to the first byte"},
+    {"write_cycles", TOWPATH_MEMBER(DramParameters, write_cycles), kAnyCycles,
+     "from the last byte at the channel to the acknowledgement"},
+    {"channel_bytes", TOWPATH_MEMBER(DramParameters, channel_bytes), kMemory, "memory of a channel"},
+};
+
+constexpr Parameter kSoftwareParameters[] = {
+    {"write_cycles", TOWPATH_MEMBER(SoftwareParameters, write_cycles), kAnyCycles, "a write call"},
+    {"read_cycles", TOWPATH_MEMBER(SoftwareParameters, read_cycles), kAnyCycles, "a read call"},
+    {"write_with_state_cycles", TOWPATH_MEMBER(SoftwareParameters, write_with_state_cycles), kAnyCycles,
+     "a write call with destination and size set beforehand"},
+    {"read_with_state_cycles", TOWPATH_MEMBER(SoftwareParameters, read_with_state_cycles), kAnyCycles,
+     "a read call with source and size set beforehand"},
+    {"read_held_up_cycles", TOWPATH_MEMBER(SoftwareParameters, read_held_up_cycles), kAnyCycles,
+     "added to a read call by each read response that its NIU sends meanwhile"},
+    {"set_state_cycles", TOWPATH_MEMBER(SoftwareParameters, set_state_cycles), kAnyCycles,
+     "a call that sets destination and size"},
+    {"multicast_cycles", TOWPATH_MEMBER(SoftwareParameters, multicast_cycles), kAnyCycles, "a multicast call"},
+    {"inline_write_cycles", TOWPATH_MEMBER(SoftwareParameters, inline_write_cycles), kAnyCycles,
+     "a call that writes one word"},
+    {"atomic_cycles", TOWPATH_MEMBER(SoftwareParameters, atomic_cycles), kAnyCycles,
+     "a call that increments a semaphore"},
+    {"poll_cycles", TOWPATH_MEMBER(SoftwareParameters, poll_cycles), kSomeCycles,
+     "period in which a wait looks again"},
+    {"call_cycles", TOWPATH_MEMBER(SoftwareParameters, call_cycles), kAnyCycles, "any other call of a kernel"},
+    {"write_destination_cycles", TOWPATH_MEMBER(SoftwareParameters, write_destination_cycles), kAnyCycles,
+     "a loop of writes over destinations, per destination"},
+    {"read_destination_cycles", TOWPATH_MEMBER(SoftwareParameters, read_destination_cycles), kAnyCycles,
+     "a loop of reads over sources, per source"},
+    {"write_loop_cycles", TOWPATH_MEMBER(SoftwareParameters, write_loop_cycles), kAnyCycles,
+     "on top where several writes to each destination are a loop of their own"},
+    {"read_loop_cycles", TOWPATH_MEMBER(SoftwareParameters, read_loop_cycles), kAnyCycles,
+     "on top where several reads from each source are a loop of their own"},
+    {"loop_exit_cycles", TOWPATH_MEMBER(SoftwareParameters, loop_exit_cycles), kAnyCycles,
+     "on top for a call that is written out behind a loop of the same calls"},
+    {"reduce_bytes_per_cycle", TOWPATH_MEMBER(SoftwareParameters, reduce_bytes_per_cycle), kSomeCycles,
+     "bytes of one operand that the compute cores of a worker reduce per cycle"},
+    {"reduce_latency_cycles", TOWPATH_MEMBER(SoftwareParameters, reduce_latency_cycles), kAnyCycles,
+     "on top, from the last byte in L1 to the first result there"},
+    {"launch_cycles", TOWPATH_MEMBER(SoftwareParameters, launch_cycles), kAnyCycles,
+     "from the end of a program to the first instruction of the next one, launched from a trace"},
+    {"fabric_announce_cycles", TOWPATH_MEMBER(SoftwareParameters, fabric_announce_cycles), kAnyCycles,
+     "a worker that tells its router of a packet, on top of the three writes"},
+};
+
+constexpr Parameter kEthernetParameters[] = {
+    {"tx_queues", TOWPATH_MEMBER(EthernetParameters, tx_queues), between(1, 16), "transmit queues"},
+    {"tx_queues_for_kernels", TOWPATH_MEMBER(EthernetParameters, tx_queues_for_kernels), between(1, 16),
+     "queues from the first on that kernels may use; the others are reserved"},
+    {"queue_commands_max", TOWPATH_MEMBER(EthernetParameters, queue_commands_max), kCount,
+     "commands that a queue has taken and whose last byte is not yet on the wire"},
+    {"command_time_ns", TOWPATH_MEMBER(EthernetParameters, command_time), kDurationNs,
+     "from a command's submission until its queue may take the next, without its bytes"},
+    {"read_rate_gb_per_s", TOWPATH_MEMBER(EthernetParameters, read_rate), kRateGbPerS,
+     "rate of a command's bytes in that time"},
+    {"word_bytes", TOWPATH_MEMBER(EthernetParameters, word_bytes), kAlignment,
+     "sizes and addresses are multiples of it"},
+    {"frame_payload_bytes_max", TOWPATH_MEMBER(EthernetParameters, frame_payload_bytes_max), kCount,
+     "payload of the longest frame"},
+    {"frame_overhead_bytes", TOWPATH_MEMBER(EthernetParameters, frame_overhead_bytes), between(0, kCountMax),
+     "bytes of a frame besides its payload"},
+    {"line_rate_gb_per_s", TOWPATH_MEMBER(EthernetParameters, line_rate), kRateGbPerS, "rate of the wire"},
+    {"delivery_rate_gb_per_s", TOWPATH_MEMBER(EthernetParameters, delivery_rate), kRateGbPerS,
+     "rate at which the far end hands on a frame that it has checked"},
+    {"path_time_ns", TOWPATH_MEMBER(EthernetParameters, path_time), kDurationNs,
+     "all else between a command's submission and its bytes at the far end"},
+    {"frames_unacknowledged_max", TOWPATH_MEMBER(EthernetParameters, frames_unacknowledged_max), kCount,
+     "window of Go-Back-N"},
+    // At zero, frames would be sent again and again at one point in time.
+    {"resend_timeout_ns", TOWPATH_MEMBER(EthernetParameters, resend_timeout), between(1, kTimeMaxNs),
+     "from a frame being on the wire until all frames from it on are sent again"},
+    {"training_time_ns", TOWPATH_MEMBER(EthernetParameters, training_time), kDurationNs,
+     "from the later end's routing firmware to the link being up"},
+};
+
+constexpr Parameter kEthernetSoftwareParameters[] = {
+    {"send_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, send_cycles), kAnyCycles,
+     "submitting a command to a queue that is free"},
+    {"poll_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, poll_cycles), kSomeCycles,
+     "period in which a wait looks again"},
+    {"routing_firmware_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, routing_firmware_cycles), kAnyCycles,
+     "a call of the base firmware when it has nothing to do"},
+    {"fabric_loop_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_loop_cycles), kSomeCycles,
+     "period in which a fabric router looks for work"},
+    {"fabric_send_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_send_cycles), kAnyCycles,
+     "choosing a packet to send and submitting its command"},
+    {"fabric_sent_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_sent_cycles), kAnyCycles,
+     "what a router does after a packet's command, while the queue fetches the packet"},
+    {"fabric_channel_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_channel_cycles), kAnyCycles,
+     "what that takes more for each channel after the first"},
+    {"fabric_answer_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_answer_cycles), kAnyCycles,
+     "submitting an answer to the far end"},
+    {"fabric_receive_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_receive_cycles), kAnyCycles,
+     "deciding where an arrived packet goes, besides the calls"},
+    {"fabric_ring_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_ring_cycles), kAnyCycles,
+     "what that takes more on a ring, for the first-level acknowledgement and the bubble"},
+    {"fabric_ring_handled_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_ring_handled_cycles),
+     kAnyCycles, "on a ring, what follows behind a packet that is delivered or handed on"},
+    {"fabric_mesh_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_mesh_cycles), kAnyCycles,
+     "what that takes more on a mesh, for routes in two dimensions and twice the channels"},
+    {"fabric_mesh_forward_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_mesh_forward_cycles),
+     kAnyCycles, "and more where it goes on to another router of a mesh"},
+    {"fabric_list_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_list_cycles), kAnyCycles,
+     "the list of a packet whose payload goes to several places, or in several pages"},
+    {"fabric_segment_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_segment_cycles), kAnyCycles,
+     "each of them after the first, besides the write"},
+    {"fabric_cores", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_cores), between(1, 2),
+     "cores of a router; with 2, one sends and the other receives"},
+    {"fabric_channel_slots", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_channel_slots), between(2, 32),
+     "most slots of a channel of a router in one dimension"},
+    {"fabric_mesh_slots", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_mesh_slots), between(2, 32),
+     "most slots of a channel of a router of a mesh"},
+    {"fabric_payload_bytes", TOWPATH_MEMBER(EthernetSoftwareParameters, fabric_payload_bytes), between(64, 65'472),
+     "payload of a packet as transports use it"},
+    {"timestamp_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, timestamp_cycles), kAnyCycles,
+     "a timestamp of the profiler, after the clock was read"},
+    {"bandwidth_sender_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, bandwidth_sender_cycles), kSomeCycles,
+     "a pass of the sender of a bandwidth measurement one way, besides its calls"},
+    {"bandwidth_receiver_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, bandwidth_receiver_cycles),
+     kSomeCycles, "a pass of its receiver, besides its calls"},
+    {"duplex_pass_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, duplex_pass_cycles), kSomeCycles,
+     "a pass of a bandwidth measurement both ways, besides its calls"},
+    {"duplex_step_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, duplex_step_cycles), kAnyCycles,
+     "on top, when the pass finds a channel free, has sent, or answers"},
+    {"duplex_merged_step_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, duplex_merged_step_cycles),
+     kAnyCycles, "the same with sync words behind their packets, which a table points to"},
+    {"ring_sender_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, ring_sender_cycles), kAnyCycles,
+     "a packet at the sender of a ring ping, besides the calls"},
+    {"ring_sync_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, ring_sync_cycles), kAnyCycles,
+     "between a packet and its sync word as a command of its own"},
+    {"ring_receiver_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, ring_receiver_cycles), kAnyCycles,
+     "a packet at the receiver of a ring ping, besides the calls"},
+    {"source_call_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, source_call_cycles), kAnyCycles,
+     "the code around a call of a kernel in source form, besides what the call costs"},
+    {"instruction_cache_bytes", TOWPATH_MEMBER(EthernetSoftwareParameters, instruction_cache_bytes),
+     between(0, kCountMax), "code of a kernel in source form that need not be fetched again"},
+    {"instruction_fetch_cycles", TOWPATH_MEMBER(EthernetSoftwareParameters, instruction_fetch_cycles), kAnyCycles,
+     "fetching 16 bytes of code that is not in the cache"},
+};
+
+constexpr Parameter kWindowParameters[] = {
+    {"size_bytes", TOWPATH_MEMBER(WindowSize, size_bytes), kMemory, "size of a window"},
+    {"count", TOWPATH_MEMBER(WindowSize, count), kCount, "windows of this size"},
+    {"reserved", TOWPATH_MEMBER(WindowSize, reserved), between(0, kCountMax), "windows that the driver takes"},
+};
+
+constexpr Parameter kPcieParameters[] = {
+    {"generation", TOWPATH_MEMBER(PcieParameters, generation), between(1, 6), "generation of PCIe"},
+    {"lanes", TOWPATH_MEMBER(PcieParameters, lanes), between(1, 32), "lanes of the link"},
+    {"dynamic_window_bytes", TOWPATH_MEMBER(PcieParameters, dynamic_window_bytes), kMemory,
+     "size of the window that the driver takes for single transfers"},
+    {"tile_time_ns", TOWPATH_MEMBER(PcieParameters, tile_time), kDurationNs,
+     "time of a request through the PCIe tile and of its answer back, together"},
+    {"posted_buffer_bytes", TOWPATH_MEMBER(PcieParameters, posted_buffer_bytes), kMemory,
+     "writes that have arrived and wait for the NoC"},
+    {"writes_outstanding", TOWPATH_MEMBER(PcieParameters, writes_outstanding), kCount,
+     "acknowledged NoC writes of the host under way"},
+    {"strict_time_ns", TOWPATH_MEMBER(PcieParameters, strict_time), kDurationNs,
+     "time by which a write of strict ordering is acknowledged later"},
+    {"axi_burst_bytes", TOWPATH_MEMBER(PcieParameters, axi_burst_bytes), kAlignment,
+     "longest NoC write that is not split"},
+    {"static_vc", TOWPATH_MEMBER(PcieParameters, static_vc), kYesOrNo,
+     "false: the host's requests may change their virtual channel on the NoC", Form::optional_flag},
+    {"dma_channels", TOWPATH_MEMBER(PcieParameters, dma_channels), kCount,
+     "transfers that the DMA engine can have under way", Form::optional_quantity},
+    {"dma_to_device", TOWPATH_MEMBER(PcieParameters, dma_to_device), kYesOrNo,
+     "whether the DMA engine moves data from the host to the chip"},
+    {"dma_from_device", TOWPATH_MEMBER(PcieParameters, dma_from_device), kYesOrNo,
+     "whether the DMA engine moves data from the chip to the host"},
+    {"dma_reads_outstanding", TOWPATH_MEMBER(PcieParameters, dma_reads_outstanding), kCount,
+     "NoC reads of the DMA engine under way, of one payload each"},
+    {"dma_alignment_bytes", TOWPATH_MEMBER(PcieParameters, dma_alignment_bytes), kAlignment,
+     "alignment of addresses and sizes of a DMA transfer"},
+    {"dma_transfer_bytes_max", TOWPATH_MEMBER(PcieParameters, dma_transfer_bytes_max), kMemory,
+     "size of the longest DMA transfer"},
+    {"dma_window_bytes", TOWPATH_MEMBER(PcieParameters, dma_window_bytes), kMemory,
+     "size of the window through which the DMA engine reaches the chip"},
+    {"host_address", TOWPATH_MEMBER(PcieParameters, host_address), between(0, 0x1p62),
+     "where the PCIe tile shows the host's memory to the chip's cores", Form::optional_quantity},
+    {"host_window_bytes", TOWPATH_MEMBER(PcieParameters, host_window_bytes), kMemory,
+     "how much of the host's memory it shows", Form::optional_quantity},
+};
+
+constexpr Parameter kAlignmentParameters[] = {
+    {"l1_bytes", TOWPATH_MEMBER(Alignment, l1_bytes), kAlignment, "transfers within L1"},
+    {"dram_read_bytes", TOWPATH_MEMBER(Alignment, dram_read_bytes), kAlignment, "reads from DRAM"},
+    {"dram_write_bytes", TOWPATH_MEMBER(Alignment, dram_write_bytes), kAlignment, "writes to DRAM"},
+};
+
+constexpr Parameter kChipParameters[] = {
+    {"clock_mhz", TOWPATH_MEMBER(Chip, clock), between(1, kClockMaxMhz), "clock of the chip"},
+    {"l1_bytes", TOWPATH_MEMBER(Chip, l1_bytes), kMemory, "memory of a worker"},
+};
+
+constexpr Parameter kEthernetTileParameters[] = {
+    {"ethernet_l1_bytes", TOWPATH_MEMBER(Chip, ethernet_l1_bytes), kMemory, "memory of an Ethernet core"},
+};
+
+constexpr BlockTable kTables[] = {
+    {"", 0, kChipParameters},
+    {"", 0, kEthernetTileParameters, Needed::with_ethernet},
+    {"router", offsetof(Chip, router), kRouterParameters},
+    {"niu", offsetof(Chip, niu), kNiuParameters},
+    {"dram", offsetof(Chip, dram), kDramParameters, Needed::with_dram},
+    {"software", offsetof(Chip, software), kSoftwareParameters},
+    {"ethernet", offsetof(Chip, ethernet), kEthernetParameters, Needed::with_ethernet},
+    {"ethernet_software", offsetof(Chip, ethernet_software), kEthernetSoftwareParameters,
+     Needed::with_ethernet},
+    {"pcie", offsetof(Chip, pcie), kPcieParameters, Needed::with_host_link},
+    {"pcie.windows", offsetof(Chip, pcie) + offsetof(PcieParameters, windows), kWindowParameters,
+     Needed::with_host_link, &kListOf<WindowSize>},
+    {"alignment", offsetof(Chip, alignment), kAlignmentParameters},
+};
+
+}  // namespace
+
+std::span<const BlockTable> chip_tables() { return kTables; }
+
+}  // namespace towpath::machine
