@@ -113,12 +113,12 @@ LIBRARIES: dict[str, set[str]] = {
 DEFAULT_LIBRARIES = {"fmt"}
 NO_LIBRARIES: set[str] = set()
 
-INCLUDE = re.compile(
-    r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)'
-)
+INCLUDE = re.compile(r'^\s*#include\s+(?:"towpath/([^"]+)"|<((?:fmt|boost|hwy|nanobind)/[^>]*)>)')
 # A vendor's words may occur where its chips are programmed, and in bindings and transports of that.
 VENDOR = re.compile(r"tenstorrent|wormhole|blackhole|noc_async|erisc|tensix", re.IGNORECASE)
 VENDOR_LAYERS = ("tenstorrent/", "bindings")
+# The sources of default figures name the vendor's documents.
+VENDOR_SOURCES = ("machine/chip_parameters.cpp",)
 # What names a vendor's layer rather than its chips: joining the layers needs it.
 VENDOR_NAMES = re.compile(r'#include "towpath/tenstorrent/|\btenstorrent::|namespace .*tenstorrent')
 SPDX = "SPDX-License-Identifier: Apache-2.0"
@@ -162,7 +162,7 @@ def check_includes(path: str, text: str) -> list[str]:
 
 def check_vendor(path: str, text: str) -> list[str]:
     """Names of a vendor where the library is about any machine; `path` is below src/towpath."""
-    if f"{layer_of(path)}/".startswith(VENDOR_LAYERS):
+    if f"{layer_of(path)}/".startswith(VENDOR_LAYERS) or path in VENDOR_SOURCES:
         return []
     return [
         f"src/towpath/{path}:{number}: names a vendor; its names belong in tenstorrent/ and specs"

@@ -27,21 +27,10 @@ void set_parameters_of_tests(Chip& chip) {
   chip.niu.multicast_rate = BytesPerCycle::from(31.2);
   chip.niu.path_link_cycles = 2;
   chip.dram.read_cycles = 150;
-  chip.software.read_cycles = 25;
-  chip.software.read_held_up_cycles = 0;
-  chip.software.multicast_cycles = 41;
-  chip.software.write_destination_cycles = 0;
-  chip.software.read_destination_cycles = 0;
-  chip.software.write_loop_cycles = 0;
-  chip.software.read_loop_cycles = 0;
-  chip.software.reduce_bytes_per_cycle = 32;
   chip.ethernet.queue_commands_max = 2;
   chip.ethernet.command_time = 56_ns;
   chip.ethernet.read_rate = 128_GBps;
   chip.ethernet.path_time = 400_ns;
-  chip.ethernet_software.fabric_send_cycles = 40;
-  chip.ethernet_software.fabric_receive_cycles = 40;
-  chip.ethernet_software.fabric_payload_bytes = 4096;
   chip.pcie.windows.clear();
 }
 

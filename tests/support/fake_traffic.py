@@ -14,6 +14,9 @@ import numpy as np
 
 LATENCY = 1000
 CALL = 20
+CALLS = (
+    "write", "read", "write_with_state", "read_with_state", "multicast", "inline_write", "atomic",
+)  # fmt: skip
 POLL = 8
 WAITS = ("x", "y", "noc", "to_x", "to_y", "issued", "started", "sent", "received", "completed")
 
@@ -87,6 +90,7 @@ def install(monkeypatch, *modules):
 
     stand_in = SimpleNamespace(
         TrafficStep=TrafficStep, TrafficProgram=TrafficProgram, run_traffic=run_traffic,
+        call_cycles=lambda chip: dict.fromkeys(CALLS, CALL),
     )  # fmt: skip
     for module in modules:
         monkeypatch.setattr(module, "_core", stand_in)
@@ -97,7 +101,8 @@ def chip(**changes):
     """A Wormhole: columns 1 to 4 and 6 to 9, rows 1 to 5 and 7 to 9 hold workers."""
     columns, rows = (1, 2, 3, 4, 6, 7, 8, 9), (1, 2, 3, 4, 5, 7, 8, 9)
     figures = {
-        "name": "example", "width": 10, "height": 12, "clock_mhz": 1000.0,
+        "name": "example", "architecture": "wormhole_b0",
+        "width": 10, "height": 12, "clock_mhz": 1000.0,
         "workers": [(x, y) for y in rows for x in columns],
         "worker_columns": len(columns), "worker_rows": len(rows),
         "worker": lambda x, y: (columns[x], rows[y]),
@@ -108,14 +113,6 @@ def chip(**changes):
         ],
         "dram": {"channels_per_group": 2},
         "router": {"flit_bytes": 32, "packet_data_flits_max": 256},
-        "software": {
-            f"{call}_cycles": CALL
-            for call in ("write", "read", "write_with_state", "read_with_state", "set_state",
-                         "multicast", "inline_write", "atomic", "loop_exit")
-        } | {
-            f"{call}_cycles": 0
-            for call in ("call", "write_destination", "read_destination", "write_loop", "read_loop")
-        },
     }  # fmt: skip
     return SimpleNamespace(**(figures | changes))
 

@@ -3,7 +3,7 @@
 """The description of a chip: a grid of tiles, and what moving data on it costs.
 
 Every quantity is a value in the unit that its field names, and the value's source. The blocks of
-parameters come from the tables of the C++ core (src/towpath/machine/chip_parameters.hpp). Tiles are
+parameters come from the tables of the C++ core (src/towpath/machine/chip_parameters.cpp). Tiles are
 named 'x-y' in the coordinates of NoC 0: x to the right, y downwards.
 """
 
@@ -27,7 +27,6 @@ from towpath.specs.spec_model import (
     Name,
     Quantity,
     Text,
-    error_at,
     errors_of_core,
     validated,
     values_of,
@@ -95,19 +94,9 @@ class DramParameters(Block):
     """The channels behind a group of DRAM tiles."""
 
 
-@from_table("chip", "software")
-class SoftwareParameters(Block):
-    """What software on a worker's data-movement core pays per call."""
-
-
 @from_table("chip", "ethernet")
 class EthernetParameters(Block):
     """The Ethernet subsystem of a tile, and its link."""
-
-
-@from_table("chip", "ethernet_software")
-class EthernetSoftwareParameters(Block):
-    """What software on an Ethernet core pays per call, where it is not what a worker pays."""
 
 
 @from_table("chip", "pcie.windows")
@@ -183,9 +172,7 @@ class Harvesting(Frozen):
     source: Text
 
 
-_BLOCKS = (
-    "router", "niu", "dram", "software", "ethernet", "ethernet_software", "pcie", "alignment",
-)  # fmt: skip
+_BLOCKS = ("router", "niu", "dram", "ethernet", "pcie", "alignment")
 
 
 _MASKS = ("tensix", "dram", "eth")
@@ -194,9 +181,10 @@ _MASKS = ("tensix", "dram", "eth")
 class ChipSpec(Frozen):
     """A chip. Immutable; methods that start with `with_` return another one.
 
-    A chip without Ethernet tiles may leave out `ethernet` and `ethernet_software`; a chip whose
-    host link is not simulated may leave out `pcie`; one that runs no kernels in source form may
-    leave out `architecture`.
+    A chip without Ethernet tiles may leave out `ethernet`, and one whose host link is not
+    simulated `pcie`. The `architecture` is that of the cores: what kernels in source form are
+    compiled for, and whose costs the calls of a kernel have. Without one no kernel in source form
+    runs, and calls cost what they cost on Wormhole.
     """
 
     form: Literal["chip"]
@@ -213,9 +201,7 @@ class ChipSpec(Frozen):
     router: RouterParameters
     niu: NiuParameters
     dram: DramParameters
-    software: SoftwareParameters
     ethernet: EthernetParameters | None = None
-    ethernet_software: EthernetSoftwareParameters | None = None
     pcie: PcieParameters | None = None
     alignment: AlignmentParameters
 
@@ -225,10 +211,9 @@ class ChipSpec(Frozen):
         check_worker_grid(self.tiles.worker, "tiles.worker")
         if problem := self._harvesting_problem(self.harvesting.harvested):
             raise wrong("harvesting.harvested", problem)
-        for name in ("ethernet", "ethernet_software"):
-            if self.tiles.ethernet and getattr(self, name) is None:
-                problem = f"lists Ethernet tiles, so the chip needs the block {name}"
-                raise wrong("tiles.ethernet", problem)
+        if self.tiles.ethernet and self.ethernet is None:
+            problem = "lists Ethernet tiles, so the chip needs the block ethernet"
+            raise wrong("tiles.ethernet", problem)
         with errors_of_core(self):
             self.build()
         return self
@@ -464,32 +449,4 @@ def parse_chip_spec(document: YamlDocument, file: str) -> ChipSpec:
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
     """
-    return validated(ChipSpec, _completed(document, file), file)
-
-
-# What moving data costs, which a description may take from a shipped chip.
-_COSTS = (
-    "architecture", "router", "niu", "dram", "software", "ethernet", "ethernet_software", "pcie",
-    "alignment",
-)  # fmt: skip
-
-
-def _completed(document: YamlDocument, file: str) -> YamlDocument:
-    """The document with the costs that it leaves out, if its `complete_from` names a chip."""
-    from towpath.specs import shipped
-
-    data = document.data
-    if not isinstance(data, dict) or "complete_from" not in data:
-        return document
-    own = {name: value for name, value in data.items() if name != "complete_from"}
-    chip_name = data["complete_from"]
-    if chip_name not in shipped.names("chip"):
-        allowed = ", ".join(shipped.names("chip"))
-        problem = f"is {quoted(str(chip_name))}; allowed are the shipped chips: {allowed}"
-        raise error_at("complete_from", problem, document, file)
-    costs = shipped.chip(chip_name).model_dump(include=set(_COSTS), exclude_none=True)
-    missing = {name: value for name, value in costs.items() if name not in own}
-    notes = own.get("notes", [])
-    if missing and isinstance(notes, list):
-        own["notes"] = [*notes, f"{', '.join(missing)}: those of {chip_name} (complete_from)"]
-    return YamlDocument(own | missing, document.lines)
+    return validated(ChipSpec, document, file)

@@ -31,6 +31,7 @@ class Row(TypedDict):
     is_power_of_two: bool
     form: str  # quantity, optional_quantity, flag or optional_flag
     default: float  # of an optional parameter
+    default_source: str  # empty: an optional quantity has no default
     meaning: str
 
 
@@ -78,6 +79,10 @@ def _field_of(row: Row) -> tuple[Any, Any]:
         default = bool(row["default"])
         return bool, Field(default, strict=True, **described)  # type: ignore[call-overload]
     model: Any = _quantity_of(row["type"], row["min"], row["max"], row["is_power_of_two"])
+    if row["form"] == "optional_quantity" and row["default_source"]:
+        value = int(row["default"]) if row["type"] == "whole" else row["default"]
+        default = model(value=value, source=f"default; {row['default_source']}")
+        return model, Field(default, **described)  # type: ignore[call-overload]
     if row["form"] == "optional_quantity":
         return model | None, Field(None, **described)  # type: ignore[call-overload]
     return model, Field(**described)  # type: ignore[call-overload]

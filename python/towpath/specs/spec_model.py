@@ -106,14 +106,17 @@ else:
 
 
 def values_of(block: Frozen | None) -> dict[str, Any]:
-    """The values of a block by name, without their sources; none of a block that was left out."""
+    """The values of a block by name, without their sources; none of a block that was left out.
+
+    Values that are the defaults of the core are left out, too.
+    """
     if block is None:
         return {}
     fields = ((name, getattr(block, name)) for name in type(block).model_fields)
     return {
         name: value.value if isinstance(value, Quantity) else value
         for name, value in fields
-        if value is not None
+        if value is not None and (name in block.model_fields_set or not isinstance(value, Quantity))
     }
 
 

@@ -445,7 +445,7 @@ class _Writer:
     def __init__(
         self, chip: _core.Chip, channels: dict[tuple[int, int], int], pace: Pace, noc: int
     ) -> None:
-        self._software = chip.software
+        self._call_cycles = _core.call_cycles(chip)
         self._channels = channels
         self._pace = pace
         self._noc = noc
@@ -490,7 +490,7 @@ class _Writer:
     def _write_request(self, event: NocEvent, gap: int) -> int:
         """Records and issues; what is left of the gap."""
         kind, fields = self._step(event)
-        call_cycles = self._software[_call(kind, fields.get("has_state", False))]
+        call_cycles = self._call_cycles[_call(kind, fields.get("has_state", False))]
         left = max(gap - call_cycles, 0)
         record_cycles = min(RECORD_CYCLES, left) if gap else RECORD_CYCLES
         self._work(record_cycles)
@@ -530,8 +530,8 @@ class _Writer:
 
 
 def _call(kind: str, has_state: bool) -> str:
-    """The figure that says what software pays for a step."""
-    return f"{kind}_with_state_cycles" if has_state else f"{kind}_cycles"
+    """The name of the call that a step makes."""
+    return f"{kind}_with_state" if has_state else kind
 
 
 # --- from a run to what is shown ------------------------------------------------------------------

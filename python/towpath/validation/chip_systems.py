@@ -143,9 +143,9 @@ class ChipSystem:
             header_bytes: of a packet.
         """
         chip = _spec(self).chips[0].chip
-        if chip.ethernet is None or chip.ethernet_software is None:
+        if chip.ethernet is None:
             return 1.0
-        size_bytes = payload_bytes or int(chip.ethernet_software.fabric_payload_bytes.value)
+        size_bytes = payload_bytes or _core.fabric_payload_bytes(chip.build())
         packet_bytes = size_bytes + header_bytes
         frames = math.ceil(packet_bytes / chip.ethernet.frame_payload_bytes_max.value)
         on_wire = packet_bytes + frames * chip.ethernet.frame_overhead_bytes.value

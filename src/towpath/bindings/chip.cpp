@@ -57,6 +57,7 @@ void bind_chip(nb::module_& module) {
       .value("harvested", TileKind::harvested);
   nb::class_<Chip>(module, "Chip")
       .def_ro("name", &Chip::name)
+      .def_ro("architecture", &Chip::architecture)
       .def_ro("width", &Chip::width)
       .def_ro("height", &Chip::height)
       .def_prop_ro("clock_mhz",
@@ -78,18 +79,10 @@ void bind_chip(nb::module_& module) {
                    [](const Chip& chip) { return places_of(chip.ethernet_cores); })
       .def_ro("l1_bytes", &Chip::l1_bytes)
       .def_ro("ethernet_l1_bytes", &Chip::ethernet_l1_bytes)
-      .def_prop_ro("router",
-                   [](const Chip& chip) { return block_of(chip, "router"); })
+      .def_prop_ro("router", [](const Chip& chip) { return block_of(chip, "router"); })
       .def_prop_ro("niu", [](const Chip& chip) { return block_of(chip, "niu"); })
       .def_prop_ro("dram", [](const Chip& chip) { return block_of(chip, "dram"); })
-      .def_prop_ro("software",
-                   [](const Chip& chip) { return block_of(chip, "software"); })
-      .def_prop_ro("ethernet",
-                   [](const Chip& chip) { return block_of(chip, "ethernet"); })
-      .def_prop_ro("ethernet_software",
-                   [](const Chip& chip) {
-                     return block_of(chip, "ethernet_software");
-                   })
+      .def_prop_ro("ethernet", [](const Chip& chip) { return block_of(chip, "ethernet"); })
       .def_prop_ro("pcie", [](const Chip& chip) { return block_of(chip, "pcie"); })
       .def_prop_ro("pcie_windows",
                    [](const Chip& chip) {
@@ -99,7 +92,5 @@ void bind_chip(nb::module_& module) {
                      }
                      return windows;
                    })
-      .def_prop_ro("alignment", [](const Chip& chip) {
-        return block_of(chip, "alignment");
-      });
+      .def_prop_ro("alignment", [](const Chip& chip) { return block_of(chip, "alignment"); });
 }

@@ -10,6 +10,7 @@
 
 #include "towpath/tenstorrent/bench/fabric_bench.hpp"
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
+#include "towpath/tenstorrent/fabric/router_costs.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -51,6 +52,12 @@ void bind_round_trip(nb::module_& module) {
 }  // namespace
 
 void bind_fabric(nb::module_& module) {
+  module.def(
+      "fabric_payload_bytes",
+      [](const machine::Chip& chip) {
+        return tenstorrent::fabric::kRouterCosts.of(chip).payload_bytes;
+      },
+      "chip"_a, "Payload of a packet, as collectives use it.");
   nb::class_<Shape>(module, "FabricShape", "Which chips a fabric joins, in lines or rings.")
       .def_static("line", &tenstorrent::fabric::line_of, "chips"_a)
       .def_static("ring", &tenstorrent::fabric::ring_of, "chips"_a)

@@ -46,6 +46,7 @@ nb::list rows_of(const void* fresh, std::span<const Parameter> table) {
     row["is_power_of_two"] = parameter.allowed.is_power_of_two;
     row["form"] = name_of(parameter.form);
     row["default"] = value_of(fresh, parameter);
+    row["default_source"] = text_of(parameter.default_source);
     row["meaning"] = text_of(parameter.meaning);
     rows.append(row);
   }

@@ -15,7 +15,9 @@
 #include <utility>
 
 #include "towpath/bindings/arrays.hpp"
+#include "towpath/tenstorrent/device/call_costs.hpp"
 #include "towpath/tenstorrent/host/host_cluster.hpp"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -135,7 +137,23 @@ nb::list per_program(const TrafficResult& result, Get get) {
   return list;
 }
 
+// Cycles of the calls of a kernel by the names of steps, which "_with_state" may follow.
+nb::dict call_cycles(const machine::Chip& chip) {
+  const CallCosts& costs = kCallCosts.of(chip);
+  const std::pair<const char*, int> named[] = {
+      {"read", costs.read},           {"read_with_state", costs.read_with_state},
+      {"write", costs.write},         {"write_with_state", costs.write_with_state},
+      {"multicast", costs.multicast}, {"inline_write", costs.inline_write},
+      {"atomic", costs.atomic},
+  };
+  nb::dict cycles;
+  for (const auto& [name, count] : named) cycles[name] = count;
+  return cycles;
+}
+
 void bind_step(nb::module_& module) {
+  module.def("call_cycles", &call_cycles, "chip"_a,
+             "Cycles that the calls of a kernel cost, by kind of step.");
   nb::class_<TrafficStep>(module, "TrafficStep", "Next action of a data-movement core.")
       .def(
           "__init__",

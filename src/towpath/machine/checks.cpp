@@ -25,7 +25,9 @@ std::string problem_of(double value, const Allowed& allowed) {
 
 void Checks::parameter(std::string_view name, const void* block, const Parameter& parameter) const {
   const double value = value_of(block, parameter);
-  if (value == 0 && parameter.form == Form::optional_quantity) return;
+  const bool may_be_zero =
+      parameter.form == Form::optional_quantity && parameter.default_source.empty();
+  if (value == 0 && may_be_zero) return;
   const std::string problem = problem_of(value, parameter.allowed);
   if (!problem.empty()) fail_at(joined(name, parameter.name), "{}", problem);
 }

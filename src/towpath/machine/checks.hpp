@@ -46,7 +46,7 @@ class Checks {
  public:
   explicit Checks(std::string owner) : owner_(std::move(owner)) {}
 
-  // A parameter of a block is within its bounds. An optional one may be zero, its default.
+  // A parameter of a block is within its bounds. An optional one without a default may be zero.
   void parameter(std::string_view name, const void* block, const Parameter& parameter) const;
   // Every parameter of a block.
   void block(std::string_view name, const void* block, std::span<const Parameter> table) const;

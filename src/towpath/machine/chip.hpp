@@ -61,10 +61,8 @@ struct Chip {
   RouterParameters router;
   NiuParameters niu;
   DramParameters dram;
-  SoftwareParameters software;
   EthernetParameters ethernet;  // checked if there are Ethernet cores
-  EthernetSoftwareParameters ethernet_software;
-  PcieParameters pcie;  // checked if there is a host link
+  PcieParameters pcie;          // checked if there is a host link
   Alignment alignment;
 
   bool holds(Coordinate at) const {

@@ -9,7 +9,8 @@ namespace {
 
 constexpr Parameter kLinkParameters[] = {
     {"rate_gb_per_s", TOWPATH_MEMBER(Link, rate), kRateGbPerS, "rate of one direction"},
-    {"latency_ns", TOWPATH_MEMBER(Link, latency), kDurationNs, "from the head of a message in to its head out"},
+    {"latency_ns", TOWPATH_MEMBER(Link, latency), kDurationNs,
+     "from the head of a message in to its head out"},
     {"message_overhead_ns", TOWPATH_MEMBER(Link, message_overhead), kDurationNs,
      "time for which a message holds the link besides its bytes: a network adapter's message rate"},
 };
@@ -18,7 +19,8 @@ constexpr Parameter kProtocolParameters[] = {
     {"block_rate_gb_per_s", TOWPATH_MEMBER(ProtocolCost, block_rate), kRateGbPerS,
      "payload that one thread block receives, reduces and sends on, and all it does where no other "
      "rate is given"},
-    {"send_overhead_ns", TOWPATH_MEMBER(ProtocolCost, send_overhead), kDurationNs, "starting one transfer"},
+    {"send_overhead_ns", TOWPATH_MEMBER(ProtocolCost, send_overhead), kDurationNs,
+     "starting one transfer"},
     {"receive_overhead_ns", TOWPATH_MEMBER(ProtocolCost, receive_overhead), kDurationNs,
      "from the signal's arrival to its reader going on"},
     {"fences", TOWPATH_MEMBER(ProtocolCost, fences), kYesOrNo,
@@ -43,7 +45,8 @@ constexpr Parameter kProtocolParameters[] = {
 };
 
 constexpr Parameter kGpuParameters[] = {
-    {"launch_ns", TOWPATH_MEMBER(GpuCost, launch), kDurationNs, "from the host's call to the first step"},
+    {"launch_ns", TOWPATH_MEMBER(GpuCost, launch), kDurationNs,
+     "from the host's call to the first step"},
     {"in_switch_reduction", TOWPATH_MEMBER(GpuCost, in_switch_reduction), kYesOrNo,
      "NVSwitches combine what is loaded from a group of GPUs and copy what is stored to one (NVLS)",
      Form::optional_flag},
@@ -62,8 +65,8 @@ constexpr Parameter kKernelParameters[] = {
      "threads resident on a multiprocessor at most"},
     {"blocks_per_multiprocessor", TOWPATH_MEMBER(KernelCost, blocks_per_multiprocessor), kCount,
      "thread blocks resident on a multiprocessor at most"},
-    {"registers_per_multiprocessor", TOWPATH_MEMBER(KernelCost, registers_per_multiprocessor), between(1, 1 << 24),
-     "registers of 32 bits that its resident threads share"},
+    {"registers_per_multiprocessor", TOWPATH_MEMBER(KernelCost, registers_per_multiprocessor),
+     between(1, 1 << 24), "registers of 32 bits that its resident threads share"},
     {"shared_memory_kib", TOWPATH_MEMBER(KernelCost, shared_memory_kib), kCount,
      "shared memory of a multiprocessor, in KiB, that its resident blocks divide"},
     {"memory_latency_ns", TOWPATH_MEMBER(KernelCost, memory_latency), kDurationNs,
@@ -95,7 +98,8 @@ constexpr Parameter kKernelParameters[] = {
      "multiprocessor come one after the other, __threadfence_system of several overlaps"},
     {"poll_ns", TOWPATH_MEMBER(KernelCost, poll), kDurationNs,
      "from the moment at which a word has its value until the threads that wait for it go on"},
-    {"barrier_ns", TOWPATH_MEMBER(KernelCost, barrier), kDurationNs, "a barrier of the threads of a block"},
+    {"barrier_ns", TOWPATH_MEMBER(KernelCost, barrier), kDurationNs,
+     "a barrier of the threads of a block"},
     {"gpu_initiated_adapters", TOWPATH_MEMBER(KernelCost, gpu_initiated_adapters), kYesOrNo,
      "threads of the GPU hand their puts to an adapter themselves, instead of to a CPU's proxy",
      Form::flag},
@@ -121,7 +125,7 @@ constexpr std::size_t protocol_at(std::size_t number) {
   return offsetof(GpuCost, protocol) + number * sizeof(ProtocolCost);
 }
 
-constexpr BlockTable kTables[] = {
+constexpr BlockTable kGpuCostTables[] = {
     {"", 0, kGpuParameters},
     {"simple", protocol_at(0), kProtocolParameters},
     {"ll", protocol_at(1), kProtocolParameters},
@@ -130,7 +134,7 @@ constexpr BlockTable kTables[] = {
 
 }  // namespace
 
-std::span<const BlockTable> gpu_cost_tables() { return kTables; }
+std::span<const BlockTable> gpu_cost_tables() { return kGpuCostTables; }
 
 std::span<const Parameter> kernel_parameters() { return kKernelParameters; }
 

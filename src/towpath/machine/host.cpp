@@ -16,7 +16,8 @@ constexpr Allowed kLoad = power_of_two(1, 64);  // no load or store is longer th
 constexpr Allowed kPage = power_of_two(4096, 1 << 30);
 
 constexpr Parameter kHostLinkParameters[] = {
-    {"generation", TOWPATH_MEMBER(HostLinkParameters, generation), between(1, 6), "generation of PCIe"},
+    {"generation", TOWPATH_MEMBER(HostLinkParameters, generation), between(1, 6),
+     "generation of PCIe"},
     {"lanes", TOWPATH_MEMBER(HostLinkParameters, lanes), between(1, 32), "lanes of the slot"},
     {"payload_bytes_max", TOWPATH_MEMBER(HostLinkParameters, payload_bytes_max), kPayload,
      "payload of a write in either direction"},
@@ -24,8 +25,8 @@ constexpr Parameter kHostLinkParameters[] = {
      "what a device may ask for at once"},
     {"completion_bytes", TOWPATH_MEMBER(HostLinkParameters, completion_bytes), kPayload,
      "what the host answers a device's read with at a time"},
-    {"device_reads_outstanding", TOWPATH_MEMBER(HostLinkParameters, device_reads_outstanding), kCount,
-     "read requests of a device under way"},
+    {"device_reads_outstanding", TOWPATH_MEMBER(HostLinkParameters, device_reads_outstanding),
+     kCount, "read requests of a device under way"},
     {"read_time_ns", TOWPATH_MEMBER(HostLinkParameters, read_time), kDurationNs,
      "a read in either direction, without the chip: half of it is one way"},
 };
@@ -37,8 +38,8 @@ constexpr Parameter kHostCoreParameters[] = {
      "rate at which a core fills write-combining buffers"},
     {"posted_writes_max", TOWPATH_MEMBER(HostCoreParameters, posted_writes_max), kCount,
      "writes that have left the core and that the chip has not taken"},
-    {"posted_write_interval_ns", TOWPATH_MEMBER(HostCoreParameters, posted_write_interval), kDurationNs,
-     "time between two of them"},
+    {"posted_write_interval_ns", TOWPATH_MEMBER(HostCoreParameters, posted_write_interval),
+     kDurationNs, "time between two of them"},
     {"uncached_store_bytes", TOWPATH_MEMBER(HostCoreParameters, uncached_store_bytes), kLoad,
      "bytes of a store to uncached memory"},
     {"uncached_store_time_ns", TOWPATH_MEMBER(HostCoreParameters, uncached_store_time), kDurationNs,
@@ -47,8 +48,8 @@ constexpr Parameter kHostCoreParameters[] = {
      "bytes of a load of a copy from a window"},
     {"stream_load_bytes", TOWPATH_MEMBER(HostCoreParameters, stream_load_bytes), kLoad,
      "bytes of a streaming load from uncached memory"},
-    {"stream_loads_outstanding", TOWPATH_MEMBER(HostCoreParameters, stream_loads_outstanding), kCount,
-     "lines of write-combining memory that streaming loads fetch at once"},
+    {"stream_loads_outstanding", TOWPATH_MEMBER(HostCoreParameters, stream_loads_outstanding),
+     kCount, "lines of write-combining memory that streaming loads fetch at once"},
     {"copies_words", TOWPATH_MEMBER(HostCoreParameters, copies_words), kYesOrNo,
      "whether a copy reads and writes whole words of 4 bytes only"},
 };
@@ -63,35 +64,41 @@ constexpr Parameter kHostDriverParameters[] = {
      Form::optional_quantity},
     {"bounce_bytes", TOWPATH_MEMBER(HostDriverParameters, bounce_bytes), kMemory,
      "buffer through which pageable memory goes"},
-    {"bounce_write_rate_gb_per_s", TOWPATH_MEMBER(HostDriverParameters, bounce_write_rate), kRateGbPerS,
-     "rate of copying into the buffer"},
-    {"bounce_read_rate_gb_per_s", TOWPATH_MEMBER(HostDriverParameters, bounce_read_rate), kRateGbPerS,
-     "rate of copying out of the buffer"},
+    {"bounce_write_rate_gb_per_s", TOWPATH_MEMBER(HostDriverParameters, bounce_write_rate),
+     kRateGbPerS, "rate of copying into the buffer"},
+    {"bounce_read_rate_gb_per_s", TOWPATH_MEMBER(HostDriverParameters, bounce_read_rate),
+     kRateGbPerS, "rate of copying out of the buffer"},
     {"cache_bytes", TOWPATH_MEMBER(HostDriverParameters, cache_bytes), kMemory,
      "those rates hold while source, target and buffer fit in it"},
-    {"bounce_write_rate_uncached_gb_per_s", TOWPATH_MEMBER(HostDriverParameters, bounce_write_rate_uncached),
-     kRateGbPerS, "rate of copying into the buffer beyond that"},
-    {"bounce_read_rate_uncached_gb_per_s", TOWPATH_MEMBER(HostDriverParameters, bounce_read_rate_uncached),
-     kRateGbPerS, "rate of copying out of the buffer beyond that"},
+    {"bounce_write_rate_uncached_gb_per_s",
+     TOWPATH_MEMBER(HostDriverParameters, bounce_write_rate_uncached), kRateGbPerS,
+     "rate of copying into the buffer beyond that"},
+    {"bounce_read_rate_uncached_gb_per_s",
+     TOWPATH_MEMBER(HostDriverParameters, bounce_read_rate_uncached), kRateGbPerS,
+     "rate of copying out of the buffer beyond that"},
 };
 
 constexpr Parameter kHostMemoryParameters[] = {
-    {"has_iommu", TOWPATH_MEMBER(HostMemoryParameters, has_iommu), kYesOrNo, "whether an IOMMU is on"},
+    {"has_iommu", TOWPATH_MEMBER(HostMemoryParameters, has_iommu), kYesOrNo,
+     "whether an IOMMU is on"},
     {"has_hugepages", TOWPATH_MEMBER(HostMemoryParameters, has_hugepages), kYesOrNo,
      "whether what devices reach is in hugepages"},
     {"page_bytes", TOWPATH_MEMBER(HostMemoryParameters, page_bytes), kPage, "size of a page"},
-    {"hugepage_bytes", TOWPATH_MEMBER(HostMemoryParameters, hugepage_bytes), kPage, "size of a hugepage"},
+    {"hugepage_bytes", TOWPATH_MEMBER(HostMemoryParameters, hugepage_bytes), kPage,
+     "size of a hugepage"},
     {"map_time_ns", TOWPATH_MEMBER(HostMemoryParameters, map_time), kDurationNs,
      "mapping a buffer, besides its pages"},
-    {"map_page_time_ns", TOWPATH_MEMBER(HostMemoryParameters, map_page_time), kDurationNs, "mapping a page"},
+    {"map_page_time_ns", TOWPATH_MEMBER(HostMemoryParameters, map_page_time), kDurationNs,
+     "mapping a page"},
     {"unmap_time_ns", TOWPATH_MEMBER(HostMemoryParameters, unmap_time), kDurationNs,
      "unmapping a buffer, besides its pages"},
-    {"unmap_page_time_ns", TOWPATH_MEMBER(HostMemoryParameters, unmap_page_time), kDurationNs, "unmapping a page"},
+    {"unmap_page_time_ns", TOWPATH_MEMBER(HostMemoryParameters, unmap_page_time), kDurationNs,
+     "unmapping a page"},
     {"translation_time_ns", TOWPATH_MEMBER(HostMemoryParameters, translation_time), kDurationNs,
      "the first access to a page that the IOMMU does not remember"},
 };
 
-constexpr BlockTable kTables[] = {
+constexpr BlockTable kHostTables[] = {
     {"link", offsetof(Host, link), kHostLinkParameters},
     {"core", offsetof(Host, core), kHostCoreParameters},
     {"driver", offsetof(Host, driver), kHostDriverParameters},
@@ -100,7 +107,7 @@ constexpr BlockTable kTables[] = {
 
 }  // namespace
 
-std::span<const BlockTable> host_tables() { return kTables; }
+std::span<const BlockTable> host_tables() { return kHostTables; }
 
 std::shared_ptr<const Host> build_host(Host host) {
   const Checks checks(fmt::format("host '{}'", host.name));

@@ -34,9 +34,7 @@ class Parser {
 
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
-  void skip_space() {
-    at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
-  }
+  void skip_space() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
 
   bool take(char wanted) {
     skip_space();

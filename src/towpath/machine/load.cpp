@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/machine/load.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -137,10 +138,12 @@ TileKind tile_kind_of(const JsonObject& object, const Json& word) {
 void read_tiles(const JsonObject& object, Chip& chip) {
   chip.width = static_cast<int>(object.whole("width", 1, kSideMax));
   chip.height = static_cast<int>(object.whole("height", 1, kSideMax));
-  for (const Json& row : object.list("tiles")) {
-    if (row.kind != Json::Kind::list) {
-      object.checks().fail_at(object.field_of("tiles"), "must be a list of rows");
-    }
+  const Json& rows = object.at("tiles");
+  const auto is_list = [](const Json& value) { return value.kind == Json::Kind::list; };
+  if (!is_list(rows) || !std::all_of(rows.items.begin(), rows.items.end(), is_list)) {
+    object.checks().fail_at(object.field_of("tiles"), "must be a list of rows");
+  }
+  for (const Json& row : rows.items) {
     for (const Json& word : row.items) chip.tiles.push_back({tile_kind_of(object, word)});
   }
   for (const std::vector<int>& at : object.tuples("ethernet_cores", 2, kSideMax)) {
@@ -171,8 +174,7 @@ std::shared_ptr<const Chip> chip_from(const JsonObject& object) {
                       "harvested_dram", "clock_mhz",
                       "l1_bytes",       "ethernet_l1_bytes",
                       "router",         "niu",
-                      "dram",           "software",
-                      "ethernet",       "ethernet_software",
+                      "dram",           "ethernet",
                       "pcie",           "alignment"});
   Chip chip;
   chip.name = object.text("name");
@@ -296,8 +298,9 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
                                                             const std::string& origin) {
   const Json data = parsed(json, origin);
   const JsonObject object = description(data, "mailbox_cluster", origin);
-  object.check_names(mailbox_cluster_tables().front().parameters, {"form", "name", "software", "page_walks",
-                                                 "interruptions", "packetizer", "ring", "mailbox"});
+  object.check_names(
+      mailbox_cluster_tables().front().parameters,
+      {"form", "name", "software", "page_walks", "interruptions", "packetizer", "ring", "mailbox"});
   MailboxCluster cluster;
   cluster.name = object.text("name");
   read_blocks(object, &cluster, mailbox_cluster_tables());

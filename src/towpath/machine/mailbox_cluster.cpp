@@ -18,7 +18,8 @@ constexpr double kNodesMax = 1024;
 constexpr Allowed kPacketBytes = between(1, kCountMax);
 
 constexpr Parameter kMailboxSoftwareParameters[] = {
-    {"store_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, store_cycles), kAnyCycles, "a store"},
+    {"store_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, store_cycles), kAnyCycles,
+     "a store"},
     {"load_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, load_cycles), kSomeCycles,
      "a load with the test or the store that uses it"},
     {"descriptor_words", TOWPATH_MEMBER(MailboxSoftwareParameters, descriptor_words), kCount,
@@ -31,8 +32,8 @@ constexpr Parameter kMailboxSoftwareParameters[] = {
      "from one poll to the next"},
     {"release_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, release_cycles), kAnyCycles,
      "removing a packet from its mailbox after it was read"},
-    {"cycle_counter_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, cycle_counter_cycles), kAnyCycles,
-     "reading the cycle counter"},
+    {"cycle_counter_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, cycle_counter_cycles),
+     kAnyCycles, "reading the cycle counter"},
     {"responder_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, responder_cycles), kAnyCycles,
      "from a message to the call of send of a program that answers"},
 };
@@ -47,8 +48,10 @@ constexpr Parameter kPageWalkParameters[] = {
 constexpr Parameter kInterruptionParameters[] = {
     {"interval_mean_us", TOWPATH_MEMBER(InterruptionParameters, interval_mean), between(1e-6, 1e9),
      "mean time between two"},
-    {"duration_min_us", TOWPATH_MEMBER(InterruptionParameters, duration_min), between(0, 1e9), "shortest one"},
-    {"duration_max_us", TOWPATH_MEMBER(InterruptionParameters, duration_max), between(0, 1e9), "longest one"},
+    {"duration_min_us", TOWPATH_MEMBER(InterruptionParameters, duration_min), between(0, 1e9),
+     "shortest one"},
+    {"duration_max_us", TOWPATH_MEMBER(InterruptionParameters, duration_max), between(0, 1e9),
+     "longest one"},
 };
 
 constexpr Parameter kPacketizerParameters[] = {
@@ -57,19 +60,22 @@ constexpr Parameter kPacketizerParameters[] = {
      "from the last store until the header leaves"},
     {"payload_bytes_max", TOWPATH_MEMBER(PacketizerParameters, payload_bytes_max), kPacketBytes,
      "payload of the longest packet"},
-    {"packets_unacknowledged_max", TOWPATH_MEMBER(PacketizerParameters, packets_unacknowledged_max), kCount,
-     "unacknowledged packets of a context"},
+    {"packets_unacknowledged_max", TOWPATH_MEMBER(PacketizerParameters, packets_unacknowledged_max),
+     kCount, "unacknowledged packets of a context"},
 };
 
 constexpr Parameter kRingParameters[] = {
-    {"line_rate_gb_per_s", TOWPATH_MEMBER(RingParameters, line_rate), kRateGbPerS, "rate of a link"},
-    {"header_bytes", TOWPATH_MEMBER(RingParameters, header_bytes), kPacketBytes, "header of every packet"},
+    {"line_rate_gb_per_s", TOWPATH_MEMBER(RingParameters, line_rate), kRateGbPerS,
+     "rate of a link"},
+    {"header_bytes", TOWPATH_MEMBER(RingParameters, header_bytes), kPacketBytes,
+     "header of every packet"},
     {"hop_latency_ns", TOWPATH_MEMBER(RingParameters, hop_latency), kDurationNs,
      "time of a header from one node to the next; the payload follows it"},
 };
 
 constexpr Parameter kMailboxParameters[] = {
-    {"depth_packets", TOWPATH_MEMBER(MailboxParameters, depth_packets), kCount, "packets that a mailbox holds"},
+    {"depth_packets", TOWPATH_MEMBER(MailboxParameters, depth_packets), kCount,
+     "packets that a mailbox holds"},
     {"enqueue_cycles", TOWPATH_MEMBER(MailboxParameters, enqueue_cycles), kAnyCycles,
      "from a header's arrival until a load sees the whole packet"},
     {"drops_when_full", TOWPATH_MEMBER(MailboxParameters, drops_when_full), kYesOrNo,
@@ -79,14 +85,17 @@ constexpr Parameter kMailboxParameters[] = {
 
 constexpr Parameter kMailboxClusterParameters[] = {
     {"nodes", TOWPATH_MEMBER(MailboxCluster, nodes), between(1, kNodesMax), "nodes on the ring"},
-    {"cores_per_node", TOWPATH_MEMBER(MailboxCluster, cores_per_node), between(1, 1024), "cores of a node"},
-    {"core_clock_mhz", TOWPATH_MEMBER(MailboxCluster, core_clock), between(1, kClockMaxMhz), "clock of the cores"},
-    {"interconnect_clock_mhz", TOWPATH_MEMBER(MailboxCluster, interconnect_clock), between(1, kClockMaxMhz),
-     "clock of packetizers and mailboxes"},
-    {"word_bytes", TOWPATH_MEMBER(MailboxCluster, word_bytes), power_of_two(1, 64), "bytes of a store or load"},
+    {"cores_per_node", TOWPATH_MEMBER(MailboxCluster, cores_per_node), between(1, 1024),
+     "cores of a node"},
+    {"core_clock_mhz", TOWPATH_MEMBER(MailboxCluster, core_clock), between(1, kClockMaxMhz),
+     "clock of the cores"},
+    {"interconnect_clock_mhz", TOWPATH_MEMBER(MailboxCluster, interconnect_clock),
+     between(1, kClockMaxMhz), "clock of packetizers and mailboxes"},
+    {"word_bytes", TOWPATH_MEMBER(MailboxCluster, word_bytes), power_of_two(1, 64),
+     "bytes of a store or load"},
 };
 
-constexpr BlockTable kTables[] = {
+constexpr BlockTable kMailboxClusterTables[] = {
     {"", 0, kMailboxClusterParameters},
     {"software", offsetof(MailboxCluster, software), kMailboxSoftwareParameters},
     {"page_walks", offsetof(MailboxCluster, page_walks), kPageWalkParameters},
@@ -119,7 +128,7 @@ void check_across(const Checks& checks, const MailboxCluster& cluster) {
 
 }  // namespace
 
-std::span<const BlockTable> mailbox_cluster_tables() { return kTables; }
+std::span<const BlockTable> mailbox_cluster_tables() { return kMailboxClusterTables; }
 
 std::shared_ptr<const MailboxCluster> build_mailbox_cluster(MailboxCluster cluster) {
   const Checks checks = checks_of(cluster);

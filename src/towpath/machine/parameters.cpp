@@ -24,8 +24,7 @@ bool is_in_us(const Parameter& parameter) { return parameter.name.ends_with("_us
 double value_of(const void* block, const Parameter& parameter) {
   switch (parameter.member.type) {
     case ValueType::whole: return member_of<int>(block, parameter);
-    case ValueType::large:
-      return static_cast<double>(member_of<std::uint64_t>(block, parameter));
+    case ValueType::large: return static_cast<double>(member_of<std::uint64_t>(block, parameter));
     case ValueType::truth: return member_of<bool>(block, parameter) ? 1 : 0;
     case ValueType::real: return member_of<double>(block, parameter);
     case ValueType::per_cycle: return member_of<BytesPerCycle>(block, parameter).value();
@@ -54,9 +53,7 @@ void set_value(void* block, const Parameter& parameter, double value) {
       member_of<Time>(block, parameter) =
           is_in_us(parameter) ? Time::from_us(value) : Time::from_ns(value);
       return;
-    case ValueType::rate:
-      member_of<Rate>(block, parameter) = Rate::from_gb_per_s(value);
-      return;
+    case ValueType::rate: member_of<Rate>(block, parameter) = Rate::from_gb_per_s(value); return;
     case ValueType::clock: break;
   }
   member_of<Frequency>(block, parameter) = Frequency::from_mhz(value);

@@ -84,6 +84,8 @@ struct Parameter {
   Allowed allowed;
   std::string_view meaning;
   Form form = Form::quantity;
+  // Of the default of an optional quantity. Without one, such a quantity may be zero.
+  std::string_view default_source{};
 
   bool is_optional() const {
     return form == Form::optional_quantity || form == Form::optional_flag;

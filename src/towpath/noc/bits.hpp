@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "towpath/base/index.hpp"
 
 // Small sets of numbers, kept as the bits of a word.
 
 namespace towpath::noc {
 
-inline std::size_t index(int number) { return static_cast<std::size_t>(number); }
+using towpath::index;
+
 inline std::uint16_t bit16(int number) { return static_cast<std::uint16_t>(1u << number); }
 
 template <typename Set, typename Number>

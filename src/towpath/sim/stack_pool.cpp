@@ -12,6 +12,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "towpath/base/index.hpp"
+
 namespace towpath::sim {
 
 namespace {
@@ -27,10 +29,6 @@ constexpr std::size_t kColourBytes = 256;
 std::size_t page_bytes() {
   static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return size;
-}
-
-std::size_t round_up(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
 }
 
 // Linux 6.13 guards a page without splitting its mapping. A process is limited to 65,530 mappings.

@@ -147,10 +147,9 @@ TEST(ChipCluster, BothEndsOfALinkHaveTheSameLineAndFrames) {
   }
 }
 
-TEST(ChipCluster, EndsMayDifferInWhatTheirSoftwareCosts) {
+TEST(ChipCluster, EndsMayDifferInTheTimeOfACommand) {
   Chip chip = drawn_chip({"eeee", "wwww"});
   chip.ethernet.command_time = 1_us;
-  chip.ethernet_software.send_cycles = 1000;
   ChipCluster cluster = cluster_of(2, {{{{{0, 0}, {1, 0}}}}});
   cluster.chips[1].chip = build_chip(chip);
   EXPECT_EQ(refusal_of(std::move(cluster)), "");

@@ -103,8 +103,7 @@ def test_a_description_holds_every_figure_and_source(name):
     lines = show_chip.describe_chip(spec).splitlines()
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
-    for field in ("router", "niu", "dram", "software", "ethernet", "ethernet_software",
-                  "alignment", "pcie"):  # fmt: skip
+    for field in ("router", "niu", "dram", "ethernet", "alignment", "pcie"):  # fmt: skip
         for path, value, source in quantities_of(getattr(spec, field)):
             assert f" {path} {in_words(value)} {source}".rstrip() in text
     assert all(name in text for name in PcieParameters.model_fields)

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 import towpath
-from towpath.errors import ConfigError
 from towpath.specs import catalogue, shipped
+from towpath.specs.spec_model import quantities_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "machines.md"
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -80,31 +80,53 @@ def test_the_page_names_every_field():
         assert name in page, name
 
 
-FIGURES = {
-    "router",
-    "niu",
-    "dram",
-    "software",
-    "ethernet",
-    "ethernet_software",
-    "alignment",
-    "pcie",
-}
-
-
 def chip_spec():
     return catalogue.parse_chip(CHIP, "machines.md")
 
 
-def test_the_chip_on_the_page_takes_what_it_leaves_out_from_a_shipped_one():
-    wormhole = shipped.chip("wormhole").model_dump(include=FIGURES)
-    assert chip_spec().model_dump(include=FIGURES) == wormhole
-    (note,) = chip_spec().notes
-    assert note.startswith("architecture, router, ") and note.endswith("wormhole (complete_from)")
-    own = yaml.safe_load(CHIP) | {"alignment": wormhole["alignment"], "notes": ["mine"]}
-    assert "alignment" not in catalogue.parse_chip(yaml.safe_dump(own), "c.yaml").notes[1]
-    with pytest.raises(ConfigError, match="complete_from: is 'grayskull'; allowed are the shipped"):
-        catalogue.parse_chip(CHIP.replace("from: wormhole", "from: grayskull"), "c.yaml")
+def values_in(data):
+    """How many values a file has; lists of tiles, names and texts are none."""
+    if isinstance(data, dict) and "value" in data:
+        return 1
+    if isinstance(data, dict):
+        return sum(values_in(item) for item in data.values())
+    if isinstance(data, list):
+        return sum(values_in(item) for item in data if isinstance(item, dict))
+    return 1 if isinstance(data, int) else 0
+
+
+def test_a_chip_is_described_by_few_values_and_each_has_a_source():
+    assert values_in(yaml.safe_load(CHIP)) <= 45
+    wormhole = shipped.chip("wormhole")
+    quantities = list(quantities_of(chip_spec()))
+    assert all(source for _, value, source in quantities if not isinstance(value, (str, bool)))
+    defaults = {path: value for path, value, source in quantities if source.startswith("default; ")}
+    assert len(defaults) > 30
+    for path, value in defaults.items():
+        block, _, name = path.partition(".")
+        assert getattr(getattr(wormhole, block), name).value == value, path
+
+
+def test_chips_of_the_page_run_a_collective_over_the_fabric(tmp_path):
+    data = yaml.safe_load(CHIP) | {"name": "third"}
+    data["grid"]["height"] = 7
+    tiles = data["tiles"]
+    tiles["worker"] += [f"{x}-{y}" for y in range(3, 7) for x in (1, 2)]
+    tiles["router_only"] += [f"{x}-{y}" for y in range(3, 7) for x in (0, 3)]
+    (tmp_path / "third.yaml").write_text(yaml.safe_dump(data))
+    pair = {
+        "form": "chip_cluster", "name": "pair", "description": "two of them", "source": "chosen",
+        "chips": [
+            {"chip": "third.yaml", "x": x, "y": 0, "host_link": x == 0} for x in range(2)
+        ],
+        "links": [["0/0", "1/0"]],
+    }  # fmt: skip
+    (tmp_path / "pair.yaml").write_text(yaml.safe_dump(pair))
+    result = towpath.load(tmp_path / "pair.yaml").run("all_gather", size_bytes="64K")
+    (row,) = result.rows
+    assert row.wrong == 0 and 5 < row.time_us < 100
+    shown = towpath.load(tmp_path / "third.yaml").show()
+    assert "credit_return_cycles" in shown and "default; derived on Wormhole" in shown
 
 
 def test_the_chip_on_the_page_runs_a_kernel_as_it_is_shown(tmp_path):

@@ -1,7 +1,5 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-from dataclasses import replace
-
 import pytest
 
 import towpath
@@ -222,56 +220,6 @@ def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
     cluster = catalogue.load_chip_cluster("t3000").build()
     with pytest.raises(ValueError, match="no link joins them"):
         _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))
-
-
-# --- reductions -----------------------------------------------------------------------------------
-
-
-def time_us(algorithm, collective="reduce_scatter", **cycles):
-    """On a line of four chips whose software has these figures."""
-    spec = catalogue.load_chip_cluster("blackhole-line")
-    chip = spec.chips[0].chip
-    figures = {
-        name: getattr(chip.software, name).model_copy(update={"value": value})
-        for name, value in cycles.items()
-    }
-    chip = chip.model_copy(update={"software": chip.software.model_copy(update=figures)})
-    placed = tuple(replace(one, chip=chip) for one in spec.chips)
-    source = ScheduleSource(None, collective, algorithm, 4)
-    plan = Call(source.schedule()).plan(16 << 10)
-    shape = _core.FabricShape.line([0, 1, 2, 3])
-    cluster = replace(spec, chips=placed).build()
-    run = _core.SimulatedRun.on_chips(cluster, plan, carries_data=False, shape=shape)
-    return run.invoke(plan)
-
-
-@pytest.mark.parametrize(
-    # On the line three on the way, half way round one, and one where the sums from both sides meet.
-    ("algorithm", "times"),
-    [("all_pairs_reduce_scatter", 1), ("line_reduce_scatter", 4), ("half_ring_reduce_scatter", 2)],
-)
-def test_a_thread_block_adds_up_in_one_pass_and_a_relay_at_each_chip(algorithm, times):
-    latency_us = 10  # at 1.35 GHz
-    with_latency_us = time_us(algorithm, reduce_latency_cycles=13_500)
-    added_us = with_latency_us - time_us(algorithm, reduce_latency_cycles=0)
-    assert added_us == pytest.approx(times * latency_us, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    "algorithm",
-    [
-        "line_all_gather", "line_reduce_scatter", "line_all_reduce", "all_pairs_all_to_all",
-        "ring_broadcast",
-    ],
-)  # fmt: skip
-def test_a_call_begins_with_its_launch(algorithm):
-    known = next(one for one in _core.algorithms() if one.name == algorithm)
-    launch_us = 10  # at 1.35 GHz
-    collective = known.collective.name
-    launched_us = time_us(algorithm, collective, launch_cycles=13_500)
-    assert launched_us - time_us(algorithm, collective, launch_cycles=0) == pytest.approx(
-        launch_us, rel=0.02
-    )
 
 
 def test_a_run_may_have_packets_of_another_size():

@@ -37,7 +37,7 @@ def spec_of(text):
 def test_a_descriptor_is_completed_with_the_figures_of_its_architecture():
     wormhole = shipped.chip("wormhole")
     spec = spec_of(DESCRIPTOR)
-    assert (spec.name, spec.router, spec.software) == ("soc", wormhole.router, wormhole.software)
+    assert (spec.name, spec.router, spec.niu) == ("soc", wormhole.router, wormhole.niu)
     assert "that of wormhole" in spec.notes[0]
     assert spec.l1_bytes.value == 1_000_000
     assert spec.ethernet_l1_bytes.value == 200_000

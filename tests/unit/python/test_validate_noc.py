@@ -35,6 +35,8 @@ COLUMNS = (
     "transaction_bytes,cycles"
 )
 PATTERNS, DRAM, TRACES = validate_noc.NOC_KINDS
+KERNEL_CODE = noc_patterns._KERNEL_CODE
+FREE = noc_patterns._LoopCode(destination_cycles=0, loop_cycles=0)
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,8 @@ def simulator(monkeypatch):
     monkeypatch.setattr(validate_noc, "_spec", lambda name: Spec())
     monkeypatch.setattr(validate_noc, "_chip", lambda name: chip())
     monkeypatch.setattr(validate_noc, "_whole_chip", lambda name: chip())
+    free = {"wormhole_b0": noc_patterns._KernelCode(of_write=FREE, of_read=FREE)}
+    monkeypatch.setattr(noc_patterns, "_KERNEL_CODE", free)
     return fake_traffic.install(monkeypatch, noc_patterns, validate_noc, replay)
 
 
@@ -175,11 +179,10 @@ def test_a_stateful_read_ends_in_a_read_barrier():
     ]
 
 
-def test_reading_an_argument_per_subordinate_costs_what_the_chip_says():
-    costs = {"write_destination_cycles": 13, "write_loop_cycles": 6}
-    slow = chip(software=chip().software | costs)
+def test_reading_an_argument_per_subordinate_costs_what_the_kernels_code_takes(monkeypatch):
+    monkeypatch.setattr(noc_patterns, "_KERNEL_CODE", KERNEL_CODE)
     for transactions, cycles in (1, 13), (4, 13 + 6):
-        (program,) = programs(pattern("one_to_row", subordinates=2), slow, transactions, 64)
+        (program,) = programs(pattern("one_to_row", subordinates=2), chip(), transactions, 64)
         assert [step.kind for step in program.steps] == [
             "work", "write", "work", "write", "write_barrier",
         ]  # fmt: skip

@@ -184,7 +184,7 @@ ExpectedStretch CallData::brought(std::uint64_t rank, std::uint64_t start,
 std::uint64_t CallData::promised_elements(std::uint64_t sender, std::uint64_t receiver) const {
   if (schedule_->collective != Collective::all_to_all_v) return part_elements();
   const std::uint64_t chunks = schedule_->chunks / rank_count();
-  const std::uint64_t chunk_elements = (part_elements() + chunks - 1) / chunks;
+  const std::uint64_t chunk_elements = divide_up(part_elements(), chunks);
   const std::uint64_t sent = schedule_->pattern.at(sender * rank_count() + receiver);
   return std::min(sent * chunk_elements, part_elements());
 }

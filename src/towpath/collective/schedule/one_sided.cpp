@@ -7,6 +7,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "towpath/base/index.hpp"
 #include "towpath/collective/schedule/one_sided_checks.hpp"
 
 namespace towpath::collective {
@@ -410,7 +411,7 @@ std::uint64_t unit_elements(const Access& pipeline, std::uint64_t element_bytes)
 std::uint64_t loop_count(const Access& pipeline, std::uint64_t chunk_elements,
                          std::uint64_t element_bytes) {
   const std::uint64_t unit = unit_elements(pipeline, element_bytes);
-  return (pipeline.chunks * chunk_elements + unit - 1) / unit;
+  return divide_up(pipeline.chunks * chunk_elements, unit);
 }
 
 }  // namespace towpath::collective

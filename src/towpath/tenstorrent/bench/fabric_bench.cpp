@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/base/index.hpp"
 #include "towpath/noc/pace.hpp"
 
 namespace towpath::tenstorrent::bench {
@@ -189,7 +190,7 @@ struct Pinger {
 Time first_flit_lead(const machine::Chip& chip, const FabricPing& ping) {
   if (ping.is_fused || ping.payload_bytes == 0) return Time();
   const auto flit_bytes = static_cast<std::uint64_t>(chip.router.flit_bytes);
-  const std::uint64_t flits = (ping.payload_bytes + flit_bytes - 1) / flit_bytes;
+  const std::uint64_t flits = divide_up(ping.payload_bytes, flit_bytes);
   const noc::PaceTime interval =
       noc::flit_interval(chip.router.flit_bytes, chip.niu.request_stream_rate);
   const auto cycles = static_cast<std::int64_t>(flits - 1) * interval / noc::kPaceCycle;

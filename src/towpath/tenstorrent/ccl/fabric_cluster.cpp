@@ -16,6 +16,8 @@
 #include "towpath/noc/torus.hpp"
 #include "towpath/tenstorrent/ccl/fabric_cluster_parts.hpp"
 #include "towpath/tenstorrent/ccl/link_faults.hpp"
+#include "towpath/tenstorrent/ccl/worker_costs.hpp"
+#include "towpath/tenstorrent/fabric/router_costs.hpp"
 
 namespace towpath::tenstorrent::ccl {
 
@@ -40,8 +42,8 @@ constexpr int kLocalWorkers = 4;
 FabricClusterOptions completed(FabricClusterOptions options,
                                const machine::ChipCluster& description) {
   if (options.payload_bytes_max == 0) {
-    options.payload_bytes_max = static_cast<std::uint64_t>(
-        description.chips.front().chip->ethernet_software.fabric_payload_bytes);
+    options.payload_bytes_max =
+        fabric::kRouterCosts.of(*description.chips.front().chip).payload_bytes;
   }
   // Packets have whole pages, unless there is no room for one.
   const std::uint64_t pages = options.payload_bytes_max / kArrayPageBytes;
@@ -503,9 +505,9 @@ void FabricCluster::launch_program(int rank) {
   Place& place = *places_[index(options_.places[index(rank)])];
   const machine::Chip& chip = fabric_.device(options_.places[index(rank)]).chip();
   const std::int64_t start_cycles =
-      kStartCycles + kStartLines * chip.ethernet_software.instruction_fetch_cycles;
+      kStartCycles + kStartLines * kInstructionFetch.of(chip).line_cycles;
   const Time started_at = place.simulation.now() +
-                          chip.clock.time_of(Cycles(chip.software.launch_cycles + start_cycles));
+                          chip.clock.time_of(Cycles(kWorkerCosts.of(chip).launch + start_cycles));
   for (const auto& workers : place.workers) {
     for (const auto& worker : workers) worker->start_at(started_at);
   }

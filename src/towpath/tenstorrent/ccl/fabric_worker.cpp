@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "towpath/noc/torus.hpp"
+#include "towpath/tenstorrent/ccl/worker_costs.hpp"
 
 namespace towpath::tenstorrent::ccl {
 
@@ -35,7 +36,7 @@ std::uint64_t aligned(std::uint64_t size_bytes) {
 // lies in scratch comes in circular buffers, and takes what unpackers take for all but the sum.
 Time reduce_time(const machine::Chip& chip, const Part& part, std::uint64_t size_bytes) {
   std::uint64_t bytes = size_bytes;
-  auto per_cycle = static_cast<std::uint64_t>(chip.software.reduce_bytes_per_cycle);
+  std::uint64_t per_cycle = kWorkerCosts.of(chip).reduce_bytes_per_cycle;
   if (!part.adds_received) {
     bytes *= part.adds_in_pairs ? 1 : 2;
     per_cycle = kUnpackBytesPerCycle;
@@ -156,7 +157,7 @@ void FabricWorker::run_reader(DataMovementCore& core) {
 }
 
 void FabricWorker::run_compute(const machine::Chip& chip) {
-  const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
+  const Time latency = chip.clock.time_of(Cycles(kWorkerCosts.of(chip).reduce_latency));
   while (true) {
     wait_until(compute_, [&] { return !read_packets_.empty(); });
     Packet packet = read_packets_.front();

@@ -45,7 +45,7 @@ static_assert(kWorkerWords + 2 * kWordsStride <= kWorkerHeaders);
 
 // Of a line of code. Cores of workers have the caches of Ethernet cores, or larger ones.
 noc::Cycle fetch_cycles(const DataMovementCore& core) {
-  return core.network().chip().ethernet_software.instruction_fetch_cycles;
+  return kInstructionFetch.of(core.network().chip()).line_cycles;
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void BaseFirmware::run() {
 // It looks at multiples of its period while it has the core and is idle, or in the turn that a
 // kernel gives it.
 void BaseFirmware::wait_for_look() {
-  const Cycle period = std::max(1, device_.chip().ethernet_software.routing_firmware_cycles);
+  constexpr Cycle period = kRoutingFirmwareCycles;
   Cycle first = core_.cycle();
   Cycle due = noc::kNever;
   for (;;) {
@@ -246,7 +246,7 @@ bool BaseFirmware::send(int slot, const Destination& to, bool is_answer) {
 void BaseFirmware::send_part(std::uint64_t source, const Destination& to, std::uint64_t destination,
                              std::uint64_t size_bytes) {
   if (to.is_far_end) {
-    core_.work(device_.chip().ethernet_software.send_cycles);
+    core_.work(kCallCosts.of(device_.chip()).ethernet_send);
     tile_.port().send(queue(),
                       {.source = source, .destination = destination, .size_bytes = size_bytes});
     return;

@@ -31,6 +31,7 @@ int multicast_destinations(const machine::Chip& chip, machine::Coordinate source
 DataMovementCore::DataMovementCore(noc::ChipNetwork& network, KernelConfig config,
                                    CoreObserver* observer)
     : network_(network),
+      costs_(kCallCosts.of(network.chip())),
       config_(std::move(config)),
       observer_(observer == nullptr ? &ignores_everything_ : observer) {
   const machine::Chip& chip = network_.chip();
@@ -215,7 +216,7 @@ void DataMovementCore::issue_with_state(const Request& request, int cycles) {
 
 void DataMovementCore::work_at_niu(int noc, int cycles) {
   const NiuCounters& counters = network_.counters(noc, config_.core);
-  const int held_up_cycles = network_.chip().software.read_held_up_cycles;
+  const int held_up_cycles = costs_.read_held_up;
   std::uint32_t before = counters.read_responses_sent;
   work(cycles);
   while (counters.read_responses_sent != before) {
@@ -235,7 +236,7 @@ void DataMovementCore::set_state(const Request& request) {
   InitiatorState& left = state(request.noc, request.initiator);
   left.request = request;
   left.is_set = true;
-  work(network_.chip().software.set_state_cycles);
+  work(costs_.set_state);
 }
 
 Request DataMovementCore::request_with_state(Initiator initiator, int noc,
@@ -260,8 +261,7 @@ Request DataMovementCore::request_with_state(Initiator initiator, int noc,
 void DataMovementCore::noc_async_read(const NocAddress& from, std::uint64_t local_offset,
                                       std::uint64_t size_bytes, const ReadOptions& options) {
   call_ = __func__;
-  issue(read_request(from, local_offset, size_bytes, options),
-        network_.chip().software.read_cycles);
+  issue(read_request(from, local_offset, size_bytes, options), costs_.read);
 }
 
 void DataMovementCore::noc_async_read_set_state(const NocAddress& from,
@@ -276,7 +276,7 @@ void DataMovementCore::noc_async_read_with_state(std::uint64_t from_offset,
   call_ = __func__;
   Request read = request_with_state(kRead, noc, local_offset, from_offset);
   read.size_bytes = size_bytes;
-  issue_with_state(read, network_.chip().software.read_with_state_cycles);
+  issue_with_state(read, costs_.read_with_state);
 }
 
 void DataMovementCore::noc_async_read_one_packet(const NocAddress& from, std::uint64_t local_offset,
@@ -284,8 +284,7 @@ void DataMovementCore::noc_async_read_one_packet(const NocAddress& from, std::ui
                                                  const ReadOptions& options) {
   call_ = __func__;
   check_one_packet(size_bytes);
-  issue(read_request(from, local_offset, size_bytes, options),
-        network_.chip().software.read_cycles);
+  issue(read_request(from, local_offset, size_bytes, options), costs_.read);
 }
 
 void DataMovementCore::noc_async_read_one_packet_set_state(const NocAddress& from,
@@ -300,7 +299,7 @@ void DataMovementCore::noc_async_read_one_packet_with_state(std::uint64_t from_o
                                                             std::uint64_t local_offset, int noc) {
   call_ = __func__;
   issue_with_state(request_with_state(kRead, noc, local_offset, from_offset),
-                   network_.chip().software.read_with_state_cycles);
+                   costs_.read_with_state);
 }
 
 // --- writes -------------------------------------------------------------------------------------
@@ -308,8 +307,7 @@ void DataMovementCore::noc_async_read_one_packet_with_state(std::uint64_t from_o
 void DataMovementCore::noc_async_write(std::uint64_t local_offset, const NocAddress& to,
                                        std::uint64_t size_bytes, const WriteOptions& options) {
   call_ = __func__;
-  issue(request(write_of(local_offset, size_bytes), to, options),
-        network_.chip().software.write_cycles);
+  issue(request(write_of(local_offset, size_bytes), to, options), costs_.write);
 }
 
 void DataMovementCore::noc_async_write_set_state(const NocAddress& to,
@@ -324,7 +322,7 @@ void DataMovementCore::noc_async_write_with_state(std::uint64_t local_offset,
   call_ = __func__;
   Request write = request_with_state(kWrite, noc, local_offset, to_offset);
   write.size_bytes = size_bytes;
-  issue_with_state(write, network_.chip().software.write_with_state_cycles);
+  issue_with_state(write, costs_.write_with_state);
 }
 
 void DataMovementCore::noc_async_write_one_packet(std::uint64_t local_offset, const NocAddress& to,
@@ -332,8 +330,7 @@ void DataMovementCore::noc_async_write_one_packet(std::uint64_t local_offset, co
                                                   const WriteOptions& options) {
   call_ = __func__;
   check_one_packet(size_bytes);
-  issue(request(write_of(local_offset, size_bytes), to, options),
-        network_.chip().software.write_cycles);
+  issue(request(write_of(local_offset, size_bytes), to, options), costs_.write);
 }
 
 void DataMovementCore::noc_async_write_one_packet_set_state(const NocAddress& to,
@@ -348,7 +345,7 @@ void DataMovementCore::noc_async_write_one_packet_with_state(std::uint64_t local
                                                              std::uint64_t to_offset, int noc) {
   call_ = __func__;
   issue_with_state(request_with_state(kWrite, noc, local_offset, to_offset),
-                   network_.chip().software.write_with_state_cycles);
+                   costs_.write_with_state);
 }
 
 void DataMovementCore::noc_async_write_multicast(std::uint64_t local_offset,
@@ -357,7 +354,7 @@ void DataMovementCore::noc_async_write_multicast(std::uint64_t local_offset,
                                                  const MulticastOptions& options) {
   call_ = __func__;
   issue(multicast_request(write_of(local_offset, size_bytes), to, {destinations, false}, options),
-        network_.chip().software.multicast_cycles);
+        costs_.multicast);
 }
 
 void DataMovementCore::noc_async_write_multicast_one_packet(std::uint64_t local_offset,
@@ -368,7 +365,7 @@ void DataMovementCore::noc_async_write_multicast_one_packet(std::uint64_t local_
   call_ = __func__;
   check_one_packet(size_bytes);
   issue(multicast_request(write_of(local_offset, size_bytes), to, {destinations, false}, options),
-        network_.chip().software.multicast_cycles);
+        costs_.multicast);
 }
 
 void DataMovementCore::noc_async_write_multicast_loopback_src(std::uint64_t local_offset,
@@ -378,7 +375,7 @@ void DataMovementCore::noc_async_write_multicast_loopback_src(std::uint64_t loca
                                                               const MulticastOptions& options) {
   call_ = __func__;
   issue(multicast_request(write_of(local_offset, size_bytes), to, {destinations, true}, options),
-        network_.chip().software.multicast_cycles);
+        costs_.multicast);
 }
 
 void DataMovementCore::noc_inline_dw_write(const NocAddress& to, std::uint32_t value,
@@ -386,7 +383,7 @@ void DataMovementCore::noc_inline_dw_write(const NocAddress& to, std::uint32_t v
   call_ = __func__;
   Request write = request({RequestKind::inline_write, kAtomic, 0, noc::kWordBytes}, to, options);
   write.value = value;
-  issue(write, network_.chip().software.inline_write_cycles);
+  issue(write, costs_.inline_write);
 }
 
 void DataMovementCore::noc_inline_dw_write_set_state(const NocAddress& to,
@@ -400,7 +397,7 @@ void DataMovementCore::noc_inline_dw_write_with_state(std::uint32_t value, int n
   const std::uint64_t offset = state(noc_of(noc), kAtomic).request.remote.offset;
   Request write = request_with_state(kAtomic, noc, 0, offset);
   write.value = value;
-  issue_with_state(write, network_.chip().software.write_with_state_cycles);
+  issue_with_state(write, costs_.write_with_state);
 }
 
 sim::Process& run_kernel(noc::ChipNetwork& network, KernelConfig config, Kernel kernel) {

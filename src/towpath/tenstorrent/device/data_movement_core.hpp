@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/tenstorrent/device/call_costs.hpp"
 #include "towpath/tenstorrent/device/core_observer.hpp"
 
 // API of a kernel on a data-movement core, with the names and the order of arguments of its
 // documentation (docs.tenstorrent.com, TT-Metalium, Data Movement APIs). A kernel is a C++ function
-// that runs as a process of the simulation; its calls cost the cycles in the chip's software
-// parameters, and block where the hardware would make them wait.
+// that runs as a process of the simulation; its calls cost the cycles of kCallCosts, which depend
+// on the chip's architecture parameters, and block where the hardware would make them wait.
 //
 //   [](DataMovementCore& core) {
 //     core.noc_async_write(0x1000, core.get_noc_addr(2, 1, 0x1000), 4096);
@@ -324,6 +325,7 @@ class DataMovementCore {
   decltype(auto) named(Action action) const;
 
   noc::ChipNetwork& network_;
+  const CallCosts& costs_;
   KernelConfig config_;
   CoreObserver ignores_everything_;
   CoreObserver* observer_;

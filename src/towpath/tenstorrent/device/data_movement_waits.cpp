@@ -55,7 +55,7 @@ void DataMovementCore::wait_for_semaphore(std::uint64_t semaphore, std::uint32_t
 
 // The look that saw it began at most one period ago.
 void DataMovementCore::finish_polling(noc::Cycle first) {
-  const noc::Cycle period = network_.chip().software.poll_cycles;
+  const noc::Cycle period = kPollCycles;
   work_until(first + ((cycle() - first) / period + 1) * period);
 }
 
@@ -201,7 +201,7 @@ void DataMovementCore::noc_async_read_one_packet_with_state_with_trid(std::uint6
   call_ = __func__;
   set_transaction_id(kRead, transaction_id, noc);
   issue_with_state(request_with_state(kRead, noc, local_offset, from_base + from_offset),
-                   network_.chip().software.read_with_state_cycles);
+                   costs_.read_with_state);
 }
 
 void DataMovementCore::noc_async_write_one_packet_with_trid(std::uint64_t local_offset,
@@ -212,8 +212,7 @@ void DataMovementCore::noc_async_write_one_packet_with_trid(std::uint64_t local_
   call_ = __func__;
   check_one_packet(size_bytes);
   set_transaction_id(kWrite, transaction_id, options.noc);
-  issue(request(write_of(local_offset, size_bytes), to, options),
-        network_.chip().software.write_cycles);
+  issue(request(write_of(local_offset, size_bytes), to, options), costs_.write);
 }
 
 void DataMovementCore::noc_async_write_one_packet_with_trid_set_state(const NocAddress& to,
@@ -232,7 +231,7 @@ void DataMovementCore::noc_async_write_one_packet_with_trid_with_state(std::uint
   set_transaction_id(kWrite, transaction_id, noc);
   Request write = request_with_state(kWrite, noc, local_offset, to_offset);
   write.size_bytes = size_bytes;
-  issue_with_state(write, network_.chip().software.write_with_state_cycles);
+  issue_with_state(write, costs_.write_with_state);
 }
 
 void DataMovementCore::noc_async_read_barrier_with_trid(int transaction_id, int noc) {
@@ -256,14 +255,14 @@ void DataMovementCore::noc_async_write_flushed_with_trid(int transaction_id, int
 bool DataMovementCore::is_answered_with_trid(int transaction_id, int noc) {
   call_ = __func__;
   check_outstanding(transaction_id, noc);
-  work(network_.chip().software.poll_cycles);
+  work(kPollCycles);
   return network_.counters(noc_of(noc), config_.core).outstanding[index(transaction_id)] == 0;
 }
 
 bool DataMovementCore::is_write_flushed_with_trid(int transaction_id, int noc) {
   call_ = __func__;
   check_transaction_id(transaction_id);
-  work(network_.chip().software.poll_cycles);
+  work(kPollCycles);
   return network_.counters(noc_of(noc), config_.core).outgoing[index(transaction_id)] == 0;
 }
 
@@ -276,7 +275,6 @@ void DataMovementCore::reset_noc_trid_barrier_counter(std::uint32_t ids, int noc
 
 void DataMovementCore::noc_semaphore_set(std::uint64_t semaphore, std::uint32_t value) {
   call_ = __func__;
-  work(network_.chip().software.call_cycles);
   change(semaphore, value);
 }
 
@@ -317,7 +315,7 @@ void DataMovementCore::noc_semaphore_inc(const NocAddress& semaphore, std::uint3
   Request atomic =
       request({RequestKind::atomic_increment, kAtomic, 0, noc::kWordBytes}, semaphore, options);
   atomic.value = increment;
-  issue(atomic, network_.chip().software.atomic_cycles);
+  issue(atomic, costs_.atomic);
 }
 
 void DataMovementCore::noc_semaphore_inc_multicast(const NocMulticastAddress& semaphore,
@@ -327,7 +325,7 @@ void DataMovementCore::noc_semaphore_inc_multicast(const NocMulticastAddress& se
   Request atomic = multicast_request({RequestKind::atomic_increment, kAtomic, 0, noc::kWordBytes},
                                      semaphore, {destinations, false}, options);
   atomic.value = increment;
-  issue(atomic, network_.chip().software.multicast_cycles);
+  issue(atomic, costs_.multicast);
 }
 
 void DataMovementCore::noc_semaphore_set_remote(std::uint64_t local_offset,
@@ -336,7 +334,7 @@ void DataMovementCore::noc_semaphore_set_remote(std::uint64_t local_offset,
   call_ = __func__;
   issue(
       request({RequestKind::write, kWriteWord, local_offset, noc::kWordBytes}, semaphore, options),
-      network_.chip().software.write_cycles);
+      costs_.write);
 }
 
 void DataMovementCore::noc_semaphore_set_multicast(std::uint64_t local_offset,
@@ -346,7 +344,7 @@ void DataMovementCore::noc_semaphore_set_multicast(std::uint64_t local_offset,
   call_ = __func__;
   issue(multicast_request({RequestKind::write, kWriteWord, local_offset, noc::kWordBytes},
                           semaphore, {destinations, false}, options),
-        network_.chip().software.multicast_cycles);
+        costs_.multicast);
 }
 
 void DataMovementCore::noc_semaphore_set_multicast_loopback_src(
@@ -355,7 +353,7 @@ void DataMovementCore::noc_semaphore_set_multicast_loopback_src(
   call_ = __func__;
   issue(multicast_request({RequestKind::write, kWriteWord, local_offset, noc::kWordBytes},
                           semaphore, {destinations, true}, options),
-        network_.chip().software.multicast_cycles);
+        costs_.multicast);
 }
 
 }  // namespace towpath::tenstorrent

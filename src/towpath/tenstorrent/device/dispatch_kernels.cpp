@@ -18,7 +18,7 @@ constexpr int kFieldsRead = 5;
 constexpr int kFirstTransactionId = 2;
 
 void read_fields(DataMovementCore& core, int fields) {
-  core.work(static_cast<noc::Cycle>(core.network().chip().software.poll_cycles) * fields);
+  core.work(noc::Cycle{kPollCycles} * fields);
 }
 
 Coordinate tile_of(UnicastTarget target) { return {target.x, target.y}; }

@@ -99,8 +99,7 @@ void Tunneller::run() {
     for (Lane& lane : lanes_) has_moved |= step(lane);
     const auto polls =
         static_cast<noc::Cycle>(kPollsPerLane * std::max<std::size_t>(lanes_.size(), 1));
-    const noc::Cycle poll_cycles = device_.chip().ethernet_software.poll_cycles;
-    if (!has_moved) core_.idle(polls * poll_cycles, kRoundsPerContextSwitch);
+    if (!has_moved) core_.idle(polls * kPollCycles, kRoundsPerContextSwitch);
   }
 }
 
@@ -131,7 +130,7 @@ bool Tunneller::send(Lane& lane) {
   const std::uint64_t bytes = std::min(
       {put - lane.sent_bytes, room, queue.contiguous_bytes(lane.sent_bytes), kSendBytesMax});
   if (bytes == 0) return false;
-  core_.work(static_cast<noc::Cycle>(kPollsPerLane) * device_.chip().ethernet_software.poll_cycles);
+  core_.work(noc::Cycle{kPollsPerLane} * kPollCycles);
   const std::uint64_t word = queue.at(lane.sent_bytes) / kRingUnitBytes;
   if (lane.goes_over_link) {
     core_.eth_send_packet(0, word, word, bytes / kRingUnitBytes);

@@ -19,7 +19,7 @@ EthernetCore::EthernetCore(noc::ChipNetwork& network, KernelConfig config, Ether
 
 bool EthernetCore::eth_txq_is_busy(int queue) {
   call_ = __func__;
-  work(network_.chip().ethernet_software.poll_cycles);
+  work(kPollCycles);
   return named([&] { return tile_.port().is_busy(queue); });
 }
 
@@ -90,7 +90,7 @@ void EthernetCore::set_channel(int channel, std::uint32_t bytes_sent, std::uint3
 }
 
 std::uint32_t EthernetCore::poll(std::uint64_t word) {
-  work(network_.chip().ethernet_software.poll_cycles);
+  work(kPollCycles);
   return look(word);
 }
 

@@ -149,7 +149,6 @@ class EthernetCore : public DataMovementCore {
   void yield_to_firmware();
   Wait firmware_wait() const;
   void suspend_until_turn(noc::Cycle turn);
-  noc::Cycle routing_cycles() const;
   Polling polling(std::int64_t polls_per_context_switch) const;
   void wait_for_word(std::uint64_t word, std::uint32_t value, std::string_view relation,
                      std::int64_t polls_per_context_switch);

@@ -26,14 +26,8 @@ struct Sleeper {
 
 }  // namespace
 
-// The firmware takes some time even when it has nothing to do.
-noc::Cycle EthernetCore::routing_cycles() const {
-  return std::max(1, network_.chip().ethernet_software.routing_firmware_cycles);
-}
-
 EthernetCore::Polling EthernetCore::polling(std::int64_t polls_per_context_switch) const {
-  return {network_.chip().ethernet_software.poll_cycles, polls_per_context_switch,
-          routing_cycles()};
+  return {kPollCycles, polls_per_context_switch, kRoutingFirmwareCycles};
 }
 
 // End of the look that sees an event `waited` cycles after the first look began.
@@ -156,13 +150,13 @@ void EthernetCore::check_queue(int queue) const {
 // small commands shows.
 void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};
-  const Polling polling{network_.chip().ethernet_software.poll_cycles, 1};
+  const Polling polling{kPollCycles, 1};
   ethernet::Port& port = tile_.port();
   check_queue(queue);
   if (port.is_busy(queue)) {
     poll_until(polling, wait, Cause::port, [&] { return !port.is_busy(queue); });
   }
-  work(network_.chip().ethernet_software.send_cycles);
+  work(costs_.ethernet_send);
   named([&] { port.send(queue, command); });
   observer_->sending(queue, command);
 }
@@ -207,7 +201,7 @@ void EthernetCore::eth_noc_async_write_barrier(int noc) {
 void EthernetCore::run_routing() {
   call_ = __func__;
   yield_to_firmware();
-  work(routing_cycles());
+  work(kRoutingFirmwareCycles);
 }
 
 void EthernetCore::check_and_context_switch() {
@@ -234,7 +228,7 @@ void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_s
         poll_cycles, polls_per_context_switch);
   }
   const Wait wait{.kind = Wait::Kind::change, .change = "nothing that it looks at changes"};
-  poll_until({poll_cycles, polls_per_context_switch, routing_cycles()}, wait, Cause::anything,
+  poll_until({poll_cycles, polls_per_context_switch, kRoutingFirmwareCycles}, wait, Cause::anything,
              [&] { return tile_.changes() != changes_seen_; });
   changes_seen_ = tile_.changes();
   observer_->idled();

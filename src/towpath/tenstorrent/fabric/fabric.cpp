@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "towpath/noc/bits.hpp"
+#include "towpath/tenstorrent/fabric/router_costs.hpp"
 
 namespace towpath::tenstorrent::fabric {
 
@@ -34,10 +35,9 @@ Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint6
   const std::uint64_t payload_bytes_max = fabric.payload_bytes_max;
   Layout layout{.channels = is_mesh ? 4 : (fabric.forwards ? 2 : 1),
                 .header_bytes = is_mesh ? kHeaderBytesOfMesh : kHeaderBytes,
-                .payload_bytes_max = (payload_bytes_max + Layout::kCellBytes - 1) /
-                                     Layout::kCellBytes * Layout::kCellBytes};
-  const machine::EthernetSoftwareParameters& software = chip.ethernet_software;
-  const int most = is_mesh ? software.fabric_mesh_slots : software.fabric_channel_slots;
+                .payload_bytes_max = round_up(payload_bytes_max, Layout::kCellBytes)};
+  const RouterCosts& costs = kRouterCosts.of(chip);
+  const int most = is_mesh ? costs.mesh_slots_max : costs.channel_slots_max;
   const std::span<const Slots> options =
       is_mesh ? std::span<const Slots>(kMeshSlots) : std::span<const Slots>(kLineSlots);
   for (const auto& [channel, receiver] : options) {
@@ -62,7 +62,7 @@ void check(const Cluster& cluster) {
 // The second RISC-V runs beside the kernel, which runs on the first.
 tenstorrent::EthernetKernel router(const RouterConfig& config, EthernetTile& tile) {
   return [config, &tile](EthernetCore& core) {
-    if (core.network().chip().ethernet_software.fabric_cores == 1) return route(core, config);
+    if (kRouterCosts.of(core.network().chip()).cores == 1) return route(core, config);
     core.network().simulation().spawn(core.config().name + ", receiving", [&] {
       EthernetCore second(core.network(), core.config(), tile);
       route_receiving(second, config);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 
@@ -74,7 +75,7 @@ struct Layout {
   // --- slots: header, payload, and the sequence number again
   std::uint64_t slot_bytes() const { return header_bytes + payload_bytes_max + kCellBytes; }
   std::uint64_t trailer_in_slot(const Header& header) const {
-    return header_bytes + (header.payload_bytes + kCellBytes - 1) / kCellBytes * kCellBytes;
+    return header_bytes + round_up(std::uint64_t{header.payload_bytes}, kCellBytes);
   }
   std::uint64_t channel_slot(int channel, std::uint32_t number) const {
     return slots() +

@@ -11,6 +11,7 @@
 #include "towpath/noc/torus.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 #include "towpath/tenstorrent/fabric/fabric_watch.hpp"
+#include "towpath/tenstorrent/fabric/router_costs.hpp"
 
 namespace towpath::tenstorrent::fabric {
 
@@ -18,8 +19,8 @@ namespace {
 
 using noc::index;
 
-const machine::EthernetSoftwareParameters& parameters_of(const EthernetCore& core) {
-  return core.network().chip().ethernet_software;
+const RouterCosts& costs_of(const EthernetCore& core) {
+  return kRouterCosts.of(core.network().chip());
 }
 
 Header load_header(EthernetCore& core, std::uint64_t slot) {
@@ -53,8 +54,7 @@ class Sender {
       : core_(core),
         config_(config),
         layout_(config.layout),
-        sent_cycles_(parameters_of(core).fabric_sent_cycles +
-                     (config.layout.channels - 1) * parameters_of(core).fabric_channel_cycles),
+        sent_cycles_(costs_of(core).sent + (config.layout.channels - 1) * costs_of(core).channel),
         channels_(index(config.layout.channels)) {}
 
   // Each returns whether there was anything to do.
@@ -152,7 +152,7 @@ bool Sender::send_packet() {
     const int channel = (first_channel() + i) % layout_.channels;
     if (!may_send(channel)) continue;
     if (core_.eth_txq_is_busy()) return false;
-    core_.work(parameters_of(core_).fabric_send_cycles);
+    core_.work(costs_of(core_).send);
     const std::uint64_t slot = layout_.channel_slot(channel, channels_[index(channel)].sent++);
     const std::uint64_t trailer = layout_.trailer_in_slot(load_header(core_, slot));
     core_.store_word(slot + offsetof(Header, sequence), sent_ + 1);
@@ -174,11 +174,9 @@ class Receiver {
         config_(config),
         layout_(config.layout),
         queue_(queue),
-        handle_cycles_(parameters_of(core).fabric_receive_cycles +
-                       (config.is_ring ? parameters_of(core).fabric_ring_cycles : 0) +
-                       (config.layout.has_turns() ? parameters_of(core).fabric_mesh_cycles : 0)),
-        forward_cycles_(config.layout.has_turns() ? parameters_of(core).fabric_mesh_forward_cycles
-                                                  : 0) {}
+        handle_cycles_(costs_of(core).receive + (config.is_ring ? costs_of(core).ring : 0) +
+                       (config.layout.has_turns() ? costs_of(core).mesh : 0)),
+        forward_cycles_(config.layout.has_turns() ? costs_of(core).mesh_forward : 0) {}
 
   bool handle_packet();
   bool answer();
@@ -282,7 +280,7 @@ bool Receiver::handle_packet() {
   // Copies first, as tt-metal's (receiver_forward_packet): what flushes waits for them as well.
   for (const Copy& copy : fate.copies) forward(copy, slot);
   if (fate.is_delivered) deliver(header, slot);
-  if (config_.is_ring) core_.work(parameters_of(core_).fabric_ring_handled_cycles);
+  if (config_.is_ring) core_.work(costs_of(core_).ring_handled);
   ++handled_;
   return true;
 }
@@ -304,8 +302,8 @@ void Receiver::write(std::uint64_t from, const noc::Address& to, std::uint64_t s
 
 void Receiver::work_for_segment(bool is_first, bool has_others) {
   if (!has_others) return;
-  const machine::EthernetSoftwareParameters& costs = parameters_of(core_);
-  core_.work(is_first ? costs.fabric_list_cycles : costs.fabric_segment_cycles);
+  const RouterCosts& costs = costs_of(core_);
+  core_.work(is_first ? costs.list : costs.segment);
 }
 
 void Receiver::scatter(const Header& header, std::uint64_t slot) {
@@ -401,7 +399,7 @@ bool Receiver::answer() {
   const std::uint64_t source = layout_.answer_source(++answers_);
   core_.store_word(source, told_arrived_);
   core_.store_word(source + 4, told_completed_);
-  core_.work(parameters_of(core_).fabric_answer_cycles);
+  core_.work(costs_of(core_).answer);
   send(core_, queue_, source, layout_.answer_at(), Layout::kCellBytes);
   return true;
 }
@@ -409,7 +407,7 @@ bool Receiver::answer() {
 // The base firmware has its turn after polls_per_context_switch rounds; without it a link that went
 // down would never be trained.
 void idle(EthernetCore& core, const RouterConfig& config) {
-  core.idle(parameters_of(core).fabric_loop_cycles, config.polls_per_context_switch);
+  core.idle(kRouterLoopCycles, config.polls_per_context_switch);
 }
 
 }  // namespace

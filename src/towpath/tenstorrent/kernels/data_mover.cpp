@@ -226,15 +226,14 @@ void data_mover_run(EthernetCore& core, const DataMoverConfig& config) {
     channels.emplace_back(core, config, channel);
   }
   for (Channel& channel : channels) channel.start();
-  const int poll_cycles = core.network().chip().ethernet_software.poll_cycles;
   while (!std::ranges::all_of(channels, &Channel::is_over)) {
     bool has_moved = false;
     noc::Cycle round = 0;
     for (Channel& channel : channels) {
       if (channel.is_over()) continue;
-      core.work(poll_cycles);
+      core.work(kPollCycles);
       if (channel.step()) has_moved = true;
-      round += poll_cycles;
+      round += kPollCycles;
     }
     if (!has_moved) core.idle(round, config.polls_per_context_switch);
   }

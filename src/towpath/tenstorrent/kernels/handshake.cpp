@@ -16,7 +16,7 @@ void send_word(EthernetCore& core, std::uint64_t from) {
 
 bool is_answered(EthernetCore& core, std::uint32_t magic) {
   for (int poll = 0; poll < kPollsPerSend; ++poll) {
-    core.work(core.network().chip().ethernet_software.poll_cycles);
+    core.work(kPollCycles);
     if (core.load_word(EthernetCore::handshake_scratch()) == magic) return true;
   }
   return false;

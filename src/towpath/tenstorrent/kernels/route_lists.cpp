@@ -177,7 +177,7 @@ class ListKernel {
         }
         if (!holds_[buffer]) return number;
       }
-      core_.idle(core_.network().chip().ethernet_software.poll_cycles);
+      core_.idle(kPollCycles);
     }
   }
 

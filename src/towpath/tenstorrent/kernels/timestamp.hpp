@@ -6,8 +6,7 @@
 
 namespace towpath::tenstorrent::kernels {
 
-// Reads the clock like tt-metal's profiler, which stores the time in an L1 buffer. The core pays
-// EthernetSoftwareParameters::timestamp_cycles.
+// Reads the clock like tt-metal's profiler, which stores the time in an L1 buffer.
 Time timestamp(tenstorrent::DataMovementCore& core);
 
 }  // namespace towpath::tenstorrent::kernels

@@ -22,6 +22,12 @@ enum class CallCode : std::uint8_t {
   ethernet,    // and the kind of call after it
 };
 
+// Code around a call of a kernel on an Ethernet core, besides the call's own cost. Counted in the
+// guide's ring kernels around a write, an increment, an acknowledgement and a sync word as gcc 12
+// compiles them: 7 to 14 cycles, with an instruction a cycle, loads of 7 and wrong branches of 2
+// (tt-isa-documentation WormholeB0/EthernetTile, BabyRISCV/README.md).
+inline constexpr int kSourceCallCycles = 10;
+
 // Code of an Ethernet core lies in L1, and a cache holds the lines that ran last. Code whose lines
 // are gone costs a fetch of each.
 class InstructionCache {

@@ -72,7 +72,7 @@ void KernelRuntime::fabric_close(std::uint32_t channel) {
 bool KernelRuntime::fabric_has_slot(std::uint32_t channel) {
   fabric::Connection& worker = *connection(channel).worker;
   carry_out_store();
-  debt_cycles_ += core_.network().chip().software.poll_cycles;
+  debt_cycles_ += kPollCycles;
   pay();
   count_poll(worker.credit_at());
   return worker.has_free_slot();

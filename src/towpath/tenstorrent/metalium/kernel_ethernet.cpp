@@ -67,14 +67,14 @@ std::uint32_t KernelRuntime::ethernet_call(int call, const std::uint32_t* argume
       return 0;
     default: break;
   }
-  debt_cycles_ += core_.network().chip().ethernet_software.source_call_cycles;
+  debt_cycles_ += kSourceCallCycles;
   settled();
   if (call > kTowpathLastWait) return ethernet_channel_call(call, arguments);
   const noc::Cycle begin = core_.cycle();
   const std::uint32_t value = call <= kTowpathWriteBarrier ? ethernet_barrier(call, channel)
                                                            : ethernet_wait(call, arguments);
-  const int turn_cycles = core_.network().chip().ethernet_software.routing_firmware_cycles;
-  if (yields_after_each_look(call) && core_.cycle() - begin > turn_cycles) instructions_.clear();
+  if (yields_after_each_look(call) && core_.cycle() - begin > kRoutingFirmwareCycles)
+    instructions_.clear();
   return value;
 }
 

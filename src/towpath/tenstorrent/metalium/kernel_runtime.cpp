@@ -44,7 +44,7 @@ KernelRuntime::KernelRuntime(DataMovementCore& core, const KernelTarget& target,
     : core_(core),
       setup_(setup),
       processor_(target.processor),
-      instructions_(core.network().chip().ethernet_software.instruction_cache_bytes) {
+      instructions_(kInstructionFetch.of(core.network().chip()).cache_bytes) {
   for (std::size_t number = 0; number < setup_.circular_buffers.size(); ++number) {
     const std::uint32_t offset = setup_.circular_buffers[number].offset;
     pointers_[number] = {.read = offset, .write = offset};
@@ -147,7 +147,7 @@ void KernelRuntime::refuse_endless_loop(const void* place) {
 std::uint64_t KernelRuntime::read_clock(ClockRead how) {
   noc::Cycle& seen = clock_seen_[static_cast<std::size_t>(how)];
   DataMovementCore& core = settled();
-  if (seen == core.cycle()) core.work(core.network().chip().software.poll_cycles);
+  if (seen == core.cycle()) core.work(kPollCycles);
   seen = core.cycle();
   return static_cast<std::uint64_t>(seen);
 }
@@ -196,7 +196,7 @@ DataMovementCore& KernelRuntime::looking() {
 
 void KernelRuntime::fetch_lines(int code, int lines) {
   if (processor_ != Processor::ethernet) return;
-  const int fetch_cycles = core_.network().chip().ethernet_software.instruction_fetch_cycles;
+  const int fetch_cycles = kInstructionFetch.of(core_.network().chip()).line_cycles;
   debt_cycles_ += fetch_cycles * instructions_.run(code, lines);
 }
 
@@ -213,7 +213,7 @@ DataMovementCore& KernelRuntime::called(CallCode code) {
     refuse("it uses the NoC or a semaphore, and runs on the compute cores, which have neither");
   }
   if (processor_ == Processor::ethernet) {
-    debt_cycles_ += core_.network().chip().ethernet_software.source_call_cycles;
+    debt_cycles_ += kSourceCallCycles;
   }
   fetch_code(code);
   return settled();
@@ -257,7 +257,7 @@ void KernelRuntime::access_l1(std::uint32_t offset, std::uint32_t size_bytes,
     return;
   }
   if (is_volatile) {
-    debt_cycles_ += core_.network().chip().software.poll_cycles;
+    debt_cycles_ += kPollCycles;
     pay();
     count_poll(offset);
   } else {
@@ -298,7 +298,7 @@ void KernelRuntime::count_poll(std::uint64_t word) {
 // What an Ethernet core polls for may also come from its queues, its link or the NoC. A loop that
 // never yields to the base firmware does not do so asleep either.
 void KernelRuntime::wait_for_change(std::uint64_t word) {
-  const noc::Cycle poll_cycles = core_.network().chip().software.poll_cycles;
+  const noc::Cycle poll_cycles = kPollCycles;
   if (processor_ == Processor::ethernet) {
     ethernet().idle(poll_cycles, yields_ ? kPollsPerContextSwitch : EthernetCore::kNever);
   } else {
@@ -373,7 +373,7 @@ void KernelRuntime::pop_front(std::uint32_t number, std::uint32_t pages) {
 bool KernelRuntime::are_pages(std::uint32_t number, std::uint32_t pages, bool at_front) {
   const CircularBuffer& cb = buffer(number);
   const auto cb_number = static_cast<int>(number);
-  core_.work(core_.network().chip().software.poll_cycles);
+  core_.work(kPollCycles);
   if (at_front) {
     const std::uint32_t received = core_.load_word(worker_memory_map::pages_received_at(cb_number));
     return received - pointers_[number].acked >= pages;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabrics.hpp"
+#include "towpath/tenstorrent/ccl/worker_costs.hpp"
 
 namespace towpath::tenstorrent::ccl {
 namespace {
@@ -82,7 +83,7 @@ TEST(FabricCluster, ScratchAtHandIsAddedUpWithoutTheNetwork) {
   TwoChips cluster;
   cluster.keep_scratch_near(true);
   const machine::Chip& chip = chip_of(cluster);
-  const Time latency = chip.clock.time_of(Cycles(chip.software.reduce_latency_cycles));
+  const Time latency = chip.clock.time_of(Cycles(kWorkerCosts.of(chip).reduce_latency));
   constexpr std::int64_t kUnpackedPerCycle = 80;
   Move sum = addition();
   EXPECT_EQ(time_of(cluster, sum), compute_time(chip, kUnpackedPerCycle / 2) + latency);
@@ -98,7 +99,7 @@ TEST(FabricCluster, WhatHasComeInIsAddedUpAsItIsRead) {
   const Time from_scratch = time_of(cluster, sum);
   TwoChips other;
   sum.source_in = Region::slot;
-  const auto per_cycle = static_cast<std::int64_t>(chip.software.reduce_bytes_per_cycle);
+  const auto per_cycle = static_cast<std::int64_t>(kWorkerCosts.of(chip).reduce_bytes_per_cycle);
   EXPECT_EQ(time_of(other, sum) - from_scratch,
             compute_time(chip, per_cycle) - compute_time(chip, 40));
 }
@@ -182,6 +183,22 @@ TEST(FabricCluster, RanksOfAMeshGreetOneByOne) {
   };
   EXPECT_TRUE(options(false));  // in a ring round the edge
   EXPECT_FALSE(options(true));
+}
+
+// The workers need their program, and then the time up to the first packet.
+TEST(FabricCluster, ACallBeginsWithTheLaunchOfItsProgram) {
+  const auto time = [](bool is_launched) {
+    TwoChips cluster;
+    if (is_launched) cluster.launch_program(0);
+    Move move = move_to(1, 64);
+    return time_of(cluster, move);
+  };
+  TwoChips cluster;
+  const machine::Chip& chip = chip_of(cluster);
+  const Time launch = chip.clock.time_of(Cycles(kWorkerCosts.of(chip).launch));
+  const Time added = time(true) - time(false);
+  EXPECT_GE(added, launch);
+  EXPECT_LT(added, launch * 2);
 }
 
 TEST(FabricCluster, OfAllThatWaitsTheFarthestGoesFirst) {

@@ -208,9 +208,9 @@ TEST(DataMovementCore, WritesAndReadsDram) {
   EXPECT_EQ(bench.get(kCore, kTarget, 20000), pattern(20000, 3));
 }
 
-TEST(DataMovementCore, CallsCostWhatTheChipSays) {
+TEST(DataMovementCore, CallsCostWhatTheirTableSays) {
   Bench bench({.records_requests = true});
-  const machine::SoftwareParameters& cost = bench.network.chip().software;
+  const CallCosts& cost = kCallCosts.of(bench.network.chip());
   run(bench, [&](DataMovementCore& core) {
     const auto costs = [&](int cycles, const std::function<void()>& call) {
       const Cycle before = core.cycle();
@@ -218,19 +218,19 @@ TEST(DataMovementCore, CallsCostWhatTheChipSays) {
       EXPECT_EQ(core.cycle() - before, cycles);
       core.noc_async_full_barrier();
     };
-    costs(cost.write_cycles, [&] { core.noc_async_write(0, kFarTarget, 64); });
-    costs(cost.read_cycles, [&] { core.noc_async_read(kFarTarget, 0, 64); });
-    costs(cost.set_state_cycles, [&] { core.noc_async_write_set_state(kFarTarget); });
-    costs(cost.write_with_state_cycles, [&] { core.noc_async_write_with_state(0, kTarget, 64); });
-    costs(cost.set_state_cycles, [&] { core.noc_async_read_set_state(kFarTarget); });
-    costs(cost.read_with_state_cycles, [&] { core.noc_async_read_with_state(kTarget, 0, 64); });
-    costs(cost.multicast_cycles, [&] { core.noc_async_write_multicast(0, kSquare, 64, 3); });
-    costs(cost.inline_write_cycles, [&] { core.noc_inline_dw_write(kFarTarget, 1); });
-    costs(cost.atomic_cycles, [&] { core.noc_semaphore_inc(kFarTarget, 1); });
-    costs(cost.write_cycles, [&] { core.noc_semaphore_set_remote(0, kFarTarget); });
-    costs(cost.call_cycles, [&] { core.noc_semaphore_set(0, 0); });
+    costs(cost.write, [&] { core.noc_async_write(0, kFarTarget, 64); });
+    costs(cost.read, [&] { core.noc_async_read(kFarTarget, 0, 64); });
+    costs(cost.set_state, [&] { core.noc_async_write_set_state(kFarTarget); });
+    costs(cost.write_with_state, [&] { core.noc_async_write_with_state(0, kTarget, 64); });
+    costs(cost.set_state, [&] { core.noc_async_read_set_state(kFarTarget); });
+    costs(cost.read_with_state, [&] { core.noc_async_read_with_state(kTarget, 0, 64); });
+    costs(cost.multicast, [&] { core.noc_async_write_multicast(0, kSquare, 64, 3); });
+    costs(cost.inline_write, [&] { core.noc_inline_dw_write(kFarTarget, 1); });
+    costs(cost.atomic, [&] { core.noc_semaphore_inc(kFarTarget, 1); });
+    costs(cost.write, [&] { core.noc_semaphore_set_remote(0, kFarTarget); });
+    costs(0, [&] { core.noc_semaphore_set(0, 0); });
   });
-  EXPECT_EQ(bench.network.requests().front().issued, cost.write_cycles);
+  EXPECT_EQ(bench.network.requests().front().issued, cost.write);
 }
 
 TEST(DataMovementCore, WaitsForAnInitiatorThatHasWonNoVc) {
@@ -245,26 +245,24 @@ TEST(DataMovementCore, WaitsForAnInitiatorThatHasWonNoVc) {
   EXPECT_GT(requests[2].issued, requests[1].issued + 256);
 }
 
-// How long a read call takes while three responses are received, or sent to another core.
-Cycle cycles_of_a_read(int held_up_cycles, bool has_state, bool serves) {
-  machine::Chip chip = *machine::tiny_chip();
-  chip.workers.clear();
-  chip.software.read_cycles = 2'000;
-  chip.software.read_with_state_cycles = 2'000;
-  chip.software.read_held_up_cycles = held_up_cycles;
-  Bench bench({}, 1, machine::build_chip(chip));
+// The time of 100 read calls, during which three responses are received, or sent to another core.
+Cycle cycles_of_reads(bool has_state, bool receives, bool serves) {
+  Bench bench;
   noc::Request served = noc::read(kCore, 20'000);  // three responses
   served.core = kFar;
   Cycle cycles = 0;
   run(bench, [&](DataMovementCore& core) {
-    if (!serves) core.noc_async_read({kFar, kTarget}, 0, 20'000);
+    if (receives) core.noc_async_read({kFar, kTarget}, 0, 20'000);
+    core.work(20);  // until its request has left
     if (has_state) core.noc_async_read_set_state({kFar, kTarget});
     if (serves) bench.network.issue(served);
     const Cycle begin = core.cycle();
-    if (has_state) {
-      core.noc_async_read_with_state(kTarget, 0x8000, 32);
-    } else {
-      core.noc_async_read({kFar, kTarget}, 0x8000, 32);
+    for (int call = 0; call < 100; ++call) {
+      if (has_state) {
+        core.noc_async_read_with_state(kTarget, 0x8000, 32);
+      } else {
+        core.noc_async_read({kFar, kTarget}, 0x8000, 32);
+      }
     }
     cycles = core.cycle() - begin;
     core.noc_async_read_barrier();
@@ -274,13 +272,15 @@ Cycle cycles_of_a_read(int held_up_cycles, bool has_state, bool serves) {
 
 TEST(DataMovementCore, IsNotHeldUpByResponsesThatArriveDuringACall) {
   for (const bool has_state : {false, true}) {
-    EXPECT_EQ(cycles_of_a_read(10, has_state, false), cycles_of_a_read(0, has_state, false));
+    EXPECT_EQ(cycles_of_reads(has_state, true, false), cycles_of_reads(has_state, false, false));
   }
 }
 
 TEST(DataMovementCore, IsHeldUpByEveryResponseThatItSends) {
   for (const bool has_state : {false, true}) {
-    EXPECT_EQ(cycles_of_a_read(10, has_state, true), cycles_of_a_read(0, has_state, true) + 3 * 10);
+    EXPECT_EQ(cycles_of_reads(has_state, false, true),
+              cycles_of_reads(has_state, false, false) +
+                  3 * kCallCosts.of(*machine::tiny_chip()).read_held_up);
   }
 }
 

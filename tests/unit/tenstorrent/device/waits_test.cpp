@@ -159,7 +159,7 @@ TEST(DataMovementCore, BarriersWaitForTheirKindOnly) {
 
 TEST(DataMovementCore, LooksEveryPollingPeriod) {
   Bench bench({.records_requests = true});
-  const Cycle period = bench.network.chip().software.poll_cycles;
+  const Cycle period = kPollCycles;
   run(bench, [&](DataMovementCore& core) {
     Cycle before = core.cycle();
     core.noc_async_write_barrier();  // one look
@@ -176,7 +176,7 @@ TEST(DataMovementCore, LooksEveryPollingPeriod) {
 
 TEST(DataMovementCore, WaitsForSemaphores) {
   Bench bench;
-  const Cycle period = bench.network.chip().software.poll_cycles;
+  const Cycle period = kPollCycles;
   std::vector<Cycle> seen;
   run_kernel(bench.network, {.core = kFar, .name = "waiter"}, [&](DataMovementCore& core) {
     core.noc_semaphore_wait(kTarget, 2);

@@ -139,7 +139,7 @@ void kernel_main() {
     core.noc_async_write_barrier();
   });
   const ProgramResult result = run.program.run();
-  const int poll_cycles = wormhole()->software.poll_cycles;
+  constexpr int poll_cycles = kPollCycles;
   const std::uint32_t polls = run.word({1, 1}, kData + 16);
   EXPECT_GT(polls, 1000u / static_cast<unsigned>(poll_cycles));
   // A store of a word takes 5 cycles; the poll that sees the word is not counted.
@@ -433,8 +433,8 @@ void kernel_main() {
   const auto took = [&](int i) {
     return run.word(wormhole()->ethernet_cores[0], 0x21000 + 4 * static_cast<std::uint64_t>(i));
   };
-  const auto fetch = static_cast<std::uint32_t>(
-      lines_of(CallCode::atomic) * wormhole()->ethernet_software.instruction_fetch_cycles);
+  const auto fetch = static_cast<std::uint32_t>(lines_of(CallCode::atomic) *
+                                                kInstructionFetch.of(*wormhole()).line_cycles);
   EXPECT_GT(fetch, 0u);
   EXPECT_EQ(took(0), took(1) + fetch);
   EXPECT_EQ(took(2), took(1) + fetch);

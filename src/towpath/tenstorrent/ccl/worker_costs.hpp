@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "towpath/tenstorrent/device/architecture.hpp"
+
+// Costs of the kernels of ttnn's collectives, in cycles of the chip's clock.
+
+namespace towpath::tenstorrent::ccl {
+
+struct WorkerCosts {
+  std::uint64_t reduce_bytes_per_cycle;  // of one operand
+  int reduce_latency;                    // from the last byte in L1 to the first result there
+  int launch;  // from the end of a program to the first instruction of the next one of a trace
+};
+
+inline constexpr ByArchitecture<WorkerCosts> kWorkerCosts{
+    .wormhole =
+        {
+            // Fitted to tt-metal CCL_bandwidth: all-reduce of eight less all-gather, from 64 MiB.
+            .reduce_bytes_per_cycle = 9,
+            .reduce_latency =
+                310,  // assumed: as on Blackhole, with the same kernels
+                      // tt-metal pgm_dispatch_golden.json, brisc_only_trace: a program of 20 KiB,
+                      // the code of an all-gather's two kernels, on the line through 8 and 12 KiB.
+            .launch = 3740,
+        },
+    .blackhole =
+        {
+            // Fitted to tt-metal CCL_bandwidth: reduce-scatter of eight, from 64 MiB.
+            .reduce_bytes_per_cycle = 13,
+            // Fitted to tt-metal CCL_bandwidth, reduce-scatter of eight, 16 to 64 KiB: the
+            // difference of each of its seven steps to one of all-gather.
+            .reduce_latency = 310,
+            // tt-metal pgm_dispatch_blackhole_golden.json, brisc_only_trace: a program of 20 KiB
+            // on the line through 8 and 12 KiB, 2.42 us.
+            .launch = 3260,
+        },
+};
+
+}  // namespace towpath::tenstorrent::ccl
