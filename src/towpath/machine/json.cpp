@@ -90,7 +90,7 @@ class Parser {
     expect(']');
   }
 
-  // A number, or one of the three words of JSON.
+  // A number, or one of JSON's three literals.
   void read_word(Json& value) {
     const std::size_t end = std::min(text_.find_first_of(" \t\r\n,]}", at_), text_.size());
     const std::string_view word = text_.substr(at_, end - at_);
@@ -129,7 +129,7 @@ class Parser {
     return text;
   }
 
-  // The character behind a backslash. Leaves the place at its last letter.
+  // The escaped character. Stops at its last letter.
   std::string escaped() {
     constexpr std::string_view kLetters = "\"\\/bfnrt";
     constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";

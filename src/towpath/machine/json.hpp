@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-// A reader of JSON for descriptions of machines. It replaces a library whose templates took longer
-// to compile than the rest of this folder.
+// A JSON reader for machine descriptions. It replaces a library with templates that took longer to
+// compile than the rest of this folder.
 
 namespace towpath::machine {
 
@@ -18,11 +18,11 @@ struct Json {
 
   Kind kind = Kind::null;
   bool is_whole = false;           // a number without fraction and exponent
-  double number = 0;               // of a number; 1 for true
-  std::string text;                // of a text, without quotes and escapes
-  std::vector<Json> items;         // of a list, or the values of an object
-  std::vector<std::string> names;  // of an object, one for each item
-  std::string_view source;         // its place in the parsed text, which must outlive it
+  double number = 0;               // number; 1 for true
+  std::string text;                // text without quotes and escapes
+  std::vector<Json> items;         // list items, or the values of an object
+  std::vector<std::string> names;  // object keys, one per item
+  std::string_view source;         // view into the parsed text, which must outlive it
 
   // Null if the object has no field of that name.
   const Json* find(std::string_view name) const;

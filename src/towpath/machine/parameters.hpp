@@ -13,15 +13,15 @@
 #include "towpath/machine/bytes_per_cycle.hpp"
 
 // A parameter of a description is written once: as a member of its block, and as a row of the
-// block's table in the source file of that block. The row gives the bounds of its value, its name
-// in files and its meaning. The reader of files, the checks and the models of the Python package
+// block's table in the block's source file. The row has the bounds of its value, its name in files
+// and its meaning. The file reader, the checks and the models of the Python package
 // (python/towpath/specs/parameter_models.py) are loops over these rows.
 //
-// A row names its member by offset and type, so that none of these loops is a template.
+// A row refers to its member by offset and type, so that none of these loops is a template.
 
 namespace towpath::machine {
 
-// The largest values of a description: beyond every machine, and small enough for all sums.
+// Upper bounds of values in a description: beyond every machine, and small enough for all sums.
 inline constexpr double kCyclesMax = 1'000'000;
 inline constexpr double kCountMax = 65'536;
 inline constexpr double kMemoryMaxBytes = 1099511627776;  // 2^40
@@ -29,7 +29,7 @@ inline constexpr double kTimeMaxNs = 1e9;
 inline constexpr double kRateMaxGbPerS = 1e6;
 inline constexpr double kClockMaxMhz = 1e6;
 
-// The bounds of a value, in the unit that ends its name.
+// The bounds of a value, in the unit of the parameter's name.
 struct Allowed {
   double min = 0;
   double max = 0;
@@ -49,7 +49,8 @@ inline constexpr Allowed kDurationNs = between(0, kTimeMaxNs);
 inline constexpr Allowed kRateGbPerS = between(1e-3, kRateMaxGbPerS);
 inline constexpr Allowed kRatePerCycle = between(1.0 / 256, 1e6);
 
-// How a file writes a parameter: a quantity is a value and its source, a flag only true or false.
+// File representation of a parameter: a quantity has a value and a source, a flag only true or
+// false.
 enum class Form : std::uint8_t { quantity, optional_quantity, flag, optional_flag };
 
 // The type of a member.
@@ -67,7 +68,7 @@ consteval ValueType value_type_of() {
   if constexpr (std::is_same_v<Value, Frequency>) return ValueType::clock;
 }
 
-// A member of a block. Made by TOWPATH_MEMBER(Block, member) only.
+// A member of a block. Only created by TOWPATH_MEMBER(Block, member).
 struct Member {
   std::size_t offset = 0;
   ValueType type = ValueType::whole;
@@ -79,12 +80,12 @@ struct Member {
       ::towpath::machine::value_type_of<std::remove_cv_t<decltype(Block::member)>>()})
 
 struct Parameter {
-  std::string_view name;  // the unit is its last word
+  std::string_view name;  // the last word is the unit
   Member member;
   Allowed allowed;
   std::string_view meaning;
   Form form = Form::quantity;
-  // Of the default of an optional quantity. Without one, such a quantity may be zero.
+  // Source of an optional quantity's default. Without one, the quantity may be zero.
   std::string_view default_source{};
 
   bool is_optional() const {
@@ -96,10 +97,10 @@ struct Parameter {
 double value_of(const void* block, const Parameter& parameter);
 void set_value(void* block, const Parameter& parameter, double value);
 
-// A condition on the description for a block to be read and checked.
+// Condition for a required block. Blocks that are not needed are not checked.
 enum class Needed : std::uint8_t { always, with_dram, with_ethernet, with_host_link };
 
-// A std::vector of blocks, without their type.
+// Type-erased access to a std::vector of blocks.
 struct BlockList {
   std::size_t (*size)(const void* list);
   const void* (*at)(const void* list, std::size_t position);
@@ -115,7 +116,7 @@ inline constexpr BlockList kListOf = {
     [](void* list) -> void* { return &static_cast<std::vector<Block>*>(list)->emplace_back(); },
 };
 
-// A block of a description, or a list of blocks, with the table of its parameters.
+// A block of a description, or a list of blocks, with its parameter table.
 struct BlockTable {
   std::string_view path;  // in files, such as "pcie.windows"; empty: fields of the description
   std::size_t offset = 0;
@@ -129,7 +130,6 @@ struct BlockTable {
   }
 };
 
-// The tables of the descriptions.
 std::span<const BlockTable> chip_tables();             // of a Chip
 std::span<const BlockTable> host_tables();             // of a Host
 std::span<const BlockTable> mailbox_cluster_tables();  // of a MailboxCluster

@@ -17,8 +17,8 @@ namespace {
 
 using machine::TileKind;
 
-// A pass, besides its calls, and the additional cost if it finds a channel free, has sent, or
-// answers; more with sync words behind their packets, which a table points to. Fitted together to
+// Cost of a pass without its calls, and the additional cost of finding a channel free, sending, or
+// answering. It is higher with merged sync words, which need a table lookup. Fitted jointly to
 // ubench2 (tt-metal, Basic Ethernet Multichip), 512 B over one and over four channels, and to
 // ubench1, 1 KiB.
 constexpr noc::Cycle kPassCycles = 65;

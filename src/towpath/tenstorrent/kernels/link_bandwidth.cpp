@@ -18,7 +18,7 @@ namespace {
 
 using machine::TileKind;
 
-// Passes of the sender and of the receiver, besides their calls. Fitted to tt-metal
+// Cost of a pass of the sender and of the receiver, without calls. Fitted to tt-metal
 // test_all_ethernet_links_bandwidth, erisc and erisc_write_worker, 128 B.
 constexpr noc::Cycle kSenderPassCycles = 20;
 constexpr noc::Cycle kReceiverPassCycles = 23;
