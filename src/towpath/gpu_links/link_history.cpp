@@ -20,7 +20,7 @@ void LinkHistory::add(std::size_t link, Time begin, Time end, Bytes size) {
   std::vector<std::uint64_t>& carried = carried_[link];
   if (carried.empty()) carried.assign(kIntervals, 0);
   const std::int64_t duration_ps = std::max<std::int64_t>((end - begin).ps(), 1);
-  // By differences of what was carried until then, so that rounding loses nothing.
+  // Differences of cumulative sums, so that rounding loses no byte.
   std::uint64_t before = 0;
   for (std::int64_t i = begin.ps() / interval_.ps(); before < size.count(); ++i) {
     const std::int64_t passed_ps = std::min((i + 1) * interval_.ps() - begin.ps(), duration_ps);

@@ -9,7 +9,7 @@
 #include "towpath/base/units.hpp"
 
 // The bytes that each link carried over time, in intervals of equal length. When time goes beyond
-// the last interval, neighbours become one, so memory stays what it is and no byte is lost.
+// the last interval, neighbours are merged, so memory is bounded and no byte is lost.
 
 namespace towpath::gpu_links {
 
@@ -24,7 +24,7 @@ class LinkHistory {
 
   std::size_t links() const { return carried_.size(); }
   Time interval() const { return interval_; }
-  // Bytes by interval; empty for a link that carried nothing.
+  // Bytes by interval. Empty for an idle link.
   const std::vector<std::uint64_t>& carried(std::size_t link) const { return carried_[link]; }
 
  private:

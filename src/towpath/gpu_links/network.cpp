@@ -75,7 +75,7 @@ void Network::send(Message& message) {
   message.remaining = message.size;
   message.first.is_first = true;
   if (message.size == Bytes(0) || message.route->links.empty()) {
-    // To itself, or empty: the sender's own pace is all there is.
+    // Within the rank, or empty: only the sender's pace matters.
     Part& from = *parts_[message.route->from_part];
     const Time end = from.simulation.now() + transfer_time(message.size, message.pace);
     if (message.left != nullptr) from.simulation.at(end, leave_sender, &message);
@@ -91,7 +91,7 @@ void Network::send_at(Time when, Message& message) {
   schedule_entry(when, 0, message, send_now, &message);
 }
 
-// In another part before all else that happens there at that moment.
+// In another part, before all other events of that moment.
 void Network::schedule(Part& from, Part& to, Time when, sim::Action action, void* context) {
   if (&from == &to) {
     to.simulation.at(when, action, context);
@@ -163,10 +163,10 @@ Time Network::pass_link(Segment& segment) {
     ties_.note(static_cast<std::size_t>(number), message.route->moves[segment.hop],
                part_of_link(number).simulation.now());
   }
-  Passage passage = occupy(number, segment);
+  Passage passage = enter(number, segment);
   const auto occupy_beside = [&](std::span<const int> others) {
     for (const int other : others) {
-      const Passage beside = occupy(other, segment);
+      const Passage beside = enter(other, segment);
       passage.start = std::max(passage.start, beside.start);
       passage.tail_left = std::max(passage.tail_left, beside.tail_left);
     }
@@ -178,25 +178,30 @@ Time Network::pass_link(Segment& segment) {
   return passage.tail_left;
 }
 
-Network::Passage Network::occupy(int number, const Segment& segment) {
+Network::Passage Network::enter(int number, const Segment& segment) {
   const auto place = static_cast<std::size_t>(number);
   const sim::Simulation& simulation = part_of_link(number).simulation;
-  const Time start = std::max(simulation.now(), free_at_[place]);
   const Message& message = *segment.message;
-  Rate rate = rate_on(place, message.protocol);
-  if (message.rate_max != Rate()) rate = std::min(rate, message.rate_max);
-  Time occupied = transfer_time(segment.size, rate);
-  if (segment.is_first) occupied += machine_->links()[place].message_overhead;
-  free_at_[place] = start + occupied;
+  const Time occupied = use_of(number, message.protocol, message.rate_max)
+                            .occupied_by(segment.size, segment.is_first);
+  const Time start = occupy(simulation.now(), occupied, free_at_[place]);
   LinkLoad& load = loads_[place];
   load.bytes += segment.size;
   load.busy += occupied;
   load.messages += segment.is_first;
   if (history_ != nullptr) history_->add(place, start, start + occupied, segment.size);
   if (simulation.trace() != nullptr) trace_link(number, start, start + occupied, segment.size);
-  return {start, std::max(start + occupied, segment.tail_in)};
+  return {start, tail_left(free_at_[place], segment.tail_in)};
 }
 
+LinkUse Network::use_of(int number, Protocol protocol, Rate rate_max) const {
+  const machine::Link& link = machine_->links()[static_cast<std::size_t>(number)];
+  const Rate rate = rate_on(static_cast<std::size_t>(number), protocol);
+  return {rate_max == Rate() ? rate : std::min(rate, rate_max), link.message_overhead,
+          link.latency};
+}
+
+// A proxy may slow an adapter down. See machine::ProtocolCost.
 Rate Network::rate_on(std::size_t link, Protocol protocol) const {
   const Rate own = machine_->links()[link].rate;
   if (!leaves_adapter_[link]) return own;

@@ -13,6 +13,7 @@
 
 #include "towpath/base/units.hpp"
 #include "towpath/gpu_links/link_history.hpp"
+#include "towpath/gpu_links/link_use.hpp"
 #include "towpath/gpu_links/parts.hpp"
 #include "towpath/gpu_links/ties.hpp"
 #include "towpath/machine/machine.hpp"
@@ -24,20 +25,15 @@
 //
 // A message is cut into segments. Each link is a server that holds one segment at a time, in order
 // of arrival of their heads: a segment occupies it for its bytes at the link's rate (the first one
-// of a message also for the link's message overhead) while its head goes on after the link's
+// of a message also for the link's message overhead) while its head continues after the link's
 // latency (virtual cut-through). A segment's tail never leaves a link before it has come in, so the
-// slowest link of a route, or the sender's own pace, sets the speed. The sender offers the next
+// slowest link of a route, or the sender's pace, sets the speed. The sender offers the next
 // segment when the one before has left it: that is its back-pressure.
 //
-// A link belongs to the part of the machine that its sending end is in, and so does what waits for
-// it. Folds and histories are of networks in one part.
+// A link and its queue belong to the part of the machine of its sending end. A network with a fold
+// or a history has one part.
 
 namespace towpath::gpu_links {
-
-// What contention is resolved in, chosen for speed: halving it takes 1.8 times the events. It moves
-// rings on a DGX H100 by less than 0.1 %, trees by up to 2 % in Simple and, at 1 MiB in LL128, by
-// 10 %; from 64 MiB on everything by less than 1 % (benchmarks/collective/README.md).
-inline constexpr Bytes kSegment{64 * 1024};
 
 inline constexpr std::uint64_t kNoTurn = ~std::uint64_t{0};
 // Messages with a turn reach a link after all else that happens at that moment, so that all that
@@ -46,7 +42,7 @@ inline constexpr int kEntryPriority = 1;
 
 struct Route {
   std::vector<int> links;
-  std::vector<int> moves;    // of each link to the one that stands for it; empty if none does
+  std::vector<int> moves;    // of each link to its representative, empty without a fold
   Time latency;              // one way, of an empty message
   bool leaves_host = false;  // some link of it is the network
   std::uint32_t from_part = 0;
@@ -61,7 +57,7 @@ struct LinkLoad {
 
 struct Message;
 
-// A part of a message under way; the network's own.
+// A part of a message under way, for the network alone.
 struct Segment {
   Message* message = nullptr;
   Bytes size;
@@ -77,21 +73,21 @@ struct Message {
   Bytes size;  // on the wire
   Rate pace;   // at which the sender produces it
   Protocol protocol = Protocol::simple;
-  Rate rate_max;  // of each link it takes; zero for the links' own
+  Rate rate_max;  // of each link it takes, or zero for the links' rates
   Bytes segment_max = kSegment;
-  // Where a switch combines or copies: links that every segment takes as well, beside the first
-  // link of the route and beside its last.
+  // If a switch combines or copies: further links that every segment takes together with the first
+  // link of the route, and with the last.
   std::span<const int> beside_first;
   std::span<const int> beside_last;
-  // Which of several messages goes first where their heads reach a link at the same moment: that
-  // of the lowest turn, which is below 2^40 and of one message at a time. Without it, and before
-  // those with one, the message that was scheduled first.
+  // Of several heads that reach a link at the same moment, the one with the lowest turn is first. A
+  // turn is below 2^40 and has one message at a time. Messages without a turn come before, in the
+  // order in which they were scheduled.
   std::uint64_t turn = kNoTurn;
   Time delay;                        // added at the far end, before `arrived`
-  void (*left)(Message&) = nullptr;  // the last byte is on its way; may be null
+  void (*left)(Message&) = nullptr;  // the last byte is on its way, may be null
   void (*arrived)(Message&) = nullptr;
 
-  // The network's own.
+  // For the network alone.
   class Network* network = nullptr;
   Bytes remaining;
   Segment first;  // most messages have no other
@@ -103,8 +99,8 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // From now on routes lead over the link that stands for each of theirs, one per link of the
-  // machine. Before the first route.
+  // From now on routes lead over representatives, one per link of the machine. Before the first
+  // route.
   void fold(std::shared_ptr<const std::vector<FoldedLink>> folded);
   // Whether messages of ranks that are rotated by different numbers have come to a link at the same
   // time since fold(). Which of them goes first is not the same for all that the link stands for.
@@ -124,19 +120,18 @@ class Network {
   void send_at(Time when, Message& message);
 
   const machine::Machine& machine() const { return *machine_; }
-  // Of a link of the machine for what is sent under a protocol: a proxy may slow an adapter down;
-  // see machine::ProtocolCost.
-  Rate rate_on(std::size_t link, Protocol protocol) const;
+  // A link of the machine under a protocol, at most at `rate_max` unless that is zero.
+  LinkUse use_of(int link, Protocol protocol, Rate rate_max) const;
   // One per link of the machine, since the beginning.
   const std::vector<LinkLoad>& loads() const {
     loads_.resize(machine_->links().size());
     return loads_;
   }
-  // What links carry from now on is told to the history; null ends that. The caller owns it.
+  // From now on the history records the bytes of all links. Null ends that. The caller owns it.
   void record(LinkHistory* history) { history_ = history; }
 
  private:
-  // What belongs to one part of the machine.
+  // One part of the machine.
   struct Part {
     Part(sim::Simulation& own, const machine::Machine& machine)
         : simulation(own), crossing(own), search(machine) {}
@@ -159,11 +154,12 @@ class Network {
                       void* context);
   void offer_segment(Message& message, Segment& segment);
   struct Passage {
-    Time start;      // the head goes on
+    Time start;      // the head continues
     Time tail_left;  // the link's sending end
   };
   Time pass_link(Segment& segment);
-  Passage occupy(int link, const Segment& segment);
+  Passage enter(int link, const Segment& segment);
+  Rate rate_on(std::size_t link, Protocol protocol) const;
   void begin_loads();
   void take_representatives(Route& route);
   void forward(Segment& segment, Time head_out, Time tail_out);
@@ -175,15 +171,14 @@ class Network {
   std::vector<std::uint32_t> part_of_device_;  // empty: all in the first one
   std::vector<std::uint32_t> part_of_link_;
   std::vector<bool> leaves_adapter_;  // per link
-  // Per link, from the first message on where there is one part: who only asks for routes does
-  // without.
+  // Per link. With one part, allocated at the first message: a user of routes does without.
   std::vector<Time> free_at_;
   mutable std::vector<LinkLoad> loads_;
-  // Per link; null where each link stands for itself.
+  // Per link. Null without a fold.
   std::shared_ptr<const std::vector<FoldedLink>> folded_;
-  // Of the first route over each link. Ranks ask for their routes before the first message leaves.
+  // Moves of the first route over each link. Ranks ask for their routes before the first message.
   std::unordered_map<int, int> first_moves_;
-  std::vector<bool> is_shared_;  // per link; empty where each link stands for itself
+  std::vector<bool> is_shared_;  // per link, empty without a fold
   Ties ties_;
   LinkHistory* history_ = nullptr;
 };

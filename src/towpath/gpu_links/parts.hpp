@@ -10,7 +10,7 @@
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/simulation_group.hpp"
 
-// Which of several simulations each device of a machine is in.
+// The simulation of each device of a machine.
 
 namespace towpath::gpu_links {
 
@@ -21,12 +21,12 @@ struct HostParts {
   Time lookahead;                        // the least latency of a link from part to part
 };
 
-// Hosts that follow each other are in one part, so that there are no more than `most`; switches
-// between hosts are dealt out to all parts. One part where a link between two takes no time.
+// At most `most` parts of consecutive hosts. Switches between hosts are distributed over all parts.
+// One part if a link between two has no latency.
 HostParts cut_between_hosts(const machine::Machine& machine, std::size_t most);
 
 struct Parts {
-  // All devices in one; every simulation is such a cut.
+  // All devices in one part. Every simulation is such a cut.
   Parts(sim::Simulation& all) : simulations{&all} {}
   // The group has a partition for each part.
   Parts(sim::SimulationGroup& group, HostParts cut);

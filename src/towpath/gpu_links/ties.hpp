@@ -7,9 +7,9 @@
 
 #include "towpath/base/units.hpp"
 
-// Messages that reach a link at the same moment go in the order of their ranks. Where one link
-// stands for others, those of ranks that are rotated alike keep that order on all of them; of ranks
-// that are rotated differently some image is round the end of the circle, and comes first there.
+// Messages that reach a link at the same moment pass in the order of their ranks. On the links that
+// a representative stands for, ranks with the same rotation keep that order. Ranks with different
+// rotations do not: some image of one is past the end of the circle and comes first.
 
 namespace towpath::gpu_links {
 

@@ -28,7 +28,7 @@ class Rotated {
           int period)
       : machine_(machine), plan_(plan), places_(places), period_(period) {}
 
-  // One per link; empty unless the machine is unchanged.
+  // One per link, or empty if the machine is changed.
   std::vector<gpu_links::FoldedLink> links() {
     std::vector<std::pair<int, int>> images;
     for (int rank = 0; rank < ranks(); ++rank) {
@@ -46,8 +46,8 @@ class Rotated {
   int gpu_of(int rank) const { return places_[index(rank % ranks())]; }
   int device_of(int rank) const { return machine_.device_of_rank(gpu_of(rank)); }
 
-  // All links that one is moved to are as many as there are ranks for one that is simulated;
-  // otherwise several of them are one link, and its load is that of several ranks.
+  // An orbit is whole if it has as many links as a rank has images. Otherwise several of them are
+  // one link, which carries the load of several ranks.
   void find_orbits() {
     folded_.assign(moved_.size(), {kNone, 0});
     is_whole_.assign(moved_.size(), false);
@@ -105,7 +105,7 @@ class Rotated {
   std::vector<bool> is_whole_;                 // per representative
 };
 
-// Why no symmetry is looked for; empty if it is.
+// The reason for no fold, or empty.
 std::string refusal_of(const machine::Machine& machine, const Plan& plan,
                        const std::vector<int>& places) {
   const auto is_there = [&](int gpu) { return gpu >= 0 && gpu < machine.ranks(); };

@@ -10,21 +10,21 @@
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/machine/machine.hpp"
 
-// Ranks that do the same at the same time need not all be simulated. Where plan and machine are
-// unchanged when the ranks are rotated by some number of them, a *period*, the first so many ranks
-// stand for all: what one of them sends to a rank beyond arrives at the rank that stands for that,
-// as what its mirror image sends does. Each link stands for those that it is rotated to.
+// Equivalent ranks are simulated once. If plan and machine are unchanged by a rotation of the ranks
+// by a *period*, the ranks below the period represent all. A message to a rank beyond arrives at
+// that rank's representative, as the message of the sender's image does. Each link represents its
+// rotations.
 
 namespace towpath::simulate {
 
 struct Fold {
-  int period = 0;  // ranks to simulate; 0: all
+  int period = 0;  // ranks to simulate, or 0 for all
   // One per link of the machine. Null without a period.
   std::shared_ptr<const std::vector<gpu_links::FoldedLink>> links;
-  std::string refusal;  // why all ranks are simulated, in words; empty if not all are
+  std::string refusal;  // the reason for no fold, in words, or empty
 
   explicit operator bool() const { return period > 0; }
-  // The loads of all links, from those of the links that stand for them.
+  // The loads of all links, from those of their representatives.
   std::vector<gpu_links::LinkLoad> unfolded(std::vector<gpu_links::LinkLoad> loads) const;
 };
 

@@ -11,7 +11,7 @@ namespace towpath::simulate {
 
 namespace {
 
-// More have nothing to do for more cores than there are, and a window of each of them costs time.
+// More partitions than cores only add synchronization cost.
 constexpr std::size_t kPartsMax = 64;
 
 gpu_links::HostParts cut_of(const machine::Machine& machine, const SimulatedGpusOptions& options,

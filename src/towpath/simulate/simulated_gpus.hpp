@@ -14,16 +14,16 @@
 namespace towpath::simulate {
 
 struct SimulatedGpusOptions {
-  std::vector<int> places;  // rank -> GPU of the machine; empty: the first ones
+  std::vector<int> places;  // rank -> GPU of the machine, empty for the first ones
   bool carries_data = true;
   std::uint64_t seed = 1;
-  Time jitter_max{};  // explores interleavings; leave zero for timing
-  Fold fold{};        // as find_fold() gives it; only without data and jitter
-  // Also runs that keep only time take the way that carries data, event by event: the reference.
+  Time jitter_max{};  // explores interleavings, zero for timing
+  Fold fold{};        // from find_fold(), without data and jitter only
+  // Time-only runs use executors, too, event by event: the reference.
   bool is_plain = false;
-  // Where bytes are carried, or is_plain: hosts are partitions, which so many threads run; nothing
-  // depends on their number. 0: one simulation for all hosts, the reference. Not for schedules with
-  // one-sided steps, nor with jitter.
+  // With data, or if is_plain: worker threads, each of which runs hosts as partitions. Results do
+  // not depend on their number. 0: one simulation for all hosts, the reference. Not for schedules
+  // with one-sided steps, nor with jitter.
   int threads = 0;
 };
 

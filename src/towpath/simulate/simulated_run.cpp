@@ -113,7 +113,7 @@ std::optional<Time> SimulatedRun::invoke(const std::vector<Buffers>& buffers, Ti
   const Time last = std::ranges::max(finished_);
   if (last == Time::max() && ranks_->simulations().has_live_events()) return std::nullopt;
   if (last == Time::max()) fail_deadlocked();
-  ranks_->run(Time::max());  // what follows the end, such as credits
+  ranks_->run(Time::max());  // events after the end, such as credits
   return std::max(last, ranks_->closed_at()) - called;
 }
 

@@ -33,12 +33,13 @@ class SimulatedRun {
   // Throws DeadlockError naming who waits for whom and which links are
   // down, or Kind::timeout at the deadline of the ranks.
   Time invoke(const std::vector<collective::Buffers>& buffers);
-  // The same without data, unless it takes longer than `limit`: then nothing, and the run is over.
+  // The same without data, unless it takes longer than `limit`. Then the result is empty, and the
+  // run is over.
   std::optional<Time> invoke_within(Time limit);
 
   std::vector<gpu_links::LinkLoad> loads() const { return ranks_->loads(); }
-  // The first of the busiest links, with its number; nothing without links. Of a large machine less
-  // work than the loads of all.
+  // The first of the busiest links, with its number. Empty without links. On a large machine less
+  // work than loads().
   std::optional<std::pair<std::size_t, gpu_links::LinkLoad>> busiest() const;
   std::vector<LinkFailure> link_failures() const { return ranks_->link_failures(); }
   std::uint64_t events() const {
@@ -47,9 +48,9 @@ class SimulatedRun {
   Time now() const {
     return time_only_ != nullptr ? time_only_->now() : ranks_->simulations().now();
   }
-  // What its threads could win; zeros where all is one simulation.
+  // Upper bound on the speed-up by threads. Zeros with a single simulation.
   const sim::SimulationGroup::Windows& windows() const { return ranks_->simulations().windows(); }
-  // Ranks that are simulated; the others do as these.
+  // Ranks that are simulated. They represent the others.
   int simulated_ranks() const { return ranks_->simulated_ranks(plan_->schedule->rank_count()); }
   // Whether the others may have done something else: messages met at a link at the same time, and
   // which goes first depends on the order of ranks.
@@ -68,7 +69,7 @@ class SimulatedRun {
   // Both have one entry per rank that is simulated.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;
-  // When each had finished the present invocation; Time::max() before.
+  // The end of the present invocation at each, Time::max() before.
   std::vector<Time> finished_;
 };
 

@@ -10,37 +10,38 @@
 #include "towpath/collective/schedule/one_sided.hpp"
 #include "towpath/collective/schedule/transfer_table.hpp"
 
-// Where a thread block is in its program, for every engine.
+// The place of a thread block in its program, for every engine.
 
 namespace towpath::collective {
 
 // Iteration > step > transfer > slice. Chunks of its steps are not rotated.
 struct BlockCursor {
-  const Step* steps = nullptr;
-  std::uint32_t step_count = 0;
+  Step current_step;  // a copy: the list is shared by many thread blocks and is not in the cache
+  const Transfer* transfer = nullptr;
   std::uint32_t step = 0;
-  std::uint64_t iteration = 0;
   std::uint32_t first_chunk = 0;  // of the transfer, within the step
   std::uint32_t chunk_count = 0;
-  const Transfer* transfer = nullptr;
   std::uint8_t slice_number = 0;
   bool is_dependency_met = false;  // of the step
-  // Since the block was made: they only grow, so nothing is ever reset.
+  std::uint64_t iteration = 0;
+  // Since the block was made. They only grow and are never reset.
   std::uint64_t slots_sent = 0;
   std::uint64_t slots_received = 0;
+  const Step* steps = nullptr;
+  std::uint32_t step_count = 0;
 
   BlockCursor() = default;
   explicit BlockCursor(const Steps& program)
       : steps(program.empty() ? nullptr : &program.unrotated(0)),
         step_count(static_cast<std::uint32_t>(program.size())) {}
 
-  const Step& current() const { return steps[step]; }
+  const Step& current() const { return current_step; }
   const Slice& slice() const { return transfer->slice[slice_number]; }
   bool is_first_slice() const { return slice_number == 0 && first_chunk == 0; }
   bool is_finished(const TransferTable& transfers) const {
     return step_count == 0 || iteration == transfers.iterations();
   }
-  // Of this invocation, over all iterations.
+  // In this invocation, over all iterations.
   std::uint64_t steps_finished() const { return iteration * step_count + step; }
   // How many steps the thread block that the current step depends on, which has `steps_of_other`,
   // must have finished.
@@ -55,8 +56,10 @@ struct BlockCursor {
   void go_to_step(const TransferTable& transfers, std::uint32_t number) {
     step = number;
     first_chunk = 0;
-    is_dependency_met = false;
-    if (!is_finished(transfers) && !is_one_sided(current().type)) begin_transfer(transfers);
+    if (is_finished(transfers)) return;
+    current_step = steps[number];
+    is_dependency_met = current().depends_on_block == kNone;
+    if (!is_one_sided(current().type)) begin_transfer(transfers);
   }
   // The current slice has moved. Returns whether the step is done.
   bool finish_slice(const TransferTable& transfers) {
@@ -82,7 +85,7 @@ struct BlockCursor {
   }
 };
 
-// What a thread block with one-sided steps has besides.
+// The counters and the pipeline of a thread block with one-sided steps.
 struct OneSidedCursor {
   const ThreadBlock* program = nullptr;
   const std::vector<AccessWiring>* wiring = nullptr;  // per access

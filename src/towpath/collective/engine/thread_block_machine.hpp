@@ -4,9 +4,10 @@
 
 #include "towpath/collective/engine/block_cursor.hpp"
 
-// When a thread block may go on, and what follows: the one place that says so. An engine is what it
-// runs on: the executor over a transport, the simulator of times, the verifier's walk. It answers
-// what has come and does what a step says; it does not decide.
+// The rule of all engines: the conditions under which a thread block may continue, and the effects
+// of a slice or a step that has ended. An engine is the executor over a transport, the simulator of
+// times or the verifier's walk. It answers the questions below and carries out the step. It decides
+// nothing.
 //
 // Each question returns false if the thread block has to wait. The engine then calls advance() for
 // it once the answer may be another one. It makes the machine its friend.
@@ -43,7 +44,7 @@ class ThreadBlockMachine {
     while (engine.is_running(block)) {
       const Step& step = at.current();
       if (!at.is_dependency_met) {
-        if (step.depends_on_block != kNone && !engine.is_step_finished(block)) return;
+        if (!engine.is_step_finished(block)) return;
         at.is_dependency_met = true;
       }
       if (is_one_sided(step.type)) {

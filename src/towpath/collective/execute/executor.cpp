@@ -116,7 +116,7 @@ void Executor::finish_invocation() {
   if (on_finished) on_finished();
 }
 
-// --- what has come ------------------------------------------------------------------------------
+// --- answers -------------------------------------------------------------------------------------
 
 bool Executor::is_running(const Block& block) { return !block.is_finished; }
 

@@ -48,18 +48,18 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Begins one invocation; the one before must be finished.
+  // Begins one invocation. The one before must be finished.
   void start(const Buffers& buffers);
   bool is_finished() const { return unfinished_blocks_ == 0; }
   // Blocks until finished, or throws transport::TransportError.
   void finish(Time timeout);
 
-  // What it waits for, for the sentence of an error; empty when finished.
+  // Its waits, for the sentence of an error. Empty when finished.
   std::vector<Blocked> blocked() const;
   std::string waiting_for() const;
 
-  std::function<void()> on_finished;  // called at the end of each invocation; may be empty
-  StepObserver on_step;               // called at the end of each step; may be empty
+  std::function<void()> on_finished;  // called at the end of each invocation, may be empty
+  StepObserver on_step;               // called at the end of each step, may be empty
 
  private:
   friend class ThreadBlockMachine;
@@ -82,7 +82,7 @@ class Executor {
   void end_program(Block& block);
   void publish(Block& block);
 
-  // One-sided steps; see one_sided_steps.cpp.
+  // One-sided steps, in one_sided_steps.cpp.
   static bool are_stores_visible(Block& block);
   bool is_raised(Block& block, const CounterTake& take, std::uint64_t times);
   void taken(const Block&, const CounterTake&, std::uint64_t) {}

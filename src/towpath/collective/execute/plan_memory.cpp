@@ -151,7 +151,7 @@ std::byte* PlanMemory::base(Buffer buffer) const {
   if (!transport_.carries_data()) return nullptr;
   if (plan_->window_bytes > 0) return transport_.data(offset_of(buffer, transport_.rank()));
   switch (buffer) {
-    // A step that stores to the input runs in place, where input and output are the same memory.
+    // A step that stores to the input runs in place: input and output are the same memory.
     case Buffer::input: return const_cast<std::byte*>(buffers_.input);
     case Buffer::output: return buffers_.output;
     case Buffer::scratch: return transport_.data(scratch_);
@@ -159,7 +159,7 @@ std::byte* PlanMemory::base(Buffer buffer) const {
   return nullptr;
 }
 
-// In place, the smaller of input and output is the rank's own part of the other one.
+// In place, the smaller of input and output is the rank's part of the other one.
 Offset PlanMemory::offset_of(Buffer buffer, int rank) const {
   if (buffer == Buffer::scratch) {
     const bool is_second = plan_->schedule->has_double_scratch && invocations_ % 2 == 0;

@@ -19,11 +19,11 @@ struct Buffers {
 };
 
 // The symmetric memory of a plan on one rank: FIFOs, scratch, signals and, for one-sided steps, a
-// window. Input is copied into the window, where other ranks reach it, and output out of it. GPUs
+// window. Input is copied into the window, which other ranks reach, and output out of it. GPUs
 // would have registered the buffers, so that takes no simulated time.
 class PlanMemory {
  public:
-  // Throws std::invalid_argument if the transport cannot do what the one-sided steps need.
+  // Throws std::invalid_argument if the transport does not support the one-sided steps.
   PlanMemory(transport::Transport& transport, std::shared_ptr<const Plan> plan);
   ~PlanMemory();
   PlanMemory(const PlanMemory&) = delete;
@@ -33,7 +33,7 @@ class PlanMemory {
   // Stores the results to the caller's buffers.
   void end_invocation();
 
-  // Slots of the connection with a peer; 0 without one.
+  // Slots of the connection with a peer, or 0 without a peer.
   std::uint64_t connection_slots(std::int32_t peer) const;
   transport::Offset slot_offset(std::int32_t fifo, std::uint64_t slot) const;
   // Raised to the count of slots after the slice that begins there. A slot carries one slice at a
@@ -42,9 +42,9 @@ class PlanMemory {
   transport::Signal credit_signal(std::int32_t credit) const;
   transport::Signal counter_signal(std::uint32_t counter) const;
 
-  // A buffer of the own rank; null if there are no data.
+  // A buffer of this rank, or null in a time-only run.
   std::byte* base(Buffer buffer) const;
-  // Where a buffer of a rank is in the symmetric heap, for one-sided steps.
+  // A buffer of any rank in the symmetric heap, for one-sided steps.
   transport::Offset offset_of(Buffer buffer, int rank) const;
 
  private:

@@ -16,23 +16,11 @@ void Agenda::set_horizon(Time horizon) {
   limit_ = std::min(limit_, horizon_);
 }
 
-void Agenda::make_ready(Block& block) {
-  block.state = State::ready;
-  partitions_[block.partition].ready.push_back(block.number);
-  ++ready_count_;
-}
-
 bool Agenda::take_ready(std::uint32_t partition, std::vector<std::uint32_t>& blocks) {
   blocks.clear();
   std::swap(blocks, partitions_[partition].ready);
   ready_count_ -= blocks.size();
   return !blocks.empty();
-}
-
-bool Agenda::begins_in_time(const Block& block) {
-  if (block.at < until()) return true;
-  parked_.push_back(block.number);
-  return false;
 }
 
 void Agenda::unpark() {

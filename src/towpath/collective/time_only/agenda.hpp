@@ -11,9 +11,9 @@
 
 namespace towpath::collective::time_only {
 
-// The thread blocks that may go on, by partition, and up to when. Events are kept in order of time
-// within a partition only, so that its state stays in the processor's cache: it runs until it waits
-// for another one.
+// The thread blocks that may continue, by partition, and the limit of time. Events are kept in
+// order of time within a partition only, so that its state stays in the processor's cache: it runs
+// until it waits for another one.
 class Agenda {
  public:
   explicit Agenda(BlockTable& table) : table_(table), partitions_(1) {}
@@ -21,22 +21,30 @@ class Agenda {
   void divide(std::uint32_t partitions) { partitions_.resize(partitions); }
   std::uint32_t partitions() const { return static_cast<std::uint32_t>(partitions_.size()); }
 
-  // Nothing that begins at the deadline or later is simulated.
+  // Events at the deadline or later are not simulated.
   void begin_invocation(Time now, Time deadline);
   Time deadline() const { return deadline_; }
-  // Nothing that begins then or later is simulated until the horizon is set anew.
+  // Events at the horizon or later are not simulated until the next horizon is set.
   Time horizon() const { return horizon_; }
   void set_horizon(Time horizon);
 
-  void make_ready(Block& block);
+  void make_ready(Block& block) {
+    block.state = State::ready;
+    partitions_[block.partition].ready.push_back(block.number);
+    ++ready_count_;
+  }
   void wake(std::uint32_t number, State reason) {
     if (table_[number].state == reason) make_ready(table_[number]);
   }
   bool has_ready() const { return ready_count_ > 0; }
-  // The next ready thread blocks of a partition; false if there are none.
+  // The next ready thread blocks of a partition. False if there are none.
   bool take_ready(std::uint32_t partition, std::vector<std::uint32_t>& blocks);
-  // Whether a thread block that is ready begins in time; if not, it is kept for another horizon.
-  bool begins_in_time(const Block& block);
+  // Whether a ready thread block begins before horizon and deadline. If not, it is parked.
+  bool begins_in_time(const Block& block) {
+    if (block.at < until()) return true;
+    parked_.push_back(block.number);
+    return false;
+  }
   bool has_parked() const { return !parked_.empty(); }
   void unpark();
 
@@ -44,16 +52,16 @@ class Agenda {
   void open(std::uint32_t partition);
   Time limit() const { return limit_; }
   void close(std::uint32_t partition, Time first);
-  // A thread block waits for another partition. The present one may not be run beyond the time at
-  // which that wait may end.
+  // A thread block waits for another partition. The present one may not run beyond the earliest end
+  // of that wait.
   void stall(const Block& block);
-  // Nothing happens in any partition before that time.
+  // No partition has an event before that time.
   void reach(Time first);
   void shift(Time by);
 
  private:
   struct Partition {
-    Time reached;                        // nothing more happens in it before
+    Time reached;                        // it has no event before
     std::vector<std::uint32_t> ready;    // blocks
     std::vector<std::uint32_t> stalled;  // blocks that wait for another partition
   };

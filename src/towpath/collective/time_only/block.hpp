@@ -11,6 +11,8 @@
 namespace towpath::collective::time_only {
 
 using gpu_links::Flows;
+using gpu_links::FlowTable;
+using gpu_links::Train;
 using transport::simulated::StepCost;
 using transport::simulated::Work;
 
@@ -18,17 +20,17 @@ inline constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
 enum class State : std::uint8_t { ready, data, slots, dependency, link, signal, stores, finished };
 
-// A thread block of a rank, ahead of all others as far as the times are known that it needs.
+// A thread block of a rank. It runs ahead of the others as far as it has all the times it needs.
 struct alignas(64) Block {
   Time at;  // all before is done
-  BlockCursor cursor;
   State state = State::ready;
   bool leaves_host = false;      // its puts
   bool sends_across = false;     // to another partition
   bool receives_across = false;  // from another one
   std::uint32_t next_waiting = kNobody;
+  BlockCursor cursor;
 
-  // Since the run was made; they only grow.
+  // Since the run was made. They only grow.
   std::uint64_t slots_returned = 0;
   std::uint32_t slices_sent = 0;  // modulo 2^32, as all numbers of slices
   std::uint32_t slices_received = 0;
@@ -38,7 +40,7 @@ struct alignas(64) Block {
   std::uint32_t number_in_rank = 0;
   std::uint32_t send_to = kNobody;       // the block that receives from it
   std::uint32_t receive_from = kNobody;  // the block that sends to it
-  std::uint32_t flow = kNobody;          // none to the own rank
+  std::uint32_t flow = kNobody;          // none within the rank
   std::uint32_t progress = kNobody;      // none if no block depends on it
   std::uint32_t one_sided = kNobody;     // its number among blocks with such steps
   std::uint32_t send_slots = 0;
@@ -46,14 +48,14 @@ struct alignas(64) Block {
   const StepCost* cost = nullptr;
   Time delay;         // of its puts, beyond their links and bytes
   Time latency;       // of its route
-  Time lookahead;     // from when its puts are known until they arrive, at least
   Time credit_delay;  // until its slots are back at its receive peer
+  Time lookahead;     // least time from the start of a put until it arrives
 
   // The duration of the last slice, since most are alike.
   std::uint64_t memo_bytes = ~std::uint64_t{0};
   Work memo_work = Work::copy;
   Time memo_duration;
-  const Flows::Train* memo_train = nullptr;
+  const Train* memo_train = nullptr;
 };
 
 }  // namespace towpath::collective::time_only

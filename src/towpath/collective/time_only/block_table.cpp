@@ -9,8 +9,8 @@
 namespace towpath::collective::time_only {
 
 BlockTable::BlockTable(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan,
-                       Flows& flows)
-    : ranks_(ranks), plan_(std::move(plan)) {
+                       FlowTable& flows)
+    : ranks_(ranks), plan_(std::move(plan)), element_bytes_(plan_->chunking.element_bytes()) {
   const FifoLimits& fifo = plan_->chunking.fifo();
   const std::uint32_t slices = plan_->slots_max() * fifo.slices_per_transfer;
   marks_shift_ = static_cast<std::uint32_t>(std::bit_width(slices / fifo.slots_per_transfer - 1));
@@ -52,7 +52,7 @@ void BlockTable::add_blocks(int rank) {
 }
 
 // Both ends of a connection find each other, and puts their route.
-void BlockTable::connect(int rank, Flows& flows) {
+void BlockTable::connect(int rank, FlowTable& flows) {
   const auto& wiring = plan_->wiring->of(rank);
   for (std::size_t b = 0; b < wiring.size(); ++b) {
     Block& block = blocks_[first_block_[index(rank)] + b];
@@ -97,18 +97,16 @@ void BlockTable::find_readers(int rank) {
   }
 }
 
-std::uint64_t BlockTable::size_of_slice(const Block& block) const {
+std::uint64_t BlockTable::size_of_ragged_slice(const Block& block) const {
   std::uint64_t count = block.cursor.slice().count;
-  if (is_ragged_) {
-    const Step step = (*steps_[block.number])[block.cursor.step];
-    if (writes_destination(step.type)) {
-      count = std::min(count, existing(block, step.destination, step.destination_chunk));
-    }
-    if (reads_source(step.type)) {
-      count = std::min(count, existing(block, step.source, step.source_chunk));
-    }
+  const Step step = (*steps_[block.number])[block.cursor.step];
+  if (writes_destination(step.type)) {
+    count = std::min(count, existing(block, step.destination, step.destination_chunk));
   }
-  return count * plan_->chunking.element_bytes();
+  if (reads_source(step.type)) {
+    count = std::min(count, existing(block, step.source, step.source_chunk));
+  }
+  return count * element_bytes_;
 }
 
 std::uint64_t BlockTable::existing(const Block& block, Buffer buffer, std::uint32_t chunk) const {

@@ -14,8 +14,8 @@
 #include "towpath/collective/time_only/step_times.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
-// All thread blocks of a plan on the simulated ranks of a GPU machine, joined to each other and to
-// their flows.
+// All thread blocks of a plan on the simulated ranks of a GPU machine, with their connections and
+// flows.
 
 namespace towpath::collective::time_only {
 
@@ -28,7 +28,8 @@ struct Mark {
 class BlockTable {
  public:
   // The ranks outlive it. Adds the flow of each block that sends to another rank.
-  BlockTable(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan, Flows& flows);
+  BlockTable(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan,
+             FlowTable& flows);
   BlockTable(const BlockTable&) = delete;
   BlockTable& operator=(const BlockTable&) = delete;
 
@@ -36,7 +37,7 @@ class BlockTable {
   transport::simulated::GpuRanks& ranks() const { return ranks_; }
   int simulated_ranks() const { return ranks_.simulated_ranks(); }
   const StepCost& cost_of(int rank);
-  // Of a thread block of any rank, that of the rank that stands for it.
+  // The thread block of the simulated rank that represents `rank`.
   std::uint32_t block_at(int rank, std::int32_t block) const {
     return first_block_[index(rank % simulated_ranks())] + static_cast<std::uint32_t>(block);
   }
@@ -58,17 +59,20 @@ class BlockTable {
   }
   Mark& credit(std::uint32_t sender, std::uint32_t slice) { return mark(credits_, sender, slice); }
 
-  // What exists of a slice in all of its buffers, if chunks differ in size.
-  std::uint64_t size_of_slice(const Block& block) const;
+  // The bytes of a slice that exist in all of its buffers: ragged chunks are shorter.
+  std::uint64_t size_of_slice(const Block& block) const {
+    return is_ragged_ ? size_of_ragged_slice(block) : block.cursor.slice().count * element_bytes_;
+  }
   bool is_ragged() const { return is_ragged_; }
 
-  // All times of blocks are so much later, and blocks so many iterations further.
+  // Moves all blocks by a time and by a number of iterations.
   void shift(Time by, std::uint64_t iterations);
 
  private:
   void add_blocks(int rank);
-  void connect(int rank, Flows& flows);
+  void connect(int rank, FlowTable& flows);
   void find_readers(int rank);
+  std::uint64_t size_of_ragged_slice(const Block& block) const;
   std::uint64_t existing(const Block& block, Buffer buffer, std::uint32_t chunk) const;
   Mark& mark(std::vector<Mark>& marks, std::uint32_t block, std::uint32_t slice) const {
     return marks[(std::size_t{block} << marks_shift_) + (slice & marks_mask_)];
@@ -77,12 +81,13 @@ class BlockTable {
   transport::simulated::GpuRanks& ranks_;
   std::shared_ptr<const Plan> plan_;
   std::map<const machine::GpuCost*, StepCost> costs_;
+  std::uint64_t element_bytes_;
   bool is_ragged_ = false;                  // some chunk has fewer elements than others
   std::vector<std::uint32_t> first_block_;  // per rank that is simulated, and one behind
   std::vector<Block> blocks_;
   std::vector<const Steps*> steps_;  // per block, if some chunk is ragged
   std::vector<StepTimes> times_;
-  // As many per block as there are slots.
+  // One per slot of each block.
   std::vector<Mark> arrivals_;
   std::vector<Mark> credits_;
   std::uint32_t marks_shift_ = 0;

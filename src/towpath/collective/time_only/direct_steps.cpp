@@ -29,7 +29,7 @@ bool overlap(const Operand& a, std::uint32_t a_count, const Operand& b, std::uin
   return !is_other && a.chunk < b.chunk + b_count && b.chunk < a.chunk + a_count;
 }
 
-// From one place to another, and nothing besides.
+// From one place to one other, without further effects.
 bool is_simple(const Step& step, const Access& access) {
   if (step.type == StepType::signal || step.type == StepType::wait) return true;
   if (step.type != StepType::direct || access.is_port || access.signals || access.flushes) {
@@ -86,9 +86,10 @@ bool DirectSteps::can_run(const Plan& plan) {
   });
 }
 
-// --- what does not change -----------------------------------------------------------------------
+// --- construction -------------------------------------------------------------------------------
 
-DirectSteps::DirectSteps(BlockTable& table, Flows& flows) : table_(table), flows_(flows) {
+DirectSteps::DirectSteps(BlockTable& table, FlowTable& flow_table, Flows& flows)
+    : table_(table), flow_table_(flow_table), flows_(flows) {
   const Plan& plan = table.plan();
   if (plan.window_bytes == 0) return;
   const OneSidedWiring& wiring = plan.wiring->one_sided;
@@ -146,12 +147,12 @@ DirectSteps::Path DirectSteps::path_of(std::pair<int, int> groups, int rank) {
   if (from != kNone) {
     const DirectMoves::GroupRoutes& routes = routes_to(from);
     path.request = routes.to_member->latency;
-    path.load = flows_.add_group(*routes.from_member, {cost.in_switch_rate(), routes.up, {}});
+    path.load = flow_table_.add_group(*routes.from_member, {cost.in_switch_rate(), routes.up, {}});
   }
   if (to != kNone) {
     const DirectMoves::GroupRoutes& routes = routes_to(to);
     path.acknowledgement = routes.from_member->latency;
-    path.store = flows_.add_group(*routes.to_member, {cost.in_switch_rate(), {}, routes.down});
+    path.store = flow_table_.add_group(*routes.to_member, {cost.in_switch_rate(), {}, routes.down});
   }
   return path;
 }
@@ -168,7 +169,8 @@ bool DirectSteps::join(Partitioning& partitioning) const {
     for (const Path& path : own.paths) {
       for (const std::uint32_t flow : {path.load, path.store}) {
         if (flow == kNobody) continue;
-        flows_.for_each_meeting(flow, [&](int link) { partitioning.join_at(link, block.number); });
+        flow_table_.for_each_meeting(flow,
+                                     [&](int link) { partitioning.join_at(link, block.number); });
       }
     }
   }
@@ -311,7 +313,7 @@ void DirectSteps::send_piece(Flight& flight, Bytes size, Time now, Note note) {
   const std::uint32_t flow = note == Note::load ? flight.path->load : flight.path->store;
   const StepCost& cost = *table_[flight.block].cost;
   const auto number = static_cast<std::size_t>(&flight - flights_.data());
-  const Flows::Train& train = flows_.train(flow, cost.on_wire_of(size), cost.direct_pace(1));
+  const Train& train = flow_table_.train(flow, cost.on_wire_of(size), cost.direct_pace(1));
   note_message(flight, note, flows_.send(flow, train, now, tag_of(note, number)));
 }
 
@@ -338,7 +340,7 @@ void DirectSteps::finish_if_sent(Flight& flight, Time now) {
   if (flight.window.may_go_on()) finish_loads(flight, now);
 }
 
-// The thread block may go on. A store within the rank is visible at once.
+// The thread block may continue. A store within the rank is visible at once.
 void DirectSteps::finish_loads(Flight& flight, Time now) {
   flight.window.is_done = true;
   Block& block = table_[flight.block];

@@ -14,12 +14,12 @@
 
 namespace towpath::collective::time_only {
 
-// A call that Flows makes at a time, or what has become known of a message of a move.
+// An event of Flows: a call at a time, or progress of a message of a move.
 enum class Note : std::uint8_t {
   resumed,      // a thread block
   slice_ended,  // of a thread block
   raised,       // a counter
-  // Of a move:
+  // A move:
   load,
   store,
   begun,
@@ -32,13 +32,13 @@ enum class Note : std::uint8_t {
 };
 
 // One-sided steps: signals, waits, and moves through a switch that combines and copies. There are
-// no turns, so what happens at one moment comes in the order in which it was called for. The calls
-// are the events of Executor and DirectMoves, one for one.
+// no turns: events of one moment come in the order in which they were scheduled. They are the
+// events of Executor and DirectMoves, one for one.
 class DirectSteps {
  public:
   static bool can_run(const Plan& plan);
 
-  DirectSteps(BlockTable& table, Flows& flows);
+  DirectSteps(BlockTable& table, FlowTable& flow_table, Flows& flows);
   DirectSteps(const DirectSteps&) = delete;
   DirectSteps& operator=(const DirectSteps&) = delete;
 
@@ -49,7 +49,7 @@ class DirectSteps {
   OneSidedCursor* cursor(const Block& block) {
     return block.one_sided == kNobody ? nullptr : &blocks_[block.one_sided].cursor;
   }
-  // The thread blocks that must be kept in order of time. Returns whether any moves meet.
+  // Joins the thread blocks that must be kept in order of time. Returns whether any moves meet.
   bool join(Partitioning& partitioning) const;
   // The thread block of each flow that was added here.
   const std::vector<std::uint32_t>& owners_of_flows() const { return owners_of_flows_; }
@@ -64,7 +64,7 @@ class DirectSteps {
   static bool is_note(const Flows::Notice& notice) { return notice.tag >> 63 != 0; }
   static Note note_of(const Flows::Notice& notice);
   static std::size_t number_of(const Flows::Notice& notice);
-  // Of a counter or a move.
+  // A counter was raised, or a move has advanced.
   void note(const Flows::Notice& notice);
 
  private:
@@ -110,6 +110,7 @@ class DirectSteps {
   void make_visible(Flight& flight, Time now);
 
   BlockTable& table_;
+  FlowTable& flow_table_;
   Flows& flows_;
   std::vector<DirectBlock> blocks_;
   std::vector<std::uint32_t> owners_of_flows_;

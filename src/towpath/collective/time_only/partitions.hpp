@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-// Which thread blocks are kept in the order of time among each other: those that something joins.
+// Thread blocks that share events are kept in order of time. All others may run independently.
 
 namespace towpath::collective::time_only {
 

@@ -12,8 +12,7 @@ namespace {
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 // Fewer are simulated sooner than compared.
 constexpr std::uint64_t kIterationsMin = 8;
-// Horizons that are compared with one before another one is taken for that, at most; then it is
-// not likely that any will be the same.
+// Most comparisons with one reference moment. After that, an equal one is not likely.
 constexpr std::uint64_t kComparedMax = 64;
 
 }  // namespace
@@ -25,7 +24,7 @@ Repetition::Repetition(BlockTable& table, Flows& flows, Agenda& agenda, TimeEngi
   engine_.on_iteration = [this] { note_iteration(); };
 }
 
-// A block without peers may have a period of its own.
+// A block without peers may have another period.
 void Repetition::choose_lead() {
   const auto& blocks = table_.blocks();
   const auto found = std::ranges::find_if(blocks, [](const Block& block) {
@@ -75,7 +74,7 @@ void Repetition::reach_horizon() {
   agenda_.unpark();
 }
 
-// Some went on beyond the horizon before there was one.
+// Some blocks had passed the horizon before it was set.
 void Repetition::settle() {
   Time horizon = agenda_.horizon();
   for (const Block& block : table_.blocks()) {
@@ -85,8 +84,8 @@ void Repetition::settle() {
   is_settled_ = true;
 }
 
-// The moment that others are compared with is taken anew after 1, 2, 4, ... of them, so that
-// neither a long period nor a late begin of it is missed.
+// The reference moment is replaced after 1, 2, 4, ... comparisons, so that neither a long period
+// nor a late one is missed.
 void Repetition::compare(Time period) {
   if (period != period_) before_.reset();
   period_ = period;
@@ -105,7 +104,7 @@ void Repetition::compare(Time period) {
   agenda_.set_horizon(agenda_.horizon() + period_);
 }
 
-// How many more of them each block may be in, so that every chunk is as long as it was.
+// The iterations that every block can still repeat with chunks of equal size.
 std::uint64_t Repetition::iterations_left() const {
   std::uint64_t furthest = 0;
   for (const Block& block : table_.blocks()) {
@@ -139,7 +138,7 @@ void Repetition::describe(sim::Snapshot& snapshot, const Block& block) {
   if (block.progress != kNobody) describe_times(snapshot, block);
 }
 
-// The slices that are on their way, and the slots that come back.
+// The slices under way, and the slots that come back.
 void Repetition::describe_connection(sim::Snapshot& snapshot, const Block& sender) {
   const Block& receiver = table_[sender.send_to];
   const auto add = [&](const Mark& mark, std::uint64_t slots) {
@@ -166,7 +165,7 @@ void Repetition::describe_times(sim::Snapshot& snapshot, const Block& block) {
   times.describe(snapshot, least * block.cursor.step_count, block.cursor.steps_finished());
 }
 
-// Goes on as if the iterations between two moments had come so many times more.
+// Continues as if the iterations between two moments had been simulated `times` times more.
 void Repetition::repeat(const Moment& before, const Moment& now, std::uint64_t times) {
   const Time by =
       (now.snapshot.since() - before.snapshot.since()) * static_cast<std::int64_t>(times);
@@ -179,7 +178,7 @@ void Repetition::repeat(const Moment& before, const Moment& now, std::uint64_t t
   counted_ += iterations;
 }
 
-// Until an iteration of the leading block.
+// Until the leading block is at that iteration.
 void Repetition::stop_comparing(std::uint64_t look_at) {
   look_at_ = look_at;
   agenda_.set_horizon(Flows::kUnknown);

@@ -12,12 +12,12 @@
 
 namespace towpath::collective::time_only {
 
-// Is a run in a steady state? If so, the iterations that are left are counted and not simulated.
+// Is a run in a steady state? If so, the remaining iterations are counted and not simulated.
 //
-// Thread blocks are ahead of each other, so there is no moment at which all are. It is made: up to
-// a horizon all that begins earlier is simulated, and nothing that begins later. Horizons are a
-// period of one thread block apart. If the state at two of them is the same, seen from each, the
-// iterations between them come again and again, as long as every chunk is as long as it was.
+// Thread blocks run ahead of each other, so they have no common present. A horizon makes one: all
+// that begins before it is simulated, and no more. Horizons are one period of a thread block apart.
+// If the state relative to two horizons is equal, the iterations between them repeat, as long as
+// every chunk keeps its size.
 class Repetition {
  public:
   Repetition(BlockTable& table, Flows& flows, Agenda& agenda, TimeEngine& engine);
@@ -25,7 +25,7 @@ class Repetition {
   Repetition& operator=(const Repetition&) = delete;
 
   void begin_invocation();
-  // All that begins before the horizon has been simulated.
+  // All that begins before the horizon is simulated.
   void reach_horizon();
   // Iterations of each block that were counted.
   std::uint64_t counted() const { return counted_; }
@@ -57,7 +57,7 @@ class Repetition {
   TimeEngine& engine_;
   std::uint32_t lead_ = kNobody;  // the block that the horizons follow
   Rhythm rhythm_;
-  std::uint64_t whole_iterations_ = 0;  // in which every chunk has as many elements as in the first
+  std::uint64_t whole_iterations_ = 0;  // in which every chunk has the elements of the first
   std::uint64_t look_at_ = 0;           // iteration of the lead
   std::uint64_t pause_ = 0;             // iterations without a look
   bool is_settled_ = false;

@@ -9,14 +9,13 @@
 
 namespace towpath::collective::time_only {
 
-// Tells when what is repeated ends at regular times: each so much later than the one `cycle`
-// before.
+// Detects a steady state: the smallest k for which end[i] - end[i - k] is constant over three
+// cycles.
 class Rhythm {
  public:
   void clear() { count_ = 0; }
   void add(Time end) { ends_[count_++ % kEnds] = end; }
-  // The time of the shortest cycle that the last ends have, over three cycles; zero if they have
-  // none.
+  // end[i] - end[i - k], or zero if there is no such k.
   Time period() const;
 
  private:

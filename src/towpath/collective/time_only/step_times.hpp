@@ -12,12 +12,12 @@
 
 namespace towpath::collective::time_only {
 
-// The times at which the steps of a thread block were finished that others of its rank depend on.
-// The block may be far ahead of those others.
+// The end times of the steps of a thread block that other blocks of its rank depend on. The block
+// may be far ahead of its readers.
 class StepTimes {
  public:
   void add_reader(std::uint32_t block);
-  // Some reader asks for steps before those that it has asked for: all are kept.
+  // Some reader asks for earlier steps than before: all are kept.
   void goes_back() { is_kept_ = true; }
 
   // Forgets all steps, but not the readers.
@@ -27,7 +27,7 @@ class StepTimes {
   // Null while the step is not finished.
   const Time* find(std::uint64_t step, std::uint32_t reader);
 
-  // The first of the blocks that wait for a step; they are linked by Block::next_waiting.
+  // The first of the blocks that wait for a step. They are linked by Block::next_waiting.
   std::uint32_t take_waiting() { return std::exchange(first_waiting_, kNobody); }
   void wait(Block& block) { block.next_waiting = std::exchange(first_waiting_, block.number); }
 
@@ -35,9 +35,9 @@ class StepTimes {
   void for_each_reader(const Visit& visit) const {
     for (const Reader& reader : readers_) visit(reader.block);
   }
-  // Adds the steps behind `step`, which are all that will be asked for, counted from `zero`.
+  // Adds the steps behind `step`, counted from `zero`. Earlier ones will not be asked for.
   void describe(sim::Snapshot& snapshot, std::uint64_t step, std::uint64_t zero) const;
-  // All steps have numbers so much greater, and were finished so much later.
+  // Adds to the numbers and to the times of all steps.
   void shift(std::uint64_t steps, Time by);
 
  private:

@@ -8,8 +8,14 @@ namespace towpath::collective::time_only {
 
 using transport::simulated::work_of;
 
-TimeEngine::TimeEngine(BlockTable& table, Flows& flows, Agenda& agenda, DirectSteps& direct)
-    : table_(table), flows_(flows), agenda_(agenda), direct_(direct) {
+TimeEngine::TimeEngine(BlockTable& table, FlowTable& flow_table, Flows& flows, Agenda& agenda,
+                       DirectSteps& direct)
+    : table_(table),
+      transfers_(table.plan().transfers),
+      flow_table_(flow_table),
+      flows_(flows),
+      agenda_(agenda),
+      direct_(direct) {
   direct_.go_on = [this](Block& block, Time now) {
     block.at = now;
     block.state = State::ready;
@@ -44,7 +50,7 @@ void TimeEngine::run_ready(std::uint32_t partition) {
   }
 }
 
-// --- what has come ------------------------------------------------------------------------------
+// --- answers -------------------------------------------------------------------------------------
 
 bool TimeEngine::is_running(Block& block) {
   return block.state == State::ready && agenda_.begins_in_time(block);
@@ -64,8 +70,8 @@ bool TimeEngine::is_step_finished(Block& block) {
   return true;
 }
 
-// What arrives has the same place among the slices of its connection at either end. If not, the
-// block waits for ever, and the schedule is run in the plain way.
+// The n-th slice sent is the n-th received. If the ends disagree on its size, the block waits for
+// ever, and the schedule is run by executors.
 bool TimeEngine::has_arrived(Block& block, std::uint32_t slots) {
   const Mark& arrival = table_.arrival(block.number, block.slices_received);
   if (arrival.slots != block.cursor.slots_received + slots || arrival.time == Flows::kUnknown) {
@@ -106,7 +112,7 @@ bool TimeEngine::move_directly(Block& block) {
   return true;
 }
 
-// Returns whether it is known when the slice is done.
+// Returns whether the end of the slice is determined.
 bool TimeEngine::move_slice(Block& block) {
   const StepType type = block.cursor.current().type;
   if (type == StepType::nop) {
@@ -134,7 +140,7 @@ void TimeEngine::set_memo(Block& block, Bytes size, Work work) {
   block.memo_train = nullptr;
   if (block.flow == kNobody || size == Bytes(0)) return;
   block.memo_train =
-      &flows_.train(block.flow, block.cost->on_wire_of(size), block.cost->pace(work));
+      &flow_table_.train(block.flow, block.cost->on_wire_of(size), block.cost->pace(work));
 }
 
 bool TimeEngine::put(Block& block) {
@@ -189,7 +195,7 @@ void TimeEngine::publish(Block& block) {
     Block& dependent = table_[waiting];
     waiting = dependent.next_waiting;
     if (block.one_sided != kNobody && dependent.one_sided != kNobody) {
-      // There are no turns: at once, as executors do.
+      // There are no turns: at once, as in an executor.
       dependent.state = State::ready;
       advance(dependent);
     } else {

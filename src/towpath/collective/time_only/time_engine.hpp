@@ -12,28 +12,28 @@
 
 namespace towpath::collective::time_only {
 
-// Runs thread blocks by times that are known beforehand. A block may take a slice once it was done
-// with the one before, slice and free slots have come, and the step that it depends on is finished:
-// so it goes on as far as it knows these times, ahead of all others, and notes its own for its
-// peers.
+// The engine over times. The start of a slice follows from the end of the one before, the arrival
+// of data and credits, and the end of the step that it depends on. So a thread block continues as
+// far as these times are known, ahead of all others, and records its times for its peers.
 class TimeEngine {
  public:
-  TimeEngine(BlockTable& table, Flows& flows, Agenda& agenda, DirectSteps& direct);
+  TimeEngine(BlockTable& table, FlowTable& flow_table, Flows& flows, Agenda& agenda,
+             DirectSteps& direct);
   TimeEngine(const TimeEngine&) = delete;
   TimeEngine& operator=(const TimeEngine&) = delete;
 
-  // Called at the end of each iteration of one thread block; may be empty.
+  // Called at the end of each iteration of one thread block. May be empty.
   std::function<void()> on_iteration;
   std::uint32_t observed = kNobody;
 
   void begin_invocation();
-  // Runs what is ready in a partition.
+  // Advances the ready thread blocks of a partition.
   void run_ready(std::uint32_t partition);
   void note(const Flows::Notice& notice);
 
   bool is_finished() const { return unfinished_ == 0; }
   Time finished_at() const { return finished_at_; }
-  // The last time that is known of: credits come back after the end.
+  // The latest time so far: credits come back after the end.
   Time now() const { return now_; }
   void set_now(Time now) { now_ = now; }
   std::uint64_t slices() const { return slices_; }
@@ -42,7 +42,7 @@ class TimeEngine {
  private:
   friend class collective::ThreadBlockMachine;
 
-  const TransferTable& transfers() const { return table_.plan().transfers; }
+  const TransferTable& transfers() const { return transfers_; }
   const Chunking& chunking() const { return table_.plan().chunking; }
   OneSidedCursor* one_sided(const Block& block) { return direct_.cursor(block); }
   bool is_running(Block& block);
@@ -74,6 +74,8 @@ class TimeEngine {
   void reach(Time time) { now_ = std::max(now_, time); }
 
   BlockTable& table_;
+  const TransferTable& transfers_;
+  FlowTable& flow_table_;
   Flows& flows_;
   Agenda& agenda_;
   DirectSteps& direct_;

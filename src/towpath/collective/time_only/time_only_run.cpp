@@ -32,14 +32,16 @@ bool TimeOnlyRun::can_run(transport::simulated::GpuRanks& ranks, const Plan& pla
 }
 
 TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan)
-    : flows_(ranks.network(), plan->schedule->protocol),
-      table_(ranks, plan, flows_),
-      direct_(table_, flows_),
+    : flow_table_(ranks.network(), plan->schedule->protocol),
+      flows_(flow_table_),
+      table_(ranks, plan, flow_table_),
+      direct_(table_, flow_table_, flows_),
       agenda_(table_),
-      engine_(table_, flows_, agenda_, direct_),
+      engine_(table_, flow_table_, flows_, agenda_, direct_),
       repetition_(table_, flows_, agenda_, engine_) {
-  flows_.join();
+  flow_table_.join();
   divide();
+  flows_.begin(agenda_.partitions());
 }
 
 // A partition is the thread blocks of a host, and those whose messages meet. If none meet, there is
@@ -54,8 +56,8 @@ void TimeOnlyRun::divide() {
     const Block& receiver = blocks[block.send_to];
     block.lookahead = block.latency + block.delay;
     if (block.flow != kNobody) {
-      block.lookahead = flows_.latency_after_meeting(block.flow) + block.delay;
-      flows_.for_each_meeting(block.flow, [&](int link) {
+      block.lookahead = flow_table_.latency_after_meeting(block.flow) + block.delay;
+      flow_table_.for_each_meeting(block.flow, [&](int link) {
         partitioning.join_at(link, block.number);
         has_meetings = true;
       });
@@ -76,7 +78,7 @@ void TimeOnlyRun::divide() {
   for (const std::uint32_t block : direct_.owners_of_flows()) {
     of_flow.push_back(blocks[block].partition);
   }
-  flows_.divide(of_flow, partitions.count);
+  flow_table_.divide(of_flow);
   const auto is_across = [&](const Block& block, std::uint32_t peer) {
     return peer != kNobody && blocks[peer].partition != block.partition;
   };
@@ -100,7 +102,7 @@ TimeOnlyRun::Outcome TimeOnlyRun::invoke(Time limit) {
   return {goes_on ? End::beyond_limit : End::stands_still, now()};
 }
 
-// Each goes as far as it can without a time of the others; then the next one does.
+// Each partition runs until it waits for another one, then the next one runs.
 void TimeOnlyRun::run_partitions() {
   for (;;) {
     for (std::uint32_t number = 0; number < agenda_.partitions(); ++number) run_partition(number);

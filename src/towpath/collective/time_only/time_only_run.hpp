@@ -9,12 +9,12 @@
 
 #include "towpath/collective/time_only/repetition.hpp"
 
-// One plan on all ranks of a GPU cluster if nothing but time is asked for: the times and loads of
-// Executors over GpuRanks, to the picosecond, without an event for each thing that happens.
+// One plan on all ranks of a GPU cluster if only the time is asked for: the times and loads of
+// Executors over GpuRanks, to the picosecond, with far fewer events.
 //
-// TimeEngine advances thread blocks, DirectSteps their moves through switches; Flows keeps the
-// order of time only where messages meet on a link. Agenda says which blocks may go on, and
-// Repetition whether the rest of a run is as the part before.
+// TimeEngine advances thread blocks, DirectSteps their moves through switches. Flows keeps the
+// order of time on links on which messages meet. Agenda has the blocks that may continue.
+// Repetition detects a steady state.
 //
 // Executors are the reference. They also have bytes, jitter, traces, all one-sided steps, and the
 // words for a schedule that stands still.
@@ -38,15 +38,15 @@ class TimeOnlyRun {
     End end = End::finished;
     Time finished;  // the last rank
   };
-  // Every rank's host calls at now(). Unless all finish, within `limit` from there, there is
-  // nothing more to invoke.
+  // Every rank's host calls at now(). Unless all finish, within `limit` from there, this is
+  // the last invocation.
   Outcome invoke(Time limit = Time::max());
 
   // The end of all that has happened: after the last rank has finished, credits still come back.
   Time now() const { return engine_.now(); }
-  // One per link of the machine; of a folded one, those that are simulated.
+  // One per link of the machine. In a fold, only representatives have a load.
   std::vector<gpu_links::LinkLoad> loads() const { return flows_.loads(); }
-  // Of the links that the simulated ranks take; see Flows.
+  // Only the links that the simulated ranks use. See Flows.
   std::vector<std::pair<int, gpu_links::LinkLoad>> used_loads() const {
     return flows_.used_loads();
   }
@@ -62,6 +62,7 @@ class TimeOnlyRun {
   void run_partitions();
   void run_partition(std::uint32_t number);
 
+  gpu_links::FlowTable flow_table_;
   gpu_links::Flows flows_;
   time_only::BlockTable table_;
   time_only::DirectSteps direct_;

@@ -23,7 +23,7 @@ constexpr int kHalfBytes = 2;
 constexpr int kVectorBytes = 16;
 constexpr std::uint64_t kWordBytes = 8;
 
-// Where the exchange is on every rank.
+// The places of the exchange in the symmetric heap.
 struct Places {
   Offset destination = 0;
   Offset signals = 0;

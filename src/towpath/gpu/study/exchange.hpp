@@ -32,8 +32,8 @@ struct ExchangeOptions {
 };
 
 // The time of the slower kernel, from its first block's beginning; no launch is in it. Throws
-// std::invalid_argument for a machine without the cost of kernels, for GPUs that there are not, and
-// where the slices do not divide the buffer.
+// std::invalid_argument for a machine without the cost of kernels, for missing GPUs, and if the
+// slices do not divide the buffer.
 Time exchange_time(std::shared_ptr<const machine::Machine> machine, const ExchangeOptions& options);
 
 }  // namespace towpath::gpu::study

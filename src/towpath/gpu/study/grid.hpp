@@ -11,13 +11,13 @@
 #include "towpath/sim/simulation.hpp"
 #include "towpath/transport/remote_memory.hpp"
 
-// Blocks of a kernel on a simulated GPU, as C++ functions: what they call takes the time of the
-// transport's remote memory and of duration(), and nothing else does. Blocks are resident in waves:
-// the next one begins where one has ended.
+// Blocks of a kernel on a simulated GPU, as C++ functions. Their calls take the time of the
+// transport's remote memory and of duration(). Blocks are resident in waves: the next one begins
+// when one has ended.
 
 namespace towpath::gpu::study {
 
-// What every block of a grid has in common.
+// The launch of a grid.
 struct Launch {
   BlockShape shape;
   int blocks = 1;
@@ -36,13 +36,13 @@ class Block {
   void put(transport::Access& put);
   // The same, but returns at once: the access must outlive the block's grid.
   void put_without_waiting(transport::Access& put);
-  // By so many threads of the block.
+  // By `threads` threads of the block.
   void fence(int threads);
   // By one thread.
   void signal(int peer, transport::Offset at, std::uint64_t value);
   // Until the word is at least `value`.
   void wait(transport::Offset word, std::uint64_t value);
-  // All threads load and store so much of the GPU's own memory.
+  // All threads load from and store to the GPU's memory.
   struct Copy {
     std::uint64_t loaded_bytes = 0;
     std::uint64_t stored_bytes = 0;
@@ -66,7 +66,7 @@ class Grid {
  public:
   using Body = std::function<void(Block& block)>;
 
-  // Throws std::invalid_argument where no block fits. The transport has remote memory.
+  // Throws std::invalid_argument if no block fits. The transport has remote memory.
   Grid(sim::Simulation& simulation, transport::Transport& transport,
        const machine::KernelCost& cost, const Launch& launch, Body body);
   Grid(const Grid&) = delete;

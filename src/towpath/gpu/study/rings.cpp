@@ -32,7 +32,7 @@ struct Layout {
   int gpus = 0;
   int rings = 1;
   int blocks_of_ring = 0;
-  std::uint64_t slice_bytes = 0;  // what a block sends at once
+  std::uint64_t slice_bytes = 0;  // per send of a block
   Offset destination = 0;
   Offset signals = 0;
   std::vector<std::vector<Seat>> seats;  // per ring and GPU
@@ -74,8 +74,8 @@ class RingBlock {
   std::uint64_t received_ = 0;
 };
 
-// Puts are not waited for, so they outlive the block. Their bytes stay where they are: no two
-// puts of a block go to the same place.
+// Puts are not waited for, so they outlive the block. Their bytes are not moved: no two puts
+// of a block go to the same place.
 void RingBlock::send(std::deque<Access>& puts) {
   Access& put = puts.emplace_back();
   put.peer = seat_.next;

@@ -22,7 +22,7 @@ struct RingOptions {
   RingKernel kernel = RingKernel::ring;
   std::uint64_t size_bytes = 0;
   int threads = 512;          // of a block
-  int bytes_per_thread = 16;  // of what a block sends at once, over its threads
+  int bytes_per_thread = 16;  // per send of a block and thread
   // One ring over all GPUs by their numbers, or as many as a host has GPUs, two for each pair of
   // neighbours: they cross between hosts at the GPUs of the pair, from even hosts at the first one
   // and from odd hosts at the second, and every second ring runs the other way.

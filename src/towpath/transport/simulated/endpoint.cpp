@@ -18,7 +18,7 @@ namespace towpath::transport::simulated {
 
 namespace {
 
-// What processors of 48-bit addresses leave to a program.
+// The part of 48-bit addresses that a program has.
 constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
 
 // The heaps of all ranks get half of the address space that this process may use.
@@ -82,7 +82,7 @@ Endpoint::Endpoint(sim::Simulation& simulation, int rank, int ranks, const Optio
       memory_(options.carries_data ? heap_.size_bytes() : 0) {}
 
 void Endpoint::release_signals(Signal first) {
-  // A peer that is ahead already raises the signals' other words; see SymmetricHeap.
+  // A peer that is ahead already raises the signals' other words. See SymmetricHeap.
   const std::uint64_t first_word = heap_.word_of(first);
   const std::uint32_t count = heap_.release_signals(first);
   for (std::uint64_t i = 0; i < count; ++i) word(first_word + 2 * i).value = 0;

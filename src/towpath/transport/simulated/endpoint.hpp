@@ -13,12 +13,12 @@
 #include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/transport.hpp"
 
-// What the simulated transports share: a rank's heap, its signals and who waits for them, and
-// blocking in simulated time. How a Move gets to a peer is left to each of them.
+// The common part of the simulated transports: a rank's heap, its signals and their waits, and
+// blocking in simulated time. Each transport delivers Moves in its way.
 
 namespace towpath::transport::simulated {
 
-// Address space that takes memory only where it is touched.
+// Address space that takes memory when it is touched.
 class SparseMemory {
  public:
   explicit SparseMemory(std::uint64_t size_bytes);
@@ -32,12 +32,12 @@ class SparseMemory {
   std::byte* start_ = nullptr;
 };
 
-// What a Move stores or sends: its source, reduced with the addend if it has one.
+// The result of a Move: its source, reduced with the addend if it has one.
 void combine(const Move& move, std::byte* result);
 
-// Where each rank is; without `places` rank r at place r, for all of them. Throws
-// std::invalid_argument for a place that does not exist or is taken. `describe` says in its
-// sentence where a rank is: "GPU 3 of machine 'm'".
+// The place of each rank, by default place r for rank r. Throws std::invalid_argument for a place
+// that does not exist or is taken. `describe` names a place in its sentence: "GPU 3 of machine
+// 'm'".
 std::vector<int> placement(std::vector<int> places, int count,
                            const std::function<std::string(int place)>& describe);
 
@@ -102,7 +102,7 @@ class Endpoint : public Transport {
   void check_peer(int peer) const {
     if (peer < 0 || peer >= ranks_) refuse_peer(peer);
   }
-  // What the Move says, to a peer that there is.
+  // From a Move to an existing peer.
   void fill(Delivery& delivery, Move& move) const {
     delivery.move = &move;
     delivery.size_bytes = move.size_bytes;
@@ -160,7 +160,7 @@ class Endpoint : public Transport {
   bool carries_data_;
   SymmetricHeap heap_;
   SparseMemory memory_;
-  std::vector<SignalWord> words_;  // grows to what is used
+  std::vector<SignalWord> words_;  // grows with use
   Blocked blocked_;
   Time last_activity_;  // when something last became ready
 };

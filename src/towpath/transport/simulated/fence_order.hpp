@@ -8,15 +8,15 @@
 
 namespace towpath::transport::simulated {
 
-// What one rank has under way to another. Fences divide it into epochs, which become visible one
-// behind the other; within an epoch whatever arrives is visible at once.
+// The deliveries under way from one rank to another. Fences divide them into epochs, which become
+// visible in order. Within an epoch, a delivery is visible when it arrives.
 //
 //   delivery.epoch = epoch_;  // counts the rank's fences
 //   order.add(delivery);      // sets delivery.before
 //   ...
 //   order.arrived(delivery, [](Delivery& visible) {...});
 //
-// The two calls share nothing but the delivery: each end may be in a partition of its own.
+// The two calls share only the delivery: the ends may be in different partitions.
 template <typename Delivery>
 class FenceOrder {
  public:
@@ -30,8 +30,8 @@ class FenceOrder {
     ++added_;
   }
 
-  // Calls `deliver` for it and for those that it held back, which may add more; or not yet, when
-  // something from before its fence is still under way.
+  // Calls `deliver` for it and for the deliveries that it held back, which may add more. If a
+  // delivery from before its fence is still under way, it is held back itself.
   template <typename Deliver>
   void arrived(Delivery& delivery, const Deliver& deliver) {
     if (delivery.before > visible_) {
@@ -52,7 +52,7 @@ class FenceOrder {
   }
 
  private:
-  // The sender's: those that were added, and how many of them before the last fence.
+  // The sender's deliveries, and how many of them came before the last fence.
   std::uint64_t epoch_ = 0;
   std::uint64_t before_ = 0;
   std::uint64_t added_ = 0;

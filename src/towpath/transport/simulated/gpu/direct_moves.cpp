@@ -259,7 +259,7 @@ DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, By
   message.size = price.on_wire_of(size);
   const std::size_t paths = is_load ? flight.loads.size() : flight.stores.size();
   const auto first_link = static_cast<std::size_t>(path.route->links.front());
-  // What an adapter moves is paced by its links alone.
+  // Only its links pace the move of an adapter.
   message.pace =
       flight.move->is_port ? network_.machine().links()[first_link].rate : price.direct_pace(paths);
   message.protocol = flight.move->protocol;
@@ -294,7 +294,7 @@ DirectMoves::PendingRaise& DirectMoves::new_raise() {
   return raise;
 }
 
-// --- it goes on --------------------------------------------------------------------------------
+// --- progress ----------------------------------------------------------------------------------
 
 void DirectMoves::left(LinkMessage& message) {
   Flight& flight = *message.flight;
@@ -337,7 +337,7 @@ void DirectMoves::note_store(Flight& flight, Path& path) {
 
 // --- memory ------------------------------------------------------------------------------------
 
-// What the stores bring, from all sources as they are now; what stays on the rank is stored.
+// The payload of the stores, from all sources as they are now.
 void DirectMoves::load_memory(Flight& flight) {
   const DirectMove& move = *flight.move;
   if (!flight.from->carries_data() || move.size_bytes == 0) return;
@@ -378,7 +378,7 @@ void DirectMoves::finish_if_sent(Flight& flight) {
   if (flight.window.may_go_on()) finish_loads(flight);
 }
 
-// The thread block may go on.
+// The thread block may continue.
 void DirectMoves::finish_loads(Flight& flight) {
   flight.window.is_done = true;
   const int own = flight.from->rank();

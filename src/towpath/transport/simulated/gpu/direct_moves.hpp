@@ -16,15 +16,15 @@
 #include "towpath/transport/simulated/gpu/step_cost.hpp"
 #include "towpath/transport/transport.hpp"
 
-// DirectMoves of simulated GPUs: loads and stores of a thread block, through switches that combine
-// and copy where the machine has such.
+// DirectMoves of simulated GPUs: loads and stores of a thread block, also through switches that
+// combine and copy.
 //
-// A load asks its peer, one way of the route, and the bytes come back; a store goes, and its
-// acknowledgement comes back. What a switch combines loads the link of every member up once and the
-// reader's link down once; what it copies loads the writer's link up once and every member's down
-// once. The thread block goes through its range in pieces, and asks for one when the one before has
-// been sent; its rate is that of its protocol, over all operands together. Memory is read when
-// all loads are in, and written when all stores to a place have arrived.
+// The request of a load goes one way of the route, and the bytes come back. A store goes, and its
+// acknowledgement comes back. A load that a switch combines takes the link of every member up once
+// and the reader's link down once. A store that it copies takes the writer's link up once and every
+// member's down once. A thread block moves its range in pieces (PieceWindow). Its rate is that of
+// its protocol, over all operands together. Memory is read when all loads are in, and written when
+// all stores to a place have arrived.
 
 namespace towpath::transport::simulated {
 

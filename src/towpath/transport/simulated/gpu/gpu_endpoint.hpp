@@ -16,39 +16,42 @@
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 #include "towpath/transport/simulated/gpu/step_cost.hpp"
 
-// One rank of GpuRanks; its own sources alone include this.
+// One rank of GpuRanks, for the sources of this folder only.
 
 namespace towpath::transport::simulated {
 
+class GpuEndpoint;
+struct GpuPeer;
+
 // Pooled by whoever made it.
-struct GpuRanks::Delivery : gpu_links::Message, simulated::Delivery {
-  Endpoint* from = nullptr;
-  Peer* peer = nullptr;
+struct GpuDelivery : gpu_links::Message, simulated::Delivery {
+  GpuEndpoint* from = nullptr;
+  GpuPeer* peer = nullptr;
   // Makes it visible at the peer, in the order that fences ask for.
-  void (*deliver)(Delivery& delivery) = nullptr;
+  void (*deliver)(GpuDelivery& delivery) = nullptr;
 };
 
-// What one rank knows about another.
-struct GpuRanks::Peer {
+// A peer of a rank.
+struct GpuPeer {
   int rank = kNoPeer;
-  Endpoint* endpoint = nullptr;
+  GpuEndpoint* endpoint = nullptr;
   const gpu_links::Route* route = nullptr;
-  FenceOrder<Delivery> order;
+  FenceOrder<GpuDelivery> order;
 };
 
-class GpuRanks::Endpoint final : public simulated::Endpoint {
+class GpuEndpoint final : public simulated::Endpoint {
  public:
-  Endpoint(GpuRanks& ranks, int rank)
+  GpuEndpoint(GpuRanks& ranks, int rank)
       : simulated::Endpoint(
             ranks.simulation(rank), rank, ranks.ranks(),
             {ranks.options_.carries_data, ranks.options_.heap_bytes, ranks.options_.signals}),
         ranks_(ranks) {
     const auto& kernel = ranks.cost_of(rank).kernel;
-    if (kernel && carries_data()) memory_ = std::make_unique<Memory>(*this, *kernel);
+    if (kernel && carries_data()) memory_ = std::make_unique<GpuMemory>(*this, *kernel);
   }
 
   bool is_addressable(int peer_rank) const override {
-    return !const_cast<Endpoint&>(*this).peer(peer_rank).route->leaves_host;
+    return !const_cast<GpuEndpoint&>(*this).peer(peer_rank).route->leaves_host;
   }
   void start(Move& move) override;
   void start_direct(DirectMove& move) override {
@@ -72,9 +75,9 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
   }
 
  private:
-  friend class Memory;
+  friend class GpuMemory;
   StepCost cost(Protocol protocol) const { return {ranks_.cost_of(rank()), protocol}; }
-  // Of the rank that a Move goes to.
+  // At the rank that a Move goes to.
   StepCost cost_at(const Move& move) const { return {ranks_.cost_of(move.peer), move.protocol}; }
   static Work work_of(const Move& move) {
     return simulated::work_of(move.peer != kNoPeer, move.has_destination, move.has_addend);
@@ -82,21 +85,21 @@ class GpuRanks::Endpoint final : public simulated::Endpoint {
   void start_local(Move& move);
   void start_put(Move& move);
   void start_signal(Move& move);
-  Delivery& new_delivery(Move& move);
+  GpuDelivery& new_delivery(Move& move);
   Time jitter();
-  Peer& peer(int rank);
+  GpuPeer& peer(int rank);
   static void left(gpu_links::Message& message);
   static void arrived(gpu_links::Message& message);
-  static void deliver(Delivery& delivery);
+  static void deliver(GpuDelivery& delivery);
 
   GpuRanks& ranks_;
-  std::unique_ptr<Memory> memory_;  // null where no kernel runs, or where no bytes are kept
-  std::unordered_map<int, Peer> peers_;
-  std::array<Peer*, 16> recent_peers_{};  // by rank modulo their number; a look saves a search
+  std::unique_ptr<GpuMemory> memory_;  // null without kernels or without data
+  std::unordered_map<int, GpuPeer> peers_;
+  std::array<GpuPeer*, 16> recent_peers_{};  // by rank modulo their number, saves a search
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
-  std::deque<Delivery> deliveries_;  // storage
-  std::vector<Delivery*> free_deliveries_;
+  std::deque<GpuDelivery> deliveries_;  // storage
+  std::vector<GpuDelivery*> free_deliveries_;
 };
 
 }  // namespace towpath::transport::simulated

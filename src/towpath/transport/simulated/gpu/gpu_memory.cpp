@@ -34,43 +34,43 @@ bool is_answered(const Access& access) {
 }  // namespace
 
 // An access under way. It ends twice: for its issuer, and at its peer.
-struct GpuRanks::Memory::Flight : Delivery {
-  Memory* memory = nullptr;
-  Access* access = nullptr;   // the caller's, until it was told all that it wants to hear
-  Access asked;               // what it says
+struct GpuMemory::Flight : GpuDelivery {
+  GpuMemory* memory = nullptr;
+  Access* access = nullptr;   // the caller's, until its last callback
+  Access asked;               // a copy of it
   QueuePair* pair = nullptr;  // of an adapter, until its message has left
   Time latency_back;
   bool is_ended = false;  // `done` was called
   bool has_landed = false;
 };
 
-struct GpuRanks::Memory::QueuePair {
-  Memory* memory = nullptr;
+struct GpuMemory::QueuePair {
+  GpuMemory* memory = nullptr;
   bool is_busy = false;
   std::deque<Flight*> waiting;
 };
 
-// What a thread block has under way.
-struct GpuRanks::Memory::Lane {
+// The accesses of a thread block under way.
+struct GpuMemory::Lane {
   std::uint64_t under_way = 0;
-  Time acknowledged;  // the last of what has landed
+  Time acknowledged;  // the last one that has landed
   std::vector<Access*> fences;
 };
 
-// A thread that looks at a word which has its value.
-struct GpuRanks::Memory::Poll {
-  Memory* memory = nullptr;
+// A thread that polls a word which has its value.
+struct GpuMemory::Poll {
+  GpuMemory* memory = nullptr;
   MemoryWait* wait = nullptr;  // null once it is cancelled
 };
 
-GpuRanks::Memory::Memory(Endpoint& own, const machine::KernelCost& cost)
+GpuMemory::GpuMemory(GpuEndpoint& own, const machine::KernelCost& cost)
     : own_(own), rank_(own.rank()), cost_(cost), simulation_(own.simulation()) {}
 
-GpuRanks::Memory::~Memory() = default;
+GpuMemory::~GpuMemory() = default;
 
 // --- an access is issued ------------------------------------------------------------------------
 
-Rate GpuRanks::Memory::copy_rate(const Access& access, Time latency) const {
+Rate GpuMemory::copy_rate(const Access& access, Time latency) const {
   const std::int64_t in_flight = kCopyBytes * access.issuer.threads * cost_.put_loads_in_flight;
   const Int128 scaled = static_cast<Int128>(in_flight) * kPicosecondsPerSecond;
   const std::int64_t time_ps = std::max<std::int64_t>(latency.ps(), 1);
@@ -81,18 +81,18 @@ Rate GpuRanks::Memory::copy_rate(const Access& access, Time latency) const {
 }
 
 // Blocks that copy at the same time share a link turn by turn of their loops.
-Bytes GpuRanks::Memory::turn_bytes(const Access& access) const {
+Bytes GpuMemory::turn_bytes(const Access& access) const {
   const std::int64_t turn = kCopyBytes * access.issuer.threads * cost_.put_loads_in_flight;
   return std::clamp(Bytes(static_cast<std::uint64_t>(turn)), kTurnMin, gpu_links::kSegment);
 }
 
-Time GpuRanks::Memory::start_overhead(const Access& access) const {
+Time GpuMemory::start_overhead(const Access& access) const {
   if (access.kind == AccessKind::atomic || access.size_bytes == 0) return cost_.signal;
   if (access.issuer.threads == 1) return cost_.thread_put_overhead;
   return access.issuer.threads <= kWarpThreads ? cost_.warp_put_overhead : cost_.block_put_overhead;
 }
 
-GpuRanks::Memory::Flight& GpuRanks::Memory::new_flight(Access& access) {
+GpuMemory::Flight& GpuMemory::new_flight(Access& access) {
   if (free_flights_.empty()) free_flights_.push_back(&flights_.emplace_back());
   Flight& flight = *free_flights_.back();
   free_flights_.pop_back();
@@ -114,7 +114,7 @@ GpuRanks::Memory::Flight& GpuRanks::Memory::new_flight(Access& access) {
   return flight;
 }
 
-void GpuRanks::Memory::start(Access& access) {
+void GpuMemory::start(Access& access) {
   if (access.kind == AccessKind::fence) return start_fence(access);
   if (access.kind == AccessKind::thread_fence) {
     return end_fence_at(access, simulation_.now() + cost_.fence);
@@ -153,7 +153,7 @@ void GpuRanks::Memory::start(Access& access) {
 
 // --- the way to the peer ------------------------------------------------------------------------
 
-GpuRanks::Memory::QueuePair& GpuRanks::Memory::queue_pair(const Flight& flight) {
+GpuMemory::QueuePair& GpuMemory::queue_pair(const Flight& flight) {
   const int pairs = cost_.gpu_initiated_adapters ? cost_.queue_pairs : 1;
   const auto number = static_cast<std::uint64_t>(flight.asked.issuer.lane % pairs);
   const auto peer = static_cast<std::uint64_t>(flight.peer->rank);
@@ -162,7 +162,7 @@ GpuRanks::Memory::QueuePair& GpuRanks::Memory::queue_pair(const Flight& flight) 
   return pair;
 }
 
-void GpuRanks::Memory::hand_over(Flight& flight) {
+void GpuMemory::hand_over(Flight& flight) {
   flight.pair = &queue_pair(flight);
   const auto enqueue = [](void* context) {
     Flight& handed_over = *static_cast<Flight*>(context);
@@ -175,7 +175,7 @@ void GpuRanks::Memory::hand_over(Flight& flight) {
   simulation_.at(proxy_free_at_, enqueue, &flight);
 }
 
-void GpuRanks::Memory::begin(QueuePair& pair) {
+void GpuMemory::begin(QueuePair& pair) {
   Flight& next = *pair.waiting.front();
   pair.waiting.pop_front();
   pair.is_busy = true;
@@ -184,14 +184,14 @@ void GpuRanks::Memory::begin(QueuePair& pair) {
   pair.memory->simulation_.after(posting, send, &next);
 }
 
-void GpuRanks::Memory::send(void* context) {
+void GpuMemory::send(void* context) {
   Flight& flight = *static_cast<Flight*>(context);
   flight.memory->own_.ranks_.network_.send(flight);
 }
 
-void GpuRanks::Memory::left(gpu_links::Message& message) {
+void GpuMemory::left(gpu_links::Message& message) {
   Flight& flight = static_cast<Flight&>(message);
-  Memory& memory = *flight.memory;
+  GpuMemory& memory = *flight.memory;
   if (flight.pair != nullptr) {
     QueuePair& pair = *std::exchange(flight.pair, nullptr);
     pair.is_busy = false;
@@ -200,20 +200,20 @@ void GpuRanks::Memory::left(gpu_links::Message& message) {
   }
   const Access& access = flight.asked;
   if (is_answered(access)) return;
-  // Threads that signal after a payload wait for its acknowledgement; all others go on.
+  // Threads that signal after a payload wait for its acknowledgement. All others continue.
   const bool waits = access.has_signal && flight.size > Bytes(0);
   const Time acknowledged = flight.route->latency + flight.latency_back + memory.cost_.fence;
   memory.end_at(flight, memory.simulation_.now() + (waits ? acknowledged : Time()));
 }
 
-void GpuRanks::Memory::arrived(gpu_links::Message& message) {
+void GpuMemory::arrived(gpu_links::Message& message) {
   Flight& flight = static_cast<Flight&>(message);
-  flight.peer->order.arrived(flight, [](Delivery& visible) { visible.deliver(visible); });
+  flight.peer->order.arrived(flight, [](GpuDelivery& visible) { visible.deliver(visible); });
 }
 
-void GpuRanks::Memory::deliver(Delivery& delivery) {
+void GpuMemory::deliver(GpuDelivery& delivery) {
   Flight& flight = static_cast<Flight&>(delivery);
-  Memory& memory = *flight.memory;
+  GpuMemory& memory = *flight.memory;
   const Access& access = flight.asked;
   if (access.kind == AccessKind::get) return memory.answer(flight);
   memory.change_peer(flight);
@@ -226,9 +226,9 @@ void GpuRanks::Memory::deliver(Delivery& delivery) {
   if (flight.is_ended) complete(flight);
 }
 
-void GpuRanks::Memory::change_peer(Flight& flight) {
+void GpuMemory::change_peer(Flight& flight) {
   const Access& access = flight.asked;
-  Endpoint& to = *flight.peer->endpoint;
+  GpuEndpoint& to = *flight.peer->endpoint;
   if (access.kind == AccessKind::atomic) {
     std::byte* const place = to.data(access.remote);
     const std::uint64_t before = word_at(place, access.size_bytes);
@@ -254,9 +254,9 @@ void GpuRanks::Memory::change_peer(Flight& flight) {
 
 // --- the way back -------------------------------------------------------------------------------
 
-void GpuRanks::Memory::answer(Flight& flight) {
+void GpuMemory::answer(Flight& flight) {
   const Access& access = flight.asked;
-  Endpoint& peer = *flight.peer->endpoint;
+  GpuEndpoint& peer = *flight.peer->endpoint;
   if (access.local != nullptr && access.size_bytes > 0) {
     const std::byte* const source = peer.data(access.remote);
     flight.payload.assign(source, source + access.size_bytes);
@@ -269,9 +269,9 @@ void GpuRanks::Memory::answer(Flight& flight) {
   own_.ranks_.network_.send(flight);
 }
 
-void GpuRanks::Memory::answered(gpu_links::Message& message) {
+void GpuMemory::answered(gpu_links::Message& message) {
   Flight& flight = static_cast<Flight&>(message);
-  Memory& memory = *flight.memory;
+  GpuMemory& memory = *flight.memory;
   const Access& access = flight.asked;
   if (!flight.payload.empty()) {
     std::memcpy(access.local, flight.payload.data(), flight.payload.size());
@@ -285,13 +285,13 @@ void GpuRanks::Memory::answered(gpu_links::Message& message) {
   end(flight);
 }
 
-void GpuRanks::Memory::end_at(Flight& flight, Time when) {
+void GpuMemory::end_at(Flight& flight, Time when) {
   if (when == simulation_.now()) return end(flight);
   simulation_.at(when, [](void* context) { end(*static_cast<Flight*>(context)); }, &flight);
 }
 
-void GpuRanks::Memory::end(Flight& flight) {
-  Memory& memory = *flight.memory;
+void GpuMemory::end(Flight& flight) {
+  GpuMemory& memory = *flight.memory;
   flight.is_ended = true;
   const bool is_over = flight.has_landed;
   if (flight.asked.done != nullptr) flight.asked.done(*flight.access);
@@ -299,8 +299,8 @@ void GpuRanks::Memory::end(Flight& flight) {
   if (is_over) complete(flight);
 }
 
-void GpuRanks::Memory::complete(Flight& flight) {
-  Memory& memory = *flight.memory;
+void GpuMemory::complete(Flight& flight) {
+  GpuMemory& memory = *flight.memory;
   --memory.own_.under_way_;
   flight.payload.clear();
   memory.free_flights_.push_back(&flight);
@@ -310,7 +310,7 @@ void GpuRanks::Memory::complete(Flight& flight) {
 
 // --- fences -------------------------------------------------------------------------------------
 
-bool GpuRanks::Memory::has_adapter_peers() {
+bool GpuMemory::has_adapter_peers() {
   if (has_adapter_peers_) return *has_adapter_peers_;
   bool any = false;
   for (int rank = own_.ranks() - 1; rank >= 0 && !any; --rank) {
@@ -320,7 +320,7 @@ bool GpuRanks::Memory::has_adapter_peers() {
   return any;
 }
 
-Time GpuRanks::Memory::fence_time(const Access& fence) {
+Time GpuMemory::fence_time(const Access& fence) {
   const std::int64_t warps = warps_of(fence);
   Time time = cost_.fence * warps;
   if (!has_adapter_peers()) return time;
@@ -329,39 +329,39 @@ Time GpuRanks::Memory::fence_time(const Access& fence) {
   return time + cost_.queue_pair_poll * (warps * pairs);
 }
 
-void GpuRanks::Memory::start_fence(Access& access) {
+void GpuMemory::start_fence(Access& access) {
   Lane& lane = lanes_[access.issuer.lane];
   lane.fences.push_back(&access);
   if (lane.under_way == 0) end_fences(lane);
 }
 
-void GpuRanks::Memory::acknowledge(Flight& flight) {
+void GpuMemory::acknowledge(Flight& flight) {
   Lane& lane = lanes_[flight.asked.issuer.lane];
   const Time latency = flight.asked.kind == AccessKind::get ? Time() : flight.latency_back;
   lane.acknowledged = std::max(lane.acknowledged, simulation_.now() + latency);
   if (--lane.under_way == 0) end_fences(lane);
 }
 
-void GpuRanks::Memory::end_fences(Lane& lane) {
+void GpuMemory::end_fences(Lane& lane) {
   for (Access* fence : std::exchange(lane.fences, {})) {
     end_fence(*fence, std::max(lane.acknowledged, simulation_.now()), fence_time(*fence));
   }
 }
 
-void GpuRanks::Memory::end_fence(Access& fence, Time from, Time duration) {
+void GpuMemory::end_fence(Access& fence, Time from, Time duration) {
   Time& free_at = fences_free_at_[fence.issuer.multiprocessor];
   free_at = std::max(free_at, from) + duration;
   end_fence_at(fence, free_at);
 }
 
-void GpuRanks::Memory::end_fence_at(Access& fence, Time when) {
+void GpuMemory::end_fence_at(Access& fence, Time when) {
   ++own_.under_way_;
   fence.context_of_transport = this;
   simulation_.at(
       when,
       [](void* context) {
         Access& ended = *static_cast<Access*>(context);
-        Memory& memory = *static_cast<Memory*>(ended.context_of_transport);
+        GpuMemory& memory = *static_cast<GpuMemory*>(ended.context_of_transport);
         --memory.own_.under_way_;
         if (ended.done != nullptr) ended.done(ended);
         memory.own_.notify_blocked();
@@ -371,9 +371,9 @@ void GpuRanks::Memory::end_fence_at(Access& fence, Time when) {
 
 // --- waits --------------------------------------------------------------------------------------
 
-void GpuRanks::Memory::wait(MemoryWait& wait) { wait.holds(wait) ? poll(wait) : waits_.add(wait); }
+void GpuMemory::wait(MemoryWait& wait) { wait.holds(wait) ? poll(wait) : waits_.add(wait); }
 
-void GpuRanks::Memory::cancel(MemoryWait& wait) {
+void GpuMemory::cancel(MemoryWait& wait) {
   if (!wait.is_waiting) return;
   for (Poll* poll : polls_) {
     if (poll->wait != &wait) continue;
@@ -384,12 +384,12 @@ void GpuRanks::Memory::cancel(MemoryWait& wait) {
   waits_.remove(wait);
 }
 
-void GpuRanks::Memory::changed(Offset first, std::uint64_t size_bytes) {
+void GpuMemory::changed(Offset first, std::uint64_t size_bytes) {
   waits_.look(first, size_bytes, [this](MemoryWait& wait) { poll(wait); });
 }
 
-// The word has its value; the thread that waits sees it with its next look.
-void GpuRanks::Memory::poll(MemoryWait& wait) {
+// The word has its value. The waiting thread sees it at its next poll.
+void GpuMemory::poll(MemoryWait& wait) {
   if (free_polls_.empty()) free_polls_.push_back(&poll_storage_.emplace_back());
   Poll& poll = *free_polls_.back();
   free_polls_.pop_back();
@@ -399,9 +399,9 @@ void GpuRanks::Memory::poll(MemoryWait& wait) {
   simulation_.after(cost_.poll, polled, &poll);
 }
 
-void GpuRanks::Memory::polled(void* context) {
+void GpuMemory::polled(void* context) {
   Poll& poll = *static_cast<Poll*>(context);
-  Memory& memory = *poll.memory;
+  GpuMemory& memory = *poll.memory;
   MemoryWait* const wait = std::exchange(poll.wait, nullptr);
   std::erase(memory.polls_, &poll);
   memory.free_polls_.push_back(&poll);
@@ -412,7 +412,7 @@ void GpuRanks::Memory::polled(void* context) {
   memory.own_.notify_blocked();
 }
 
-std::byte* GpuRanks::Memory::reach(int peer, Offset offset) {
+std::byte* GpuMemory::reach(int peer, Offset offset) {
   own_.heap().check_range(offset, 1);
   if (!own_.is_addressable(peer)) return nullptr;
   return own_.peer(peer).endpoint->data(offset);

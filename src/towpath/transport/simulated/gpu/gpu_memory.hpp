@@ -29,12 +29,15 @@
 
 namespace towpath::transport::simulated {
 
-class GpuRanks::Memory final : public RemoteMemory {
+class GpuEndpoint;
+struct GpuDelivery;
+
+class GpuMemory final : public RemoteMemory {
  public:
-  Memory(Endpoint& own, const machine::KernelCost& cost);
-  ~Memory() override;
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  GpuMemory(GpuEndpoint& own, const machine::KernelCost& cost);
+  ~GpuMemory() override;
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
 
   void start(Access& access) override;
   void wait(MemoryWait& wait) override;
@@ -55,7 +58,7 @@ class GpuRanks::Memory final : public RemoteMemory {
   Rate copy_rate(const Access& access, Time latency) const;
   Bytes turn_bytes(const Access& access) const;
   Time start_overhead(const Access& access) const;
-  // A fence of so many threads, when all that was stored is acknowledged.
+  // A fence of the access's threads, when all stores are acknowledged.
   Time fence_time(const Access& fence);
   bool has_adapter_peers();
 
@@ -66,7 +69,7 @@ class GpuRanks::Memory final : public RemoteMemory {
   static void send(void* flight);
   static void left(gpu_links::Message& message);
   static void arrived(gpu_links::Message& message);
-  static void deliver(Delivery& delivery);
+  static void deliver(GpuDelivery& delivery);
   void change_peer(Flight& flight);
   // A get's bytes: they are read at the peer, come back, and are stored.
   void answer(Flight& flight);
@@ -86,7 +89,7 @@ class GpuRanks::Memory final : public RemoteMemory {
   void poll(MemoryWait& wait);
   static void polled(void* poll);
 
-  Endpoint& own_;
+  GpuEndpoint& own_;
   int rank_;
   const machine::KernelCost& cost_;
   sim::Simulation& simulation_;

@@ -12,7 +12,7 @@
 namespace towpath::transport::simulated {
 // --- the data path ----------------------------------------------------------------------------
 
-void GpuRanks::Endpoint::start(Move& move) {
+void GpuEndpoint::start(Move& move) {
   if (move.peer == kNoPeer) {
     start_local(move);
   } else if (move.has_source) {
@@ -22,19 +22,19 @@ void GpuRanks::Endpoint::start(Move& move) {
   }
 }
 
-void GpuRanks::Endpoint::start_local(Move& move) {
+void GpuEndpoint::start_local(Move& move) {
   if (carries_data() && move.size_bytes > 0) {
     combine(move, move.destination);
   }
   const Time duration = cost(move.protocol).local(Bytes(move.size_bytes), work_of(move)) + jitter();
   if (duration == Time()) return finish(move);
-  // A Move knows no transport, so the event carries a delivery that goes nowhere.
-  Delivery& local = new_delivery(move);
+  // A Move has no transport, so the event carries a delivery without a peer.
+  GpuDelivery& local = new_delivery(move);
   simulation().after(
       duration,
       [](void* context) {
-        Delivery& finished = *static_cast<Delivery*>(context);
-        Endpoint& from = *finished.from;
+        GpuDelivery& finished = *static_cast<GpuDelivery*>(context);
+        GpuEndpoint& from = *finished.from;
         Move& done = *finished.move;
         from.free_deliveries_.push_back(&finished);
         from.finish(done);
@@ -42,8 +42,8 @@ void GpuRanks::Endpoint::start_local(Move& move) {
       &local);
 }
 
-void GpuRanks::Endpoint::start_put(Move& move) {
-  Delivery& delivery = new_delivery(move);
+void GpuEndpoint::start_put(Move& move) {
+  GpuDelivery& delivery = new_delivery(move);
   load(delivery);
   const StepCost price = cost(move.protocol);
   const gpu_links::Route& route = *delivery.peer->route;
@@ -54,9 +54,9 @@ void GpuRanks::Endpoint::start_put(Move& move) {
   ranks_.network_.send_at(simulation().from_now(price.before_put()), delivery);
 }
 
-// A flag alone is a posted store: its sender goes on at once.
-void GpuRanks::Endpoint::start_signal(Move& move) {
-  Delivery& delivery = new_delivery(move);
+// A flag alone is a posted store: its sender continues at once.
+void GpuEndpoint::start_signal(Move& move) {
+  GpuDelivery& delivery = new_delivery(move);
   delivery.size = Bytes(0);
   delivery.pace = cost(move.protocol).rate(Work::combine);
   delivery.delay += cost_at(move).after_flag();
@@ -65,11 +65,11 @@ void GpuRanks::Endpoint::start_signal(Move& move) {
   finish(move);
 }
 
-GpuRanks::Delivery& GpuRanks::Endpoint::new_delivery(Move& move) {
+GpuDelivery& GpuEndpoint::new_delivery(Move& move) {
   if (free_deliveries_.empty()) {
     free_deliveries_.push_back(&deliveries_.emplace_back());
   }
-  Delivery& delivery = *free_deliveries_.back();
+  GpuDelivery& delivery = *free_deliveries_.back();
   free_deliveries_.pop_back();
   delivery.from = this;
   delivery.deliver = deliver;
@@ -92,18 +92,18 @@ GpuRanks::Delivery& GpuRanks::Endpoint::new_delivery(Move& move) {
   return delivery;
 }
 
-Time GpuRanks::Endpoint::jitter() {
+Time GpuEndpoint::jitter() {
   const std::int64_t most = ranks_.options_.jitter_max.ps();
   if (most == 0) return Time();
   return Time::from_ps(
       static_cast<std::int64_t>(ranks_.random_.below(static_cast<std::uint64_t>(most) + 1)));
 }
 
-GpuRanks::Peer& GpuRanks::Endpoint::peer(int rank) {
-  Peer*& recent = recent_peers_[static_cast<std::size_t>(rank) % recent_peers_.size()];
+GpuPeer& GpuEndpoint::peer(int rank) {
+  GpuPeer*& recent = recent_peers_[static_cast<std::size_t>(rank) % recent_peers_.size()];
   if (recent != nullptr && recent->rank == rank) return *recent;
   check_peer(rank);
-  Peer& found = peers_[rank];
+  GpuPeer& found = peers_[rank];
   recent = &found;
   if (found.endpoint == nullptr) {
     found.rank = rank;
@@ -116,25 +116,25 @@ GpuRanks::Peer& GpuRanks::Endpoint::peer(int rank) {
   return found;
 }
 
-void GpuRanks::Endpoint::left(gpu_links::Message& message) {
-  Delivery& delivery = static_cast<Delivery&>(message);
+void GpuEndpoint::left(gpu_links::Message& message) {
+  GpuDelivery& delivery = static_cast<GpuDelivery&>(message);
   Move& move = *std::exchange(delivery.move, nullptr);
   delivery.from->finish(move);
 }
 
-void GpuRanks::Endpoint::arrived(gpu_links::Message& message) {
-  Delivery& delivery = static_cast<Delivery&>(message);
-  delivery.peer->order.arrived(delivery, [](Delivery& visible) { visible.deliver(visible); });
+void GpuEndpoint::arrived(gpu_links::Message& message) {
+  GpuDelivery& delivery = static_cast<GpuDelivery&>(message);
+  delivery.peer->order.arrived(delivery, [](GpuDelivery& visible) { visible.deliver(visible); });
 }
 
-void GpuRanks::Endpoint::deliver(Delivery& delivery) {
-  Endpoint& from = *delivery.from;
-  Endpoint& to = *delivery.peer->endpoint;
+void GpuEndpoint::deliver(GpuDelivery& delivery) {
+  GpuEndpoint& from = *delivery.from;
+  GpuEndpoint& to = *delivery.peer->endpoint;
   to.land(delivery);
   if (!delivery.payload.empty()) to.changed(delivery.remote, delivery.payload.size());
   delivery.payload.clear();
   const auto return_it = [](void* context) {
-    Delivery& over = *static_cast<Delivery*>(context);
+    GpuDelivery& over = *static_cast<GpuDelivery*>(context);
     --over.from->under_way_;
     over.from->free_deliveries_.push_back(&over);
   };
@@ -172,7 +172,7 @@ Transport& GpuRanks::transport(int rank) {
 
 void GpuRanks::add_endpoints() {
   for (int rank = 0; rank < simulated_ranks(); ++rank) {
-    endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
+    endpoints_.push_back(std::make_unique<GpuEndpoint>(*this, rank));
     direct_moves_->add(*endpoints_.back());
   }
 }

@@ -17,23 +17,25 @@
 // A put by a thread block costs its protocol's send overhead, then moves at the block's rate
 // through the network; with a fencing protocol the signal leaves only when the payload is
 // acknowledged, and travels by itself. Payloads are read when the Move starts and become visible
-// when they arrive. What a kernel does by itself is priced by machine::KernelCost (gpu_memory.hpp).
+// when they arrive. machine::KernelCost prices the accesses of kernels (gpu_memory.hpp).
 
 namespace towpath::transport::simulated {
 
 struct GpuRanksOptions {
-  std::vector<int> places;  // rank -> GPU of the machine; empty: rank r on GPU r, for all GPUs
+  std::vector<int> places;  // rank -> GPU of the machine, empty for rank r on GPU r
   bool carries_data = true;
-  std::uint64_t heap_bytes = 64ull << 30;  // per rank; only what is touched takes memory
+  std::uint64_t heap_bytes = 64ull << 30;  // per rank, takes memory when touched
   std::uint32_t signals = 1u << 16;        // most that a rank can have
   // Every arrival and every completion is late by a random time up to this, so that a run explores
   // another interleaving for each seed of the simulation. Zero for timing.
   Time jitter_max;
-  // Of the ranks only the first `period` are there; each stands for those that are multiples of the
-  // period further on, and each link for those that are folded to it. 0: all are there.
+  // Only ranks below the period are simulated. Rank r stands for r + k * period, and each link for
+  // those that are folded to it. 0: all ranks are simulated.
   int period = 0;
   std::shared_ptr<const std::vector<gpu_links::FoldedLink>> folded_links{};
 };
+
+class GpuEndpoint;
 
 class GpuRanks {
  public:
@@ -43,34 +45,32 @@ class GpuRanks {
   ~GpuRanks();
 
   int ranks() const { return static_cast<int>(options_.places.size()); }
-  // Those that are there.
+  // Ranks that are not folded.
   int simulated_ranks() const { return options_.period > 0 ? options_.period : ranks(); }
-  // Of a rank that is there.
+  // A rank that is simulated.
   Transport& transport(int rank);
   const gpu_links::Network& network() const { return network_; }
-  // What links carry from now on is told to the history, which the caller owns.
+  // From now on the history, which the caller owns, records the bytes of all links.
   void record(gpu_links::LinkHistory* history) { network_.record(history); }
   // Valid as long as the ranks are.
   const gpu_links::Route& route(int from, int to) {
     return network_.route(options_.places[static_cast<std::size_t>(from)],
                           options_.places[static_cast<std::size_t>(to)]);
   }
-  // Where a rank is simulated.
+  // The simulation of a rank.
   sim::Simulation& simulation(int rank) const { return *parts_.simulations[part_of(rank)]; }
-  // Asked for routes and refusals only, where no rank starts one.
+  // For routes and refusals.
   DirectMoves& direct_moves() { return *direct_moves_; }
-  // Of an empty message, one way.
+  // An empty message, one way.
   Time latency(int from, int to) { return route(from, to).latency; }
-  // What the GPU of a rank costs.
+  // The costs of a rank's GPU.
   const machine::GpuCost& cost_of(int rank) const {
     return network_.machine().gpu_of_rank(options_.places[static_cast<std::size_t>(rank)]);
   }
 
  private:
-  class Endpoint;
-  class Memory;
-  struct Delivery;
-  struct Peer;
+  friend class GpuEndpoint;
+  friend class GpuMemory;
 
   void add_endpoints();
   std::uint32_t part_of(int rank) const {
@@ -79,12 +79,12 @@ class GpuRanks {
   }
 
   gpu_links::Parts parts_;
-  std::vector<sim::Crossing> crossings_;  // of each part, to sources of what has come
+  std::vector<sim::Crossing> crossings_;  // of each part, to the senders of deliveries
   gpu_links::Network network_;
   GpuRanksOptions options_;
   sim::Random random_;
   std::unique_ptr<DirectMoves> direct_moves_;
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // made when the first is asked for
+  std::vector<std::unique_ptr<GpuEndpoint>> endpoints_;  // made when the first is asked for
 };
 
 }  // namespace towpath::transport::simulated

@@ -8,8 +8,8 @@
 #include "towpath/transport/simulated/gpu/step_cost.hpp"
 
 // How far a direct move is. It goes through its range in pieces: the next one is asked for when the
-// one before has been sent, and up to two are under way. What has nothing to load is stored at
-// once.
+// one before has been sent, and up to two are under way. Without loads, a piece is
+// stored at once.
 
 namespace towpath::transport::simulated {
 
@@ -22,14 +22,14 @@ struct PieceWindow {
   Bytes loaded;             // by all loads
   Bytes stored;             // by all stores
   std::size_t sending = 0;  // messages whose last byte has not left
-  bool is_done = false;     // the thread block goes on
+  bool is_done = false;     // the thread block continues
 
   PieceWindow() = default;
   PieceWindow(Bytes whole, bool loads, bool stores)
       : size(whole), piece(StepCost::piece_of(whole)), has_loads(loads), has_stores(stores) {}
 
   bool is_local() const { return (!has_loads && !has_stores) || size == Bytes(0); }
-  // The size of the next piece; zero if none may be asked for now.
+  // The size of the next piece, or zero if none may be issued now.
   Bytes issue() {
     const Bytes complete = has_stores ? stored : loaded;
     if (sending > 0 || issued == size || issued - complete >= piece * 2) return Bytes(0);

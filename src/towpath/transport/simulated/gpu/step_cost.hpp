@@ -10,7 +10,7 @@
 #include "towpath/machine/machine.hpp"
 
 // The cost of a step on a GPU, beyond its links: the one place that prices it, for runs event by
-// event and for those of time alone.
+// event and for time-only runs.
 
 namespace towpath::transport::simulated {
 
@@ -43,8 +43,8 @@ class StepCost {
   Time before_put() const { return cost_->send_overhead; }
   Rate pace(Work work) const { return on_wire(rate(work), protocol_); }
   Bytes on_wire_of(Bytes size) const { return on_wire(size, protocol_); }
-  // From the last byte at the far end until the receiver goes on. A fenced flag is a message of its
-  // own: it leaves when the payload is acknowledged, so three trips pass instead of one.
+  // From the last byte at the far end until the receiver continues. A fenced flag is a separate
+  // message that leaves when the payload is acknowledged: three trips instead of one.
   Time after_put(const gpu_links::Route& route, const StepCost& receiver) const {
     Time time = receiver.after_flag();
     if (cost_->fences) time += route.latency * 2;
@@ -53,7 +53,7 @@ class StepCost {
   Time by_adapter(const gpu_links::Route& route) const {
     return route.leaves_host ? cost_->adapter_overhead : Time();
   }
-  // From a flag's arrival at this GPU until its reader goes on.
+  // From a flag's arrival at this GPU until its reader continues.
   Time after_flag() const { return cost_->receive_overhead; }
 
   // --- direct moves ------------------------------------------------------------------------------
@@ -61,19 +61,18 @@ class StepCost {
   Time before_direct(bool is_staged) const {
     return cost_->send_overhead + (is_staged ? gpu_->in_switch_staging : Time());
   }
-  // Of `sources`, within the GPU.
+  // A move from `sources` within the GPU.
   Time direct_locally(Bytes size, std::size_t sources) const {
     return transfer_time(size * (std::max<std::size_t>(sources, 2) - 1), cost_->block_rate);
   }
-  // Of each of several operands at once.
+  // The pace of each of several operands at once.
   Rate direct_pace(std::size_t operands) const {
     const std::int64_t share =
         cost_->block_rate.bytes_per_second() / static_cast<std::int64_t>(operands);
     return on_wire(Rate::from_bytes_per_second(share), protocol_);
   }
   Rate in_switch_rate() const { return gpu_->in_switch_rate; }
-  // So much is asked for at a time: small, so that the thread blocks that share a link share it
-  // evenly.
+  // The size of a piece: small, so that thread blocks share a link evenly.
   static Bytes piece_of(Bytes size) {
     return std::clamp(Bytes(size.count() / 16), Bytes(4 * 1024), Bytes(64 * 1024));
   }
