@@ -4,13 +4,9 @@
 
 #include <cstdint>
 
-#include "towpath/base/index.hpp"
-
 // Small sets of numbers, kept as the bits of a word.
 
 namespace towpath::noc {
-
-using towpath::index;
 
 inline std::uint16_t bit16(int number) { return static_cast<std::uint16_t>(1u << number); }
 

@@ -6,8 +6,8 @@
 #include <bit>
 #include <utility>
 
+#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/bits.hpp"
 
 namespace towpath::noc {
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/chip_network.hpp"
 
 // What is behind a tile without memory: requests that come from there, and memory that cores reach

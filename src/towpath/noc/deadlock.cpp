@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "towpath/base/index.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
 

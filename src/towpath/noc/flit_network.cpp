@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "towpath/base/index.hpp"
 #include "towpath/noc/bits.hpp"
 
 namespace towpath::noc {

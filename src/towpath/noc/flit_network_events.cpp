@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "towpath/base/index.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "towpath/base/index.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
 

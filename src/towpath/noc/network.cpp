@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "towpath/base/index.hpp"
 #include "towpath/noc/bits.hpp"
 
 namespace towpath::noc {

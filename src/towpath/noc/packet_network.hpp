@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "towpath/base/index.hpp"
 #include "towpath/noc/bits.hpp"
 #include "towpath/noc/multicast_tree.hpp"
 #include "towpath/noc/network.hpp"

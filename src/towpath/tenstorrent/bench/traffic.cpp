@@ -7,15 +7,13 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 #include "towpath/tenstorrent/device/errors.hpp"
 
 namespace towpath::tenstorrent::bench {
 
 namespace {
-
-using noc::index;
 
 // Sources are in the first half of a core's memory, targets in the second, all at the same offset:
 // the time does not depend on it.

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/sim/crossing.hpp"
 #include "towpath/tenstorrent/ccl/fabric_cluster.hpp"
 #include "towpath/tenstorrent/ccl/multicast_worker.hpp"
@@ -32,8 +32,6 @@ using transport::TransportError;
 // Offset of the words that count arrivals, in the L1 of the worker that keeps them. Chosen here; no
 // source.
 inline constexpr std::uint64_t kArrivals = 0x1000;
-
-using noc::index;
 
 // Delivery to a peer, or within the rank's own chip. Pooled.
 struct FabricCluster::Delivery : simulated::Delivery {

@@ -8,14 +8,13 @@
 #include <span>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/device.hpp"
 
 namespace towpath::tenstorrent {
 
 namespace map = ethernet_memory_map;
 using noc::Cycle;
-using noc::index;
 
 namespace {
 

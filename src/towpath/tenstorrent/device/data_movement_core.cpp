@@ -8,11 +8,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent {
 
-using noc::index;
 using noc::NiuCounters;
 using noc::Request;
 using noc::RequestKind;

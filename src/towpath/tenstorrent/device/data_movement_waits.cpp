@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 
 // Calls of a kernel that wait: transaction ids, barriers and semaphores.
 
 namespace towpath::tenstorrent {
 
-using noc::index;
 using noc::NiuCounters;
 using noc::Request;
 using noc::RequestKind;

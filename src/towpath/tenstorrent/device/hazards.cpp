@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 
 // What kernels of one chip learn from each other: words of L1, and requests over the NoC.
@@ -17,7 +17,6 @@ namespace towpath::tenstorrent {
 namespace {
 
 using machine::TileKind;
-using noc::index;
 
 // Most increments of a word that are kept one by one.
 constexpr std::size_t kIncrementsMax = 32;

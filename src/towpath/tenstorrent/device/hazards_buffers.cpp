@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 #include "towpath/tenstorrent/device/hazards.hpp"
 
@@ -14,8 +14,6 @@
 // arrived.
 
 namespace towpath::tenstorrent {
-
-using noc::index;
 
 // --- declaring ----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 #include "towpath/tenstorrent/device/hazards.hpp"
 
@@ -15,7 +15,6 @@
 namespace towpath::tenstorrent {
 
 using machine::TileKind;
-using noc::index;
 
 // --- lines --------------------------------------------------------------------------------------
 

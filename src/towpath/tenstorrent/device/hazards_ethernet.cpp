@@ -6,7 +6,7 @@
 #include <ranges>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/device/data_movement_core.hpp"
 #include "towpath/tenstorrent/device/hazards.hpp"
 
@@ -16,7 +16,6 @@ namespace towpath::tenstorrent {
 
 namespace map = ethernet_memory_map;
 using machine::EthernetEnd;
-using noc::index;
 
 namespace {
 

@@ -10,12 +10,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/tenstorrent/fabric/router_costs.hpp"
 
 namespace towpath::tenstorrent::fabric {
-
-using noc::index;
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <deque>
 
+#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/torus.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 #include "towpath/tenstorrent/fabric/fabric_watch.hpp"
@@ -16,8 +16,6 @@
 namespace towpath::tenstorrent::fabric {
 
 namespace {
-
-using noc::index;
 
 const RouterCosts& costs_of(const EthernetCore& core) {
   return kRouterCosts.of(core.network().chip());

@@ -11,11 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent::fabric {
-
-using noc::index;
 
 namespace {
 

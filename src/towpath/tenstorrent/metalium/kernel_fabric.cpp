@@ -9,13 +9,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent::metalium {
 
 using fabric::Direction;
 using fabric::Header;
-using noc::index;
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/noc/bits.hpp"
+#include "towpath/base/index.hpp"
 #include "towpath/os/code_fault.hpp"
 #include "towpath/tenstorrent/metalium/kernel_headers.hpp"
 
@@ -18,8 +18,6 @@
 // kernel_ethernet.cpp.
 
 namespace towpath::tenstorrent::metalium {
-
-using noc::index;
 
 namespace {
 
