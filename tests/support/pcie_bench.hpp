@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "chips.hpp"
-#include "towpath/noc/memory.hpp"
+#include "towpath/noc/memory/memory.hpp"
 #include "towpath/pcie/host_link.hpp"
 
 // A host link with parameters with which times are easily computed by hand, and plain memories

@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "towpath/noc/memory.hpp"
+#include "towpath/noc/memory/memory.hpp"
+#include "towpath/noc/memory/outside_memory.hpp"
 #include "towpath/noc/network.hpp"
-#include "towpath/noc/outside_memory.hpp"
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 #include "towpath/sim/clock.hpp"
 #include "towpath/sim/simulation.hpp"
 

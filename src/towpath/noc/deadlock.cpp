@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
+#include "towpath/noc/router/bits.hpp"
 
 namespace towpath::noc {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/bits.hpp"
+#include "towpath/noc/router/bits.hpp"
 
 namespace towpath::noc {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "towpath/noc/multicast_tree.hpp"
 #include "towpath/noc/network.hpp"
+#include "towpath/noc/router/multicast_tree.hpp"
 #include "towpath/sim/random.hpp"
 
 // One network on chip, flit by flit: routers, links, buffers, credits, and the NIU ends that inject

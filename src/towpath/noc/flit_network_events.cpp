@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
+#include "towpath/noc/router/bits.hpp"
 
 // What is due in a later cycle, beside what is under way on links.
 

@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
+#include "towpath/noc/router/bits.hpp"
 
 // Injection by NIUs: lanes, and the link to the router.
 

@@ -6,9 +6,9 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
 #include "towpath/noc/packet_network.hpp"
+#include "towpath/noc/router/bits.hpp"
 
 namespace towpath::noc {
 

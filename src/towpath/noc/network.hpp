@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
-#include "towpath/noc/pace.hpp"
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/pace.hpp"
+#include "towpath/noc/router/torus.hpp"
 
 // One network on chip: what goes in and comes out. There are two models of it: FlitNetwork, which
 // is exact, and PacketNetwork, which is coarser and many times as fast. The meaning of packets is

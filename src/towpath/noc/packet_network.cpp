@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/bits.hpp"
+#include "towpath/noc/router/bits.hpp"
 
 namespace towpath::noc {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/bits.hpp"
-#include "towpath/noc/multicast_tree.hpp"
 #include "towpath/noc/network.hpp"
+#include "towpath/noc/router/bits.hpp"
+#include "towpath/noc/router/multicast_tree.hpp"
 
 // One network on chip, packet by packet: coarser than FlitNetwork, and many times as fast.
 //

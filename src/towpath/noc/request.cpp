@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/bits.hpp"
 #include "towpath/noc/flit_network.hpp"
+#include "towpath/noc/router/bits.hpp"
 
 // Reservation of multicast paths. A probe goes down every branch of the tree and takes the output
 // VCs; the answers return against the direction of the links; data flows only when all are granted.

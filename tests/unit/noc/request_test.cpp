@@ -9,7 +9,7 @@
 
 #include "chip_bench.hpp"
 #include "sentence.hpp"
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 
 namespace towpath::noc {
 namespace {

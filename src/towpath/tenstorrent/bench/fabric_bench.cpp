@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/pace.hpp"
+#include "towpath/noc/router/pace.hpp"
 
 namespace towpath::tenstorrent::bench {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 #include "towpath/tenstorrent/ccl/fabric_cluster_parts.hpp"
 
 namespace towpath::tenstorrent::ccl {

@@ -13,7 +13,7 @@
 
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 #include "towpath/tenstorrent/ccl/fabric_cluster_parts.hpp"
 #include "towpath/tenstorrent/ccl/link_faults.hpp"
 #include "towpath/tenstorrent/ccl/worker_costs.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 #include "towpath/tenstorrent/ccl/worker_costs.hpp"
 
 namespace towpath::tenstorrent::ccl {

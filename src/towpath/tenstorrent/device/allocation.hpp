@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 
 namespace towpath::tenstorrent {
 

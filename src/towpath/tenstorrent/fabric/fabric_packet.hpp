@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "towpath/noc/request.hpp"
+#include "towpath/noc/niu/request.hpp"
 
 // Packet of the fabric: a header, followed by up to a slot's worth of payload. A packet is source
 // routed: its header tells each router on its route what to do with it.

@@ -8,7 +8,7 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 #include "towpath/tenstorrent/fabric/fabric_watch.hpp"
 #include "towpath/tenstorrent/fabric/router_costs.hpp"

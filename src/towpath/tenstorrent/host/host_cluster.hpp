@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "towpath/noc/chip_network.hpp"
-#include "towpath/noc/memory.hpp"
+#include "towpath/noc/memory/memory.hpp"
 #include "towpath/pcie/host_link.hpp"
 #include "towpath/sim/simulation.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "towpath/noc/memory.hpp"
+#include "towpath/noc/memory/memory.hpp"
 #include "towpath/tenstorrent/metalium/host_api.hpp"
 #include "towpath/tenstorrent/metalium/source_run.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/noc/multicast_tree.hpp"
+#include "towpath/noc/router/multicast_tree.hpp"
 
 #include <algorithm>
 

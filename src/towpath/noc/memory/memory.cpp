@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/noc/memory.hpp"
+#include "towpath/noc/memory/memory.hpp"
 
 #include <algorithm>
 #include <cstring>

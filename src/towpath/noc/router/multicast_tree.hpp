@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "towpath/noc/torus.hpp"
+#include "towpath/noc/router/torus.hpp"
 
 namespace towpath::noc {
 
