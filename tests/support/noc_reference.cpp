@@ -10,10 +10,6 @@ namespace towpath::noc {
 
 namespace {
 
-constexpr int kX = Network::kX;
-constexpr int kY = Network::kY;
-constexpr int kNiu = Network::kNiu;
-constexpr int kFromNiu = Network::kFromNiu;
 constexpr int kBroadcast = static_cast<int>(PacketClass::broadcast);
 
 // Cyclic successor.
@@ -179,8 +175,8 @@ void ReferenceNetwork::queue(const QueuedPacket& queued) {
 // To the packets that are in front of their lanes, in turn.
 void ReferenceNetwork::give_source_vcs(int node, int first_lane) {
   Source& source = sources_[node];
-  for (int i = 0; i < Network::kLanes; ++i) {
-    Lane& lane = source.lanes[(first_lane + i) % Network::kLanes];
+  for (int i = 0; i < kLanes; ++i) {
+    Lane& lane = source.lanes[(first_lane + i) % kLanes];
     if (lane.packets.empty() || lane.vc >= 0) continue;
     const QueuedPacket& queued = *lane.packets.front();
     lane.vc = free_source_vc(node, queued);
@@ -274,8 +270,7 @@ bool ReferenceNetwork::may_send(int node, const Lane& lane) {
 void ReferenceNetwork::step_source(int node) {
   Source& source = sources_[node];
   if (!source.pacing.is_ready(now_)) return;
-  for (int i = 0, lane = source.turn; i < Network::kLanes;
-       ++i, lane = next(lane, Network::kLanes)) {
+  for (int i = 0, lane = source.turn; i < kLanes; ++i, lane = next(lane, kLanes)) {
     if (!may_send(node, source.lanes[lane])) continue;
     send_flit(node, lane);
     return;
@@ -287,7 +282,7 @@ void ReferenceNetwork::send_flit(int node, int number_of_lane) {
   Lane& lane = source.lanes[number_of_lane];
   const QueuedPacket* queued = lane.packets.front();
   push(links_[node][kFromNiu], lane.vc, queued, lane.flits_sent++);
-  source.turn = next(number_of_lane, Network::kLanes);
+  source.turn = next(number_of_lane, kLanes);
   source.pacing.take(now_, queued->tree != nullptr ? multicast_interval_ : port_interval_);
   if (lane.flits_sent < queued->packet.flits) return;
   if (queued->packet.keeps_path) {
@@ -424,7 +419,7 @@ void ReferenceNetwork::send_multicast(const Packet& packet, const std::vector<in
   }
   kept = packet.keeps_path ? tree : nullptr;
   packets_in_flight_ += tree->destinations;
-  const std::array<Lane, Network::kLanes>& lanes = sources_[packet.source].lanes;
+  const std::array<Lane, kLanes>& lanes = sources_[packet.source].lanes;
   const bool is_idle =
       std::ranges::all_of(lanes, [](const Lane& lane) { return lane.packets.empty(); });
   tree->reads_when_granted = tree->packets_sent == 0 && is_idle;

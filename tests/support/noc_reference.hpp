@@ -33,7 +33,6 @@ class ReferenceNetwork {
   std::int64_t link_flits(int node, int port) const { return links_[node][port].flits; }
 
  private:
-  static constexpr int kPorts = Network::kPorts;
   using PerOutput = std::array<int, kPorts>;
 
   struct Tree;
@@ -89,7 +88,7 @@ class ReferenceNetwork {
     int flits_sent = 0;  // of the packet in front
   };
   struct Source {
-    std::array<Lane, Network::kLanes> lanes;
+    std::array<Lane, kLanes> lanes;
     std::vector<bool> is_vc_taken;
     int turn = 0;  // the lane that is first
     Pacing pacing;
@@ -107,7 +106,7 @@ class ReferenceNetwork {
   struct Tree {
     struct Stop {
       int hops = 0;  // from the source
-      int input = Network::kNiu;
+      int input = kNiu;
       int input_vc = 0;
       std::array<bool, kPorts> outputs{};
       PerOutput output_vc{-1, -1, -1};

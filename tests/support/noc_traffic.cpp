@@ -26,7 +26,7 @@ class TrafficMaker {
     traffic_.answers = one_in(2);
     if (one_in(4)) traffic_.paced_nodes = {between(0, nodes_ - 1)};
     hot_node_ = one_in(3) ? between(0, nodes_ - 1) : -1;
-    lane_max_ = between(0, Network::kLanes - 1);
+    lane_max_ = between(0, kLanes - 1);
     interval_max_ = one_in(2) ? 1024 : 4000;
     // From a load that leaves the network nearly empty to one that fills every buffer.
     const int cycles = options_.packets * between(1, 500) / nodes_ + 1;

@@ -124,7 +124,7 @@ class Player final : public Endpoint {
     answer.flits = 1 + static_cast<int>(some % 40);
     answer.packet_class = static_cast<std::uint8_t>(traffic_.chip.router.classes - 1);
     answer.keeps_buddy = false;
-    answer.lane = Network::kLanes - 1;
+    answer.lane = kLanes - 1;
     answer.header_at = now + static_cast<Cycle>(some % 30);
     answer.data_at = answer.header_at * kPaceCycle;
     answer.data_interval = 1100;
@@ -154,12 +154,12 @@ class Player final : public Endpoint {
   std::size_t next_hold_ = 0;
 };
 
-// What each link has carried: those of node 0 first, and of a node as Network::Port.
+// What each link has carried: those of node 0 first, and of a node as Port.
 template <typename SomeNetwork>
 std::vector<std::int64_t> link_flits(const SomeNetwork& network, int nodes) {
   std::vector<std::int64_t> flits;
   for (int node = 0; node < nodes; ++node) {
-    for (int port = 0; port <= Network::kFromNiu; ++port) {
+    for (int port = 0; port <= kFromNiu; ++port) {
       flits.push_back(network.link_flits(node, port));
     }
   }

@@ -12,11 +12,6 @@
 namespace towpath::noc {
 namespace {
 
-constexpr int kX = Network::kX;
-constexpr int kY = Network::kY;
-constexpr int kNiu = Network::kNiu;
-constexpr int kFromNiu = Network::kFromNiu;
-
 // A packet whose data is there from the start.
 Packet packet(int source, int destination, int flits, int vc = 0) {
   Packet packet;

@@ -4,35 +4,19 @@
 
 #include <fmt/format.h>
 
-#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
 #include "towpath/noc/flit_network.hpp"
 #include "towpath/noc/packet_network.hpp"
-#include "towpath/noc/router/bits.hpp"
 
 namespace towpath::noc {
 
-Network::Network(const machine::Chip& chip, int noc, Endpoint& endpoint)
-    : torus_(chip.width, chip.height, noc),
-      endpoint_(endpoint),
-      figures_(chip.router),
-      classes_(chip.router.classes),
-      path_link_cycles_(chip.niu.path_link_cycles),
-      port_interval_(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
-      multicast_interval_(flit_interval(chip.router.flit_bytes, chip.niu.multicast_rate)) {
-  for (int vc = 0; vc < kVcsMax; ++vc) {
-    if ((vc >> 1) % classes_ >= static_cast<int>(PacketClass::broadcast)) {
-      set_bit(interleaved_vcs_, vc);
-    }
-  }
-}
-
 void Network::check(const Packet& packet) const {
-  TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= figures_.packet_data_flits_max + 1,
+  TOWPATH_CHECK(packet.flits >= 1 && packet.flits <= parameters_.packet_data_flits_max + 1,
                 "a packet has {} flits; 1 to {} are possible", packet.flits,
-                figures_.packet_data_flits_max + 1);
-  TOWPATH_CHECK(packet.packet_class < classes_, "a packet has class {}; 0 to {} are possible",
-                packet.packet_class, classes_ - 1);
+                parameters_.packet_data_flits_max + 1);
+  TOWPATH_CHECK(packet.packet_class < routing_.classes(),
+                "a packet has class {}; 0 to {} are possible", packet.packet_class,
+                routing_.classes() - 1);
   TOWPATH_CHECK(packet.lane < kLanes, "a packet has lane {}; 0 to {} are possible", packet.lane,
                 kLanes - 1);
 }
@@ -40,8 +24,8 @@ void Network::check(const Packet& packet) const {
 void Network::check_multicast(const Packet& packet, const std::vector<int>& destinations) const {
   TOWPATH_CHECK(!destinations.empty(), "a multicast from node {} has no destination",
                 packet.source);
-  TOWPATH_CHECK(classes_ > static_cast<int>(PacketClass::broadcast),
-                "a NoC of {} classes has none for multicasts", classes_);
+  TOWPATH_CHECK(routing_.classes() > static_cast<int>(PacketClass::broadcast),
+                "a NoC of {} classes has none for multicasts", routing_.classes());
 }
 
 void Network::skip_to(Cycle cycle) {
@@ -53,7 +37,7 @@ void Network::skip_to(Cycle cycle) {
 
 std::int64_t Network::flit_hops() const {
   std::int64_t hops = 0;
-  for (int node = 0; node < torus_.nodes(); ++node) {
+  for (int node = 0; node < torus().nodes(); ++node) {
     for (int port = kX; port < kPorts; ++port) hops += link_flits(node, port);
   }
   return hops;

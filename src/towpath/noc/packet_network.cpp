@@ -10,7 +10,13 @@
 namespace towpath::noc {
 
 PacketNetwork::PacketNetwork(const machine::Chip& chip, int noc, Endpoint& endpoint)
-    : Network(chip, noc, endpoint), routers_(index(torus_.nodes())), nius_(index(torus_.nodes())) {}
+    : Network(chip, noc),
+      endpoint_(endpoint),
+      rates_(chip),
+      path_link_cycles_(chip.niu.path_link_cycles),
+      interleaved_vcs_(routing_.interleaved_vcs()),
+      routers_(index(torus().nodes())),
+      nius_(index(torus().nodes())) {}
 
 // --- packets and events -------------------------------------------------------------------------
 
@@ -39,11 +45,7 @@ PacketId PacketNetwork::pop(Queue& queue) {
 }
 
 void PacketNetwork::step() {
-  while (!events_.empty() && events_.top().at <= now_) {
-    const Event event = events_.top();
-    events_.pop();
-    run(event);
-  }
+  events_.run_until(now_, [this](const Event& event) { run(event); });
   ++now_;
 }
 
@@ -136,7 +138,7 @@ void PacketNetwork::send_multicast(const Packet& packet, const std::vector<int>&
       number = free_trees_.back();
       free_trees_.pop_back();
     }
-    trees_[index(number)] = {.shape = multicast_tree(torus_, packet.source, destinations)};
+    trees_[index(number)] = {.shape = multicast_tree(torus(), packet.source, destinations)};
   }
   Tree& tree = trees_[index(number)];
   tree.uses += tree.shape.destinations + (packet.keeps_path ? 1 : 0) - (kept >= 0 ? 1 : 0);
@@ -156,8 +158,9 @@ void PacketNetwork::take_source_vc(int node, int number) {
   Niu& niu = nius_[index(node)];
   Lane& lane = niu.lane[index(number)];
   const Packet packet = flights_[lane.front].packet;
-  const int named = vc_of(0, packet.packet_class, packet.buddy);
-  const bool may_change_class = !packet.keeps_class && packet.packet_class < 2 && classes_ > 1;
+  const int named = routing_.vc_of(0, packet.packet_class, packet.buddy);
+  const bool may_change_class =
+      !packet.keeps_class && packet.packet_class < 2 && routing_.classes() > 1;
   for (const int change : {0, 2, 1, 3}) {
     if ((change & 1) != 0 && packet.keeps_buddy) continue;
     if ((change & 2) != 0 && !may_change_class) continue;
@@ -176,7 +179,7 @@ Cycle PacketNetwork::reservation_cycles(const MulticastTree& tree) const {
   int depth = 0;
   for (const MulticastTree::Branch& branch : tree.branches) depth = std::max(depth, branch.depth);
   return 2 * Cycle{path_link_cycles_} +
-         Cycle{depth} * (figures_.hop_cycles + figures_.credit_return_cycles);
+         Cycle{depth} * (parameters_.hop_cycles + parameters_.credit_return_cycles);
 }
 
 // The head of the packet in front of a lane leaves.
@@ -191,7 +194,7 @@ void PacketNetwork::leave(int node, int lane) {
              lane);
     return;
   }
-  const PaceTime port_interval = source_interval(packet);
+  const PaceTime port_interval = rates_.interval_of(packet);
   const PaceTime data_interval = std::max(packet.data_interval, port_interval);
   const PaceTime last_data =
       packet.flits > 1 ? packet.data_at + (packet.flits - 2) * data_interval : 0;
@@ -201,10 +204,10 @@ void PacketNetwork::leave(int node, int lane) {
   flight.node = node;
   flight.input = kNiu;
   flight.vc = vc;
-  flight.tail_at = tail_at + figures_.niu_to_router_cycles;
-  flight.way = figures_.niu_to_router_cycles;
+  flight.tail_at = tail_at + parameters_.niu_to_router_cycles;
+  flight.way = parameters_.niu_to_router_cycles;
   if (packet.is_counted) count_off(id, tail_at);
-  schedule(now_ + figures_.niu_to_router_cycles, EventKind::head, static_cast<int>(id));
+  schedule(now_ + parameters_.niu_to_router_cycles, EventKind::head, static_cast<int>(id));
   schedule(tail_at, EventKind::sent, node, lane);
 }
 
@@ -250,9 +253,9 @@ void PacketNetwork::head_arrives(PacketId id) {
   const Packet packet = flights_[id].packet;
   if (packet.tree < 0) {
     const int node = flights_[id].node;
-    flights_[id].output = static_cast<std::uint8_t>(output_to(torus_.x_of(node), torus_.y_of(node),
-                                                              torus_.x_of(packet.destination),
-                                                              torus_.y_of(packet.destination)));
+    flights_[id].output = static_cast<std::uint8_t>(
+        Routing::output_to(torus().x_of(node), torus().y_of(node), torus().x_of(packet.destination),
+                           torus().y_of(packet.destination)));
     return ask_for_vc(id);
   }
   const MulticastTree::Branch branch =
@@ -278,7 +281,7 @@ void PacketNetwork::head_arrives(PacketId id) {
 // input VC follows its owner at once.
 Cycle PacketNetwork::free_at(const Output& output, unsigned vc, const Flight& flight) const {
   const bool follows = output.last_input[vc] == flight.input * kVcsMax + flight.vc;
-  return std::max(now_, output.vc[vc].tail_at + (follows ? 1 : figures_.vc_release_cycles));
+  return std::max(now_, output.vc[vc].tail_at + (follows ? 1 : parameters_.vc_release_cycles));
 }
 
 // The packet takes its output VC if that is free, or else queues for it. If it may change buddy, it
@@ -289,8 +292,9 @@ void PacketNetwork::ask_for_vc(PacketId id) {
   const auto free_from = [&](unsigned vc) {
     return output.vc[vc].waiting.empty() ? free_at(output, vc, flight) : kNever;
   };
-  auto vc = static_cast<unsigned>(next_vc(flight.input, flight.vc, flight.output,
-                                          crosses_dateline(flight.node, flight.output)));
+  auto vc = static_cast<unsigned>(
+      routing_.next_vc(flight.input, flight.vc, flight.output,
+                       routing_.crosses_dateline(flight.node, flight.output)));
   if (!flight.packet.keeps_buddy && free_from(vc ^ 1) < free_from(vc)) vc ^= 1;
   const Cycle at = free_from(vc);
   if (at <= now_) return give(id, vc);
@@ -320,16 +324,16 @@ void PacketNetwork::give(PacketId id, unsigned vc) {
   const Cycle tail_at = pass(output, vc, id, flight.tail_at, kPaceCycle);
   flight.vc = static_cast<std::uint8_t>(vc);
   if (flight.output == kNiu) {
-    flight.tail_at = tail_at + figures_.router_to_niu_cycles;
-    flight.way += figures_.router_to_niu_cycles;
-    schedule(now_ + figures_.router_to_niu_cycles, EventKind::arrival, static_cast<int>(id));
+    flight.tail_at = tail_at + parameters_.router_to_niu_cycles;
+    flight.way += parameters_.router_to_niu_cycles;
+    schedule(now_ + parameters_.router_to_niu_cycles, EventKind::arrival, static_cast<int>(id));
     return;
   }
-  flight.tail_at = tail_at + figures_.hop_cycles;
-  flight.way += figures_.hop_cycles;
+  flight.tail_at = tail_at + parameters_.hop_cycles;
+  flight.way += parameters_.hop_cycles;
   flight.input = flight.output;
-  flight.node = flight.output == kX ? torus_.right_of(flight.node) : torus_.below(flight.node);
-  schedule(now_ + figures_.hop_cycles, EventKind::head, static_cast<int>(id));
+  flight.node = flight.output == kX ? torus().right_of(flight.node) : torus().below(flight.node);
+  schedule(now_ + parameters_.hop_cycles, EventKind::head, static_cast<int>(id));
 }
 
 // --- arriving at a NIU --------------------------------------------------------------------------
@@ -365,7 +369,7 @@ void PacketNetwork::take(int node, int vc) {
   const PacketId id = niu.arrived[index(vc)].first;
   const Flight& flight = flights_[id];
   const Packet packet = flight.packet;
-  const PaceTime rest = (packet.flits - 1) * port_interval_;
+  const PaceTime rest = (packet.flits - 1) * rates_.port_interval;
   Cycle end = std::max(flight.tail_at, now_ + (rest + kPaceCycle - 1) / kPaceCycle);
   if (niu.is_paced_by_endpoint) {
     const Cycle late = std::max<Cycle>(0, flight.tail_at - now_);

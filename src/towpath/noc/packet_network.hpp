@@ -4,14 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <queue>
-#include <string>
 #include <vector>
 
 #include "towpath/base/index.hpp"
 #include "towpath/noc/network.hpp"
-#include "towpath/noc/router/bits.hpp"
+#include "towpath/noc/niu/niu_rates.hpp"
+#include "towpath/noc/niu/timers.hpp"
 #include "towpath/noc/router/multicast_tree.hpp"
 
 // One network on chip, packet by packet: coarser than FlitNetwork, and many times as fast.
@@ -40,9 +38,11 @@ class PacketNetwork final : public Network {
   void release(int node, int vc, Cycle at) override;
   void pace_by_endpoint(int node) override { nius_[index(node)].is_paced_by_endpoint = true; }
   void hold_up_by_endpoint(int node) override { pace_by_endpoint(node); }
+  void watch_counted_flits(int flits) override { watched_flits_ = flits; }
   int counted_flits(int node) const override { return nius_[index(node)].counted_flits; }
   void step() override;
-  Cycle next_work() const override { return events_.empty() ? kNever : events_.top().at; }
+  Cycle next_work() const override { return events_.next(); }
+  std::int64_t packets_in_flight() const override { return packets_in_flight_; }
   std::int64_t link_flits(int node, int port) const override;
 
  private:
@@ -107,19 +107,14 @@ class PacketNetwork final : public Network {
   };
   enum class EventKind : std::uint8_t { leave, sent, uncount, head, free, arrival, taken, release };
   struct Event {
-    Cycle at;
-    std::uint64_t sequence;
     EventKind kind;
-    std::int32_t where;   // node, or packet
-    std::int32_t detail;  // lane, VC or number of flits
-    bool operator>(const Event& other) const {
-      return at != other.at ? at > other.at : sequence > other.sequence;
-    }
+    std::int32_t where;       // node, or packet
+    std::int32_t detail = 0;  // lane, VC or number of flits
   };
   static constexpr Cycle kBefore = -kNever / 2;  // longer ago than any VC takes to be released
 
   void schedule(Cycle at, EventKind kind, int where, int detail = 0) {
-    events_.push({at, sequence_++, kind, where, detail});
+    events_.add(at, {kind, where, detail});
   }
   void run(const Event& event);
   PacketId add(const Packet& packet);
@@ -146,14 +141,19 @@ class PacketNetwork final : public Network {
   void take(int node, int vc);
   void taken(PacketId id);
 
+  Endpoint& endpoint_;
+  NiuRates rates_;
+  int path_link_cycles_;
+  std::uint16_t interleaved_vcs_;
   std::vector<Router> routers_;
   std::vector<Niu> nius_;
   std::vector<Flight> flights_;
   std::vector<PacketId> free_flights_;
   std::vector<Tree> trees_;
   std::vector<std::int32_t> free_trees_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::uint64_t sequence_ = 0;
+  Timers<Event> events_;
+  int watched_flits_ = 0;
+  std::int64_t packets_in_flight_ = 0;
 };
 
 }  // namespace towpath::noc

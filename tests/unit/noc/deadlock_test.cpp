@@ -107,7 +107,7 @@ TEST(NocDeadlock, DoesNotHappenWithADateline) {
 // A packet held forever is stuck, but it is not a cycle.
 TEST(NocDeadlock, IsNotReportedForPacketsThatNoNiuTakes) {
   Traffic traffic = traffic_round_a_ring(4, 257, true);
-  for (int vc = 0; vc < Network::kVcsMax; ++vc) traffic.holds.push_back({0, 0, vc, kNever - 1});
+  for (int vc = 0; vc < kVcsMax; ++vc) traffic.holds.push_back({0, 0, vc, kNever - 1});
   Player<FlitNetwork> player(traffic);
   for (int i = 0; i < 10'000; ++i) player.step();
   EXPECT_GT(player.network().packets_in_flight(), 0);

@@ -82,9 +82,6 @@ TEST(NocMulticast, GivesOneCopyToEachDestinationAndToNoOtherNode) {
 
 using Place = std::pair<int, int>;  // node and port
 
-constexpr int kX = Network::kX;
-constexpr int kY = Network::kY;
-
 // Each of the 7 flits of a multicast goes once over its source's link, each link that is named and
 // each destination's, and over no other. Nodes of a 4 x 4 grid are numbered along the axis that the
 // NoC takes first.
@@ -94,11 +91,11 @@ void expect_links(int noc, int source, const std::vector<int>& destinations,
   traffic.injections = {{0, multicast(source, 7, 1), destinations}};
   Player<FlitNetwork> player(traffic);
   run_until_done(player);
-  std::map<Place, std::int64_t> expected{{{source, Network::kFromNiu}, 7}};
+  std::map<Place, std::int64_t> expected{{{source, kFromNiu}, 7}};
   for (const Place& link : links) expected[link] = 7;
-  for (const int node : destinations) expected[{node, Network::kNiu}] = 7;
+  for (const int node : destinations) expected[{node, kNiu}] = 7;
   for (int node = 0; node < 16; ++node) {
-    for (int port = 0; port <= Network::kFromNiu; ++port) {
+    for (int port = 0; port <= kFromNiu; ++port) {
       EXPECT_EQ(player.network().link_flits(node, port), (expected[{node, port}]))
           << "node " << node << " port " << port;
     }

@@ -175,10 +175,10 @@ TEST(NocNetwork, TakesTheShortestWayTheTorusHas) {
     const auto cross = [&](int port) {
       expected[static_cast<std::size_t>((y * 5 + x) * 4 + port)] += packet.flits;
     };
-    cross(Network::kFromNiu);
-    for (; x != packet.destination % 5; x = (x + 1) % 5) cross(Network::kX);
-    for (; y != packet.destination / 5; y = (y + 1) % 6) cross(Network::kY);
-    cross(Network::kNiu);
+    cross(kFromNiu);
+    for (; x != packet.destination % 5; x = (x + 1) % 5) cross(kX);
+    for (; y != packet.destination / 5; y = (y + 1) % 6) cross(kY);
+    cross(kNiu);
   }
   EXPECT_EQ(outcome.link_flits, expected);
 }
@@ -211,7 +211,7 @@ TEST(NocNetwork, MaySkipOnlyCyclesWithoutWork) {
   EXPECT_THROW(network.skip_to(101), InvariantError);
   network.skip_to(100);
   network.step();
-  EXPECT_EQ(network.link_flits(0, Network::kFromNiu), 1);
+  EXPECT_EQ(network.link_flits(0, kFromNiu), 1);
   EXPECT_THROW(network.skip_to(100), InvariantError);
 }
 
@@ -270,11 +270,11 @@ TEST(NocNetwork, AVcGoesToItsOnlyContenderAlsoWhenTheOtherHasLeft) {
   traffic.injections = {{0, first}, {0, second}, {0, on_vc_1}, {0, dynamic}};
   Player<FlitNetwork> player(traffic);
   run(player, 54);
-  EXPECT_EQ(player.network().link_flits(1, Network::kX), 3);
+  EXPECT_EQ(player.network().link_flits(1, kX), 3);
   run(player, 55);
-  EXPECT_EQ(player.network().link_flits(1, Network::kX), 4);
+  EXPECT_EQ(player.network().link_flits(1, kX), 4);
   run(player, 56);
-  EXPECT_EQ(player.network().link_flits(1, Network::kX), 5);
+  EXPECT_EQ(player.network().link_flits(1, kX), 5);
 }
 
 // With one class the other class is the dateline's VC of the first.

@@ -20,7 +20,7 @@ void clear_bit(Set& set, Number number) {
 }
 
 // The members of `set` in rotated order: `first` becomes bit 0.
-inline unsigned in_turn(unsigned set, unsigned first) {
+inline unsigned rotated(unsigned set, unsigned first) {
   return (set | set << 16) >> first & 0xffffu;
 }
 

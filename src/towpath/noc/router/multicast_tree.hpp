@@ -26,7 +26,7 @@ struct MulticastTree {
     std::array<std::int32_t, 3> child{-1, -1, -1};
     std::array<std::uint8_t, 3> output_vc{};
     bool is_reserved = false;
-    int let_go_in = 0;  // the last attempt whose refusal has passed here
+    int cancelled_attempt = 0;  // the last attempt whose refusal has passed here
   };
   enum class State : std::uint8_t { idle, probing, granted };
 

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "towpath/noc/router/network_state.hpp"
+#include "towpath/noc/router/output_units.hpp"
+
+namespace towpath::noc {
+
+// Switch allocation: which flits cross each router in a cycle. VC before port: every input port
+// picks one VC, in rotation, among those that could send; every output port picks one input port,
+// in rotation, among those that request it. An input port that is not picked sends nothing in this
+// cycle, even if another of its VCs could have.
+class SwitchAllocator {
+ public:
+  // A copy of a multicast's front flit.
+  struct Copy {
+    VcRef from;
+    unsigned output;
+  };
+
+  SwitchAllocator(NetworkState& state, const OutputUnits& outputs);
+
+  void allocate();
+  // The winners: VCs whose front flit, a unicast's, leaves in this cycle; and copies that do.
+  std::span<const VcRef> unicasts() const { return unicasts_.all(); }
+  std::span<const Copy> copies() const { return copies_.all(); }
+  // The winner of an input and an output port has sent its flit: the others come first.
+  static void rotate(Router& router, unsigned number, unsigned output) {
+    const unsigned input = number / kVcsMax;
+    router.input_priority[input] = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));
+    router.output_priority[output] = static_cast<std::uint8_t>(input == kPorts - 1 ? 0 : input + 1);
+  }
+
+ private:
+  inline bool allocate(int node);
+  inline bool allocate_unicasts(int node, std::uint64_t candidates);
+  bool allocate_with_multicasts(int node, std::uint64_t candidates);
+  unsigned possible_outputs(const Router& router, unsigned number) const;
+
+  Routers routers_;
+  NodeSet& active_routers_;
+  const OutputUnits& outputs_;
+  BoundedList<VcRef> unicasts_;
+  BoundedList<Copy> copies_;
+};
+
+}  // namespace towpath::noc
