@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "towpath/noc/network.hpp"
 #include "towpath/noc/niu/ejector.hpp"
 #include "towpath/noc/niu/injector.hpp"
+#include "towpath/noc/niu/network.hpp"
 #include "towpath/noc/niu/path_reservation.hpp"
 #include "towpath/noc/router/crossbar.hpp"
 #include "towpath/noc/router/input_units.hpp"

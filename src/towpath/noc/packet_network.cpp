@@ -86,9 +86,9 @@ Cycle PacketNetwork::pass(Output& link, unsigned vc, PacketId id, Cycle tail_at,
              std::max(tail_at, now_ + (own - interval + shared + kPaceCycle - 1) / kPaceCycle);
 }
 
-// A packet takes turns with those of other VCs that are under way on a link, until each has sent
-// what it has: how much later it ends. The others end later, too, unless they leave gaps. Where
-// they meet on several links in a row, they are slowed down once.
+// A packet alternates with the packets of other VCs that are under way on a link, until each has
+// sent its flits. Returns how much later it ends. The others end later, too, unless they leave
+// gaps. Where they meet on several links in a row, they are slowed down once.
 PaceTime PacketNetwork::share(Output& link, PaceTime own, PaceTime ahead) {
   const auto under_way =
       std::ranges::count_if(link.vc, [&](const OutputVc& vc) { return vc.tail_at > now_; });
@@ -211,7 +211,7 @@ void PacketNetwork::leave(int node, int lane) {
   schedule(tail_at, EventKind::sent, node, lane);
 }
 
-// Plans when the endpoint hears that so many flits are left as it watches for.
+// Schedules the report that the flits left have fallen to the watched number.
 void PacketNetwork::count_off(PacketId id, Cycle tail_at) {
   const Packet& packet = flights_[id].packet;
   const int left = nius_[index(packet.source)].counted_flits - packet.flits;
@@ -277,8 +277,8 @@ void PacketNetwork::head_arrives(PacketId id) {
   }
 }
 
-// The first cycle in which the packet may have the VC, if nobody is before it. That of the same
-// input VC follows its owner at once.
+// The first cycle in which the packet may have the VC, if no packet is before it. The next packet
+// of the same input VC follows its owner at once.
 Cycle PacketNetwork::free_at(const Output& output, unsigned vc, const Flight& flight) const {
   const bool follows = output.last_input[vc] == flight.input * kVcsMax + flight.vc;
   return std::max(now_, output.vc[vc].tail_at + (follows ? 1 : parameters_.vc_release_cycles));

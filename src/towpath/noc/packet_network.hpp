@@ -7,21 +7,21 @@
 #include <vector>
 
 #include "towpath/base/index.hpp"
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/niu/network.hpp"
 #include "towpath/noc/niu/niu_rates.hpp"
 #include "towpath/noc/niu/timers.hpp"
 #include "towpath/noc/router/multicast_tree.hpp"
 
 // One network on chip, packet by packet: coarser than FlitNetwork, and many times as fast.
 //
-// Only the head of a packet goes from router to router; where its tail is follows by arithmetic.
+// Only the head of a packet goes from router to router. Its tail follows by arithmetic.
 // At each router a head waits for its output VC, which is given in order of arrival and is free
 // again when the tail of its owner has passed. On a link packets of several VCs share the rate: a
 // packet that meets others takes as much longer as they have flits to send, but no longer than
-// taking turns with each of them would; those others take longer, too.
+// taking turns with each of them would. The others take longer, too.
 //
-// What is left out: buffers are as large as it takes, so a packet that waits keeps no link and no
-// VC behind it; a multicast is never refused its path, which nobody else waits for; a packet that
+// Left out: buffers are as large as it takes, so a packet that waits keeps no link and no
+// VC behind it; a multicast is never refused its path, which no other waits for. A packet that
 // is slowed down on a link behind its head is received later, but keeps the VCs between no longer.
 // There is no deadlock.
 
@@ -48,8 +48,8 @@ class PacketNetwork final : public Network {
  private:
   struct Flight {
     Packet packet;
-    Cycle tail_at = 0;          // when the tail is where the head is, or will be
-    Cycle way = 0;              // of the head: what links and routers have taken by themselves
+    Cycle tail_at = 0;          // when the tail reaches the place of the head
+    Cycle way = 0;              // of the head: the time of links and routers alone
     PacketId next = kNoPacket;  // behind it in the queue in which it waits
     int node = 0;
     std::uint8_t input = 0;  // port by which it has come, or is about to
@@ -67,7 +67,7 @@ class PacketNetwork final : public Network {
     Queue waiting;
     PacketId owner = kNoPacket;  // the latest
   };
-  // A link, and the VCs on it. What a packet touches is close together.
+  // A link, and the VCs on it, contiguous.
   struct Output {
     PaceTime free_at = 0;  // when all that it has been given has left
     std::int64_t flits = 0;
@@ -80,7 +80,7 @@ class PacketNetwork final : public Network {
   struct Lane {
     PacketId front = kNoPacket;
     Queue behind;
-    std::uint8_t vc = 0;  // that of the front packet
+    std::uint8_t vc = 0;  // the front packet's
   };
   struct Niu {
     // sending
@@ -97,7 +97,7 @@ class PacketNetwork final : public Network {
     std::uint16_t taking = 0;  // VCs whose front packet is being taken
     std::uint8_t turn = 0;
     bool is_paced_by_endpoint = false;
-    Cycle ready_at = 0;  // for the next flit, where the endpoint says so
+    Cycle ready_at = 0;  // for the next flit, if the endpoint paces it
   };
   // How a linked multicast, and all that follow it on its path, travel.
   struct Tree {

@@ -125,7 +125,7 @@ void DeviceAccess::ask_host(void* context) {
     }
     self.ask(pending);
     if (pending.asked_bytes < pending.read.size_bytes) continue;
-    self.network_.answer(pending.read, pending.first, self.free_.to_device);
+    self.network_.outside_port().answer(pending.read, pending.first, self.free_.to_device);
     self.reads_.pop_front();
   }
 }
@@ -163,7 +163,7 @@ void DeviceAccess::asked(void* context) {
   const Request request = self.going_.front();
   self.going_.pop_front();
   const std::span<std::byte> bytes = self.bytes_at(request.address(), request.size_bytes);
-  if (!bytes.empty()) self.network_.give(request.read, request.at, bytes);
+  if (!bytes.empty()) self.network_.outside_port().give(request.read, request.at, bytes);
 }
 
 // The bytes are in the tile.

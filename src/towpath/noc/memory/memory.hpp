@@ -12,7 +12,7 @@
 namespace towpath::noc {
 
 // Bytes of a tile's L1 or of a DRAM group, zero until written. Pages are allocated on first write,
-// so that gigabytes of DRAM cost only what is used. A page is found by two indices, as every flit
+// so that gigabytes of DRAM cost only the used part. A page is found by two indices, as every flit
 // that is loaded or stored asks for one.
 class Memory {
  public:
@@ -31,7 +31,7 @@ class Memory {
   using Page = std::array<std::byte, kPageBytes>;
   using PageTable = std::array<std::unique_ptr<Page>, kPagesPerTable>;
 
-  // Null where nothing has been written.
+  // Null if the page has not been written.
   const Page* page_at(std::uint64_t offset) const;
   Page& page_for_write(std::uint64_t offset);
 

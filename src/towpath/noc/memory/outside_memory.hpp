@@ -27,8 +27,8 @@ class OutsideMemory {
   };
 
   virtual ~OutsideMemory() = default;
-  // What is wrong with an access to these bytes, as the end of a sentence that begins with "the
-  // read of 64 bytes from (0, 3)"; empty if nothing is.
+  // The error of an access to these bytes, as the end of a sentence that begins with "the
+  // read of 64 bytes from (0, 3)", or empty if it is allowed.
   virtual std::string obstacle(std::uint64_t offset, std::uint64_t size_bytes) const = 0;
   // The tile takes a flit of a write's packet, of `flits` that bring `size_bytes` together. Returns
   // when it has room for the next one.
@@ -38,7 +38,7 @@ class OutsideMemory {
   virtual Time write(std::uint64_t offset, std::span<const std::byte> data) = 0;
   // A read has arrived. Until it is answered, nothing behind it on its VC is taken.
   virtual void read(const Read& read) = 0;
-  // The last flit of a read's answer, with so many bytes, has left the tile.
+  // The last flit of a read's answer, of `size_bytes`, has left the tile.
   virtual void answer_left(std::uint64_t size_bytes) = 0;
 };
 

@@ -24,7 +24,7 @@ class Ejector {
   void release(int node, int vc, Cycle at);
   void pace_by_endpoint(int node) { sinks_[index(node)].is_paced_by_endpoint = true; }
   void hold_up_by_endpoint(int node) { sinks_[index(node)].is_held_up_by_endpoint = true; }
-  // Packets received; a multicast counts once per destination.
+  // Packets received, a multicast once per destination.
   std::int64_t received() const { return received_; }
 
   void flits_arrive(LinkPipeline::Arrivals& arrivals);

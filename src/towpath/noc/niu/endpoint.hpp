@@ -15,13 +15,13 @@ class Endpoint {
   virtual void packet_started(const Packet& packet, Cycle now) = 0;
   // The last flit leaves the NIU.
   virtual void packet_sent(const Packet& packet, Cycle now) = 0;
-  // The NIU of `node` has taken the last flit, which arrived on `vc`; a multicast calls once per
+  // The NIU of `node` has taken the last flit, which arrived on `vc`. A multicast calls once per
   // node.
   virtual void packet_received(const Packet& packet, int node, int vc, Cycle now) = 0;
-  // A flit of this packet leaves its NIU, where now as many flits of counted packets are left as
-  // Network::watch_counted_flits named.
+  // A flit of this packet leaves its NIU. The flits of counted packets that are left there have
+  // fallen to the number of Network::watch_counted_flits.
   virtual void counted_flits_fell(const Packet&, Cycle) {}
-  // The first cycle in which the next flit may be taken; called only for nodes of
+  // The first cycle in which the next flit may be taken. Called only for nodes of
   // pace_by_endpoint() and hold_up_by_endpoint().
   virtual Cycle flit_received(const Packet& packet, int node, Cycle now) = 0;
 };

@@ -77,7 +77,7 @@ void Injector::credits_arrive(std::span<const VcRef> credits) {
   }
 }
 
-// The free VC with the most room among those that a packet may use; on a tie, the VC it names. -1
+// The free VC with the most room that a packet may use. On a tie, the VC it names. -1
 // if none is free.
 int Injector::best_vc(const Source& source, const Packet& packet) const {
   const int named = routing_.vc_of(0, packet.packet_class, packet.buddy);
@@ -133,7 +133,7 @@ Cycle Injector::next_flit_at(const Lane& lane) const {
   return (at + kPaceCycle - 1) / kPaceCycle;
 }
 
-// Whether a multicast's path is reserved; if not, starts the reservation.
+// Whether a multicast's path is reserved. If not, starts the reservation.
 bool Injector::is_granted(const Packet& packet) {
   const MulticastTree& tree = trees_[packet.tree];
   if (tree.state == MulticastTree::State::idle) reservation_.start(packet.tree);

@@ -27,7 +27,7 @@ class Injector {
   void watch_counted_flits(int flits) { watched_flits_ = flits; }
   int counted_flits(int node) const { return sources_[index(node)].counted_flits; }
   std::int64_t link_flits(int node) const { return sources_[index(node)].link.flits; }
-  // Packets sent; a multicast counts once per destination.
+  // Packets sent, a multicast once per destination.
   std::int64_t sent() const { return sent_; }
 
   void credits_arrive(std::span<const VcRef> credits);
@@ -60,7 +60,7 @@ class Injector {
     int counted_flits = 0;
     Pace pace;
     std::array<Lane, kLanes> lane;
-    // By buddy: the tree whose linked multicast has left and keeps the VC for the next; -1: none.
+    // By buddy: the tree whose linked multicast has left and keeps the VC for the next, or -1.
     std::array<std::int32_t, 2> linked_tree{-1, -1};
   };
 

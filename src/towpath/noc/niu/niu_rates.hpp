@@ -13,7 +13,7 @@ struct NiuRates {
       : port_interval(flit_interval(chip.router.flit_bytes, chip.niu.port_rate)),
         multicast_interval(flit_interval(chip.router.flit_bytes, chip.niu.multicast_rate)) {}
 
-  // Of a packet at the NIU that sends it.
+  // The interval of a packet at the NIU that sends it.
   PaceTime interval_of(const Packet& packet) const {
     return packet.tree >= 0 ? multicast_interval : port_interval;
   }

@@ -66,7 +66,7 @@ PathReservation::PathState PathReservation::path_state(const MulticastTree& tree
 }
 
 // A probe reaches a router: it takes all output VCs there, or none. It may belong to an attempt
-// that was refused elsewhere; the VCs that it takes then are returned when the cancellation
+// that was refused elsewhere. The VCs that it takes then are returned when the cancellation
 // arrives.
 void PathReservation::probe(const Event& event) {
   MulticastTree& tree = trees_[event.tree];

@@ -23,7 +23,7 @@ class PathReservation {
 
   // Starts the first attempt of a tree.
   void start(std::int32_t tree);
-  // Runs what is due in this cycle. Calls granted(tree) for each path whose answers are all back at
+  // Runs the events of this cycle. Calls granted(tree) for each path whose answers are all back at
   // its source.
   template <typename Granted>
   void run(Granted granted) {
@@ -66,7 +66,7 @@ class PathReservation {
   int path_link_cycles_;
   int backoff_min_;
   int backoff_max_;
-  // By output VC: source of the multicast that reserved it last; -1: none.
+  // By output VC: source of the multicast that reserved it last, or -1.
   std::vector<std::int32_t> last_sources_;
   Timers<Event> timers_;
   sim::Random random_;

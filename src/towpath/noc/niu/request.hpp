@@ -30,7 +30,7 @@ struct Request {
   int noc = 0;
   machine::Coordinate core;        // core that owns the NIU
   int initiator = 0;               // 0 .. initiators - 1 of the NIU
-  std::uint64_t local_offset = 0;  // in the core's own memory: a write's source, a read's target
+  std::uint64_t local_offset = 0;  // in the core's memory: a write's source, a read's target
   Address remote;
   std::uint64_t size_bytes = 0;  // ignored for inline writes and atomics, which have 4
   int vc = 1;                    // 0 to 3 unicast, 4 and 5 multicast: class and buddy bit

@@ -16,7 +16,7 @@ template <typename Event>
 class Timers {
  public:
   void add(Cycle at, const Event& event) { entries_.push({at, sequence_++, event}); }
-  // The cycle of the first event; kNever if there is none.
+  // The cycle of the first event, or kNever if there is none.
   Cycle next() const { return entries_.empty() ? kNever : entries_.top().at; }
   // Calls run(event) for each event up to `now`, those included that run() adds.
   template <typename Run>

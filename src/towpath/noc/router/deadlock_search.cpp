@@ -70,7 +70,7 @@ class DeadlockSearch {
     return {-1, 0, 0};
   }
 
-  // Output VCs of an allocated VC's packet; for a multicast, only those of the given outputs.
+  // Output VCs of an allocated VC's packet; for a multicast, only at the given outputs.
   static std::uint64_t output_vcs(const Router& router, unsigned number, unsigned outputs) {
     if ((router.multicast >> number & 1) == 0) {
       return std::uint64_t{1} << router.in[number].output_vc;

@@ -30,7 +30,7 @@ class BoundedList {
     end_ = items_.get();
   }
   void add(const Item& item) { *end_++ = item; }
-  // Branch-free append; capacity is one more than the maximum kept.
+  // Branch-free append. The capacity is one more than the maximum kept.
   void add_if(const Item& item, bool is_kept) {
     *end_ = item;
     end_ += is_kept ? 1 : 0;
@@ -44,9 +44,9 @@ class BoundedList {
   Item* end_ = nullptr;
 };
 
-// Flits and credits on the links of a network, by the cycle of their arrival; and the output VCs
+// Flits and credits on the links of a network, by the cycle of their arrival, and the output VCs
 // that become free in a cycle. A link brings at most one flit and one credit in a cycle. Headers
-// have their own lists, because a branch on the kind would be unpredictable.
+// have separate lists, because a branch on the kind would be unpredictable.
 class LinkPipeline {
  public:
   struct Arrivals {
@@ -84,7 +84,7 @@ class LinkPipeline {
   void begin_cycle(Cycle now);
   // Arrivals of the cycle that has begun.
   Slot& arrived() { return slot_in(0); }
-  // The first cycle from `now` on with an arrival; kNever if nothing is under way.
+  // The first cycle from `now` on with an arrival, or kNever if none is under way.
   Cycle next_arrival(Cycle now) const;
 
   void send_flit(unsigned output, const Arrival& flit, bool is_header) {
@@ -106,7 +106,7 @@ class LinkPipeline {
   std::vector<Slot> wheel_;
   std::size_t mask_;
   Cycle now_ = 0;
-  // Lists of what is sent in this cycle, by output port and by input port.
+  // Lists of the flits and credits of this cycle, by output port and by input port.
   std::array<Arrivals*, kPorts> flits_{};
   Arrivals* flits_of_nius_ = nullptr;
   std::array<BoundedList<VcRef>*, kPorts> credits_{};

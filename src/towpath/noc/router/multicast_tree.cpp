@@ -28,8 +28,8 @@ int hops_along(const Torus& torus, std::uint8_t axis, int from, int to) {
   return axis == kToX ? torus.hops_x(from, to) : torus.hops_y(from, to);
 }
 
-// Hops to the first destination's position on the major axis, where the packet turns: none where
-// one has the source's own.
+// Hops to the first destination's position on the major axis, at which the packet turns.
+// None if one has the source's position.
 int hops_to_turn(const Torus& torus, std::uint8_t major, int source,
                  const std::vector<int>& destinations) {
   int hops = torus.nodes();
@@ -39,7 +39,7 @@ int hops_to_turn(const Torus& torus, std::uint8_t major, int source,
   return hops;
 }
 
-// Goes so many hops from branch `at`, over branches that the tree lacks where it has none yet.
+// Extends the tree by a number of hops from branch `at`. Returns the last branch.
 std::int32_t go(const Torus& torus, std::uint8_t axis, int hops, std::int32_t at,
                 MulticastTree& tree) {
   for (int i = 0; i < hops; ++i) {

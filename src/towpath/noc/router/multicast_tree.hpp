@@ -11,11 +11,11 @@
 namespace towpath::noc {
 
 // Tree of a multicast, and the state of its reservation. A packet goes along the source's row to
-// the first column with a destination, which may be the source's own, then along that column, and
-// from there along each row with destinations: with x as the major axis, which tt-metal asks for
-// (tt-isa-documentation, NoC/RoutingPaths.md).
+// the first column with a destination, which may be the source's column, then along that column,
+// and from there along each row with destinations: with x as the major axis, which tt-metal asks
+// for (tt-isa-documentation, NoC/RoutingPaths.md).
 struct MulticastTree {
-  // A router of the tree; outputs as in Network::Port.
+  // A router of the tree; outputs as in Port.
   struct Branch {
     int node = 0;
     std::uint8_t input = 0;
@@ -30,7 +30,7 @@ struct MulticastTree {
   };
   enum class State : std::uint8_t { idle, probing, granted };
 
-  std::vector<Branch> branches;  // the first is the source's own router
+  std::vector<Branch> branches;  // the first is the source's router
   int source = 0;
   int destinations = 0;
   int buddy = 0;

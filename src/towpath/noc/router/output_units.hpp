@@ -17,7 +17,7 @@ class BufferPool {
   explicit BufferPool(const machine::RouterParameters& parameters);
 
   std::int64_t per_vc_max() const { return per_vc_max_; }
-  // The VCs that a pool with so many used slots has no slot for, a bit for each of all ports.
+  // The VCs for which a pool has no slot, a bit for each of all ports.
   std::uint64_t without(unsigned pool_used) const { return without_[pool_used]; }
   bool has_room(unsigned used, unsigned pool_used, unsigned vc) const {
     return used == 0 ||
@@ -54,7 +54,7 @@ class OutputUnits {
   void update_room(Router& router, unsigned number, unsigned output, unsigned used) const;
 
  private:
-  // Frees a slot: the VC's own if the VC has no flits there any more, otherwise one of the pool.
+  // Frees a slot: the VC's slot if the VC has no flits there any more, otherwise one of the pool.
   void credit_arrives(Router& router, unsigned output_vc) {
     OutputVc& vc = router.out[output_vc];
     const unsigned output = output_vc / kVcsMax;

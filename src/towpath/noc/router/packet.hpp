@@ -15,7 +15,7 @@ using PacketId = std::uint32_t;
 inline constexpr PacketId kNoPacket = ~PacketId{0};
 
 // Ports of a router: inputs come from the left, from above and from the NIU; outputs lead to the
-// right, downwards and to the NIU, all in the network's own coordinates (torus.hpp).
+// right, downwards and to the NIU, all in the network's coordinates (torus.hpp).
 enum Port : std::uint8_t { kX, kY, kNiu, kPorts, kFromNiu = kPorts };
 inline constexpr int kVcsMax = 16;
 inline constexpr int kLanes = 8;  // per NIU

@@ -10,11 +10,11 @@
 
 namespace towpath::noc {
 
-// The packets of a network from their sending to their reception; a copy of a multicast is a packet
-// of its own.
+// The packets of a network from their sending to their reception. Each copy of a multicast is a
+// packet.
 class PacketTable {
  public:
-  // What a router reads when a header reaches the front.
+  // The part that a router reads when a header reaches the front.
   struct Header {
     std::int16_t destination_x = 0;
     std::int16_t destination_y = 0;

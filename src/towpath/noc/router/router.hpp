@@ -15,8 +15,8 @@
 
 namespace towpath::noc {
 
-inline constexpr std::uint8_t kNobody = 63;  // a bit that nothing reads
-// Far from a power of two: what a pass reads of all routers is spread over the processor's cache.
+inline constexpr std::uint8_t kNobody = 63;  // an unused bit
+// Far from a power of two: the reads of a pass over all routers spread over the processor's cache.
 inline constexpr std::uint32_t kRouterBytes = 34 * 64;
 
 // A VC of a node's port, packed into a word: where the node's router begins, in bytes, and the VC's
@@ -28,10 +28,10 @@ class VcRef {
       : word_(static_cast<std::uint32_t>(node) * kRouterBytes | number) {}
   std::size_t node() const { return word_ / kRouterBytes; }
   std::size_t router_begin() const { return word_ & ~kNumberMask; }
-  // The VC among all of its node, and among those of its port.
+  // The VC among all of its node, and among the VCs of its port.
   unsigned number() const { return word_ & kNumberMask; }
   unsigned vc() const { return word_ & (kVcsMax - 1); }
-  // The same port with another VC; valid on VC 0.
+  // The same port with another VC, valid on VC 0.
   VcRef with_vc(unsigned vc) const { return VcRef(word_ | vc); }
   // Another VC of the same node.
   VcRef with_number(unsigned number) const { return VcRef((word_ & ~kNumberMask) | number); }
@@ -71,7 +71,7 @@ struct Copies {
 };
 // Output VC of a router: its view of the buffer at the other end, and who owns it.
 struct OutputVc {
-  std::uint8_t used = 0;          // flits at the other end; the first has a slot of its own
+  std::uint8_t used = 0;          // flits at the other end, the first in a reserved slot
   std::uint8_t holder = kNobody;  // input VC whose unicast owns it, or kNobody
   std::uint8_t last_owner = 0;    // input VC whose packet owns or owned it
   std::uint8_t priority = 0;      // input VC with the highest priority
@@ -83,7 +83,7 @@ struct Links {
   std::int64_t flits = 0;
 };
 
-// What is used together shares a cache line.
+// Members that are used together share a cache line.
 struct alignas(64) Router {
   InputSets input;
   std::uint64_t blocked = 0;    // VCs that have no room at the other end
@@ -109,11 +109,11 @@ struct alignas(64) Router {
   std::array<OutputVc, kPorts * kVcsMax> out;
   // By output VC: input VCs whose packets request it.
   std::array<std::uint64_t, kPorts * kVcsMax> contenders{};
-  std::array<Cycle, kPorts * kVcsMax> free_at{};  // by output VC; valid while draining
+  std::array<Cycle, kPorts * kVcsMax> free_at{};  // by output VC, valid while draining
   std::array<Followers, kPorts * kVcsMax> followers;
   std::array<Copies, kPorts * kVcsMax> copies;
 
-  // VCs whose packet may send a flit; multicasts have further conditions.
+  // VCs whose packet may send a flit. Multicasts have further conditions.
   std::uint64_t ready() const { return input.occupied & input.allocated & ~blocked; }
   bool crosses(int output) const { return (crosses_dateline >> output & 1) != 0; }
 };

@@ -43,7 +43,7 @@ bool SwitchAllocator::allocate(int node) {
 }
 
 // Without branches, which would be unpredictable: a port without a candidate chooses a VC that
-// nobody requests.
+// no output grants.
 bool SwitchAllocator::allocate_unicasts(int node, std::uint64_t candidates) {
   const Router& router = routers_[node];
   std::array<unsigned, kPorts> chosen;

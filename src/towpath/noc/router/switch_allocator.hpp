@@ -11,9 +11,9 @@
 namespace towpath::noc {
 
 // Switch allocation: which flits cross each router in a cycle. VC before port: every input port
-// picks one VC, in rotation, among those that could send; every output port picks one input port,
-// in rotation, among those that request it. An input port that is not picked sends nothing in this
-// cycle, even if another of its VCs could have.
+// picks one VC, in rotation, that could send. Every output port picks one requesting input port,
+// in rotation. An input port that is not picked sends no flit in this cycle, even if another of its
+// VCs could have.
 class SwitchAllocator {
  public:
   // A copy of a multicast's front flit.
@@ -25,7 +25,7 @@ class SwitchAllocator {
   SwitchAllocator(NetworkState& state, const OutputUnits& outputs);
 
   void allocate();
-  // The winners: VCs whose front flit, a unicast's, leaves in this cycle; and copies that do.
+  // The winners: VCs whose front flit, a unicast's, leaves in this cycle, and copies that do.
   std::span<const VcRef> unicasts() const { return unicasts_.all(); }
   std::span<const Copy> copies() const { return copies_.all(); }
   // The winner of an input and an output port has sent its flit: the others come first.

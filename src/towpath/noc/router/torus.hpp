@@ -6,7 +6,7 @@
 
 namespace towpath::noc {
 
-// Nodes of one NoC in its own coordinates, in which packets always go to the right first, then
+// Nodes of one NoC in its coordinates, in which packets always go to the right first, then
 // downwards, and wrap around the edges. NoC 0 uses the chip's coordinates. NoC 1 goes upwards
 // first, then to the left: its coordinates are the chip's, mirrored, with the axes exchanged.
 class Torus {

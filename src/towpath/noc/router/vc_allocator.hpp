@@ -14,8 +14,8 @@ namespace towpath::noc {
 // VC allocation: which packet in front of an input VC owns which output VC. An output VC is granted
 // to its contenders in rotation. A packet owns it from its header until vc_release_cycles after its
 // last flit; the next packet of the same input VC may follow without that gap, if it is the only
-// contender. A packet that may change its buddy bit takes its own VC if that is free, otherwise the
-// other buddy's.
+// contender. A packet that may change its buddy bit takes the VC of its bit if that is free,
+// otherwise the other buddy's.
 class VcAllocator {
  public:
   VcAllocator(const machine::RouterParameters& parameters, NetworkState& state,
@@ -28,13 +28,13 @@ class VcAllocator {
     router.flexible |= std::uint64_t{!keeps_buddy} << number;
     set_bit(router.contenders[output_vc], number);
     set_bit(router.wanted, output_vc);
-    // While other packets own both candidate VCs there is nothing to decide.
+    // While other packets own both candidate VCs there is no decision.
     const std::uint64_t open = ~router.owned | router.draining;
     const std::uint64_t is_open = open >> output_vc | (keeps_buddy ? 0 : open >> (output_vc ^ 1));
     undecided_.add_if(place.with_number(output_vc), (is_open & 1) != 0);
   }
-  // Grants output VCs, once per cycle. `released` are those that packets wait for and that become
-  // free in this cycle.
+  // Grants output VCs, once per cycle. `released` become free in this cycle, and
+  // packets wait for them.
   void allocate(std::span<const VcRef> released);
   bool is_idle() const { return undecided_.empty(); }
 
@@ -66,8 +66,8 @@ class VcAllocator {
   }
 
  private:
-  // Whether packets wait for the output VC or, if they may change buddy, for that of the other
-  // buddy bit.
+  // Whether packets wait for the output VC or, if they may change buddy, for the other buddy's
+  // VC.
   static bool is_awaited(const Router& router, unsigned output_vc) {
     const std::uint64_t other = router.flexible != 0 ? router.wanted >> (output_vc ^ 1) : 0;
     return ((router.wanted >> output_vc | other) & 1) != 0;

@@ -239,7 +239,7 @@ class Traffic {
     const std::string sentence =
         fmt::format("after {} cycles {} of {} traffic programs have not ended: {}",
                     network_.cycle(), running_, programs_.size(), who);
-    if (is_deadlock) throw DeadlockError(sentence, network_.deadlock_cycle());
+    if (is_deadlock) throw DeadlockError(sentence, deadlock_cycle(network_));
     throw std::runtime_error(sentence);
   }
 

@@ -426,7 +426,7 @@ void Cluster::fail_waiting() const {
                             fmt::join(cycle, ", "));
   }
   for (const auto& device : devices_) {
-    if (cycle.empty()) cycle = device->network().deadlock_cycle();
+    if (cycle.empty()) cycle = deadlock_cycle(device->network());
   }
   throw KernelDeadlock(sentence, std::move(cycle), std::move(kernels_in_cycle));
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,7 @@
 #include "towpath/noc/niu/endpoint.hpp"
 #include "towpath/noc/router/routing.hpp"
 
-// One network on chip: what goes in and comes out. There are two models of it: FlitNetwork, which
+// Interface of one network on chip. There are two models of it: FlitNetwork, which
 // is exact, and PacketNetwork, which is coarser and many times as fast. The meaning of packets is
 // defined in chip_network.hpp.
 
@@ -39,7 +38,7 @@ class Network {
   virtual void hold(int node, int vc, Cycle until) = 0;
   virtual void release(int node, int vc, Cycle at) = 0;
   // Lets the endpoint decide when the NIU of `node` may take the next flit: instead of the NIU's
-  // own rate, or beside it.
+  // rate, or in addition to it.
   virtual void pace_by_endpoint(int node) = 0;
   virtual void hold_up_by_endpoint(int node) = 0;
 
@@ -62,10 +61,10 @@ class Network {
   // link.
   virtual std::int64_t link_flits(int node, int port) const = 0;
 
-  // The packets that wait for each other, each for the next and the last for the first; empty if
+  // The packets that wait for each other, each for the next and the last for the first, or empty if
   // there are none.
   virtual std::vector<std::string> deadlock_cycle() const { return {}; }
-  // One sentence with the cycle of packets that wait for each other; empty if there is none.
+  // One sentence with the cycle of packets that wait for each other, or empty if there is none.
   std::string describe_deadlock() const;
 
  protected:
@@ -79,10 +78,5 @@ class Network {
   machine::RouterParameters parameters_;
   Cycle now_ = 0;
 };
-
-// How the networks of a chip are simulated.
-enum class NetworkModel : std::uint8_t { flits, packets };
-std::unique_ptr<Network> make_network(NetworkModel model, const machine::Chip& chip, int noc,
-                                      Endpoint& endpoint, std::uint64_t seed);
 
 }  // namespace towpath::noc

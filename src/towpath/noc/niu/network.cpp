@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/noc/network.hpp"
+#include "towpath/noc/niu/network.hpp"
 
 #include <fmt/format.h>
 
 #include "towpath/base/invariant.hpp"
-#include "towpath/noc/flit_network.hpp"
-#include "towpath/noc/packet_network.hpp"
 
 namespace towpath::noc {
 
@@ -49,12 +47,6 @@ std::string Network::describe_deadlock() const {
   std::string text = fmt::format("deadlock of {} packets: ", cycle.size());
   for (const std::string& packet : cycle) text += packet + " waits for ";
   return text + "the first";
-}
-
-std::unique_ptr<Network> make_network(NetworkModel model, const machine::Chip& chip, int noc,
-                                      Endpoint& endpoint, std::uint64_t seed) {
-  if (model == NetworkModel::packets) return std::make_unique<PacketNetwork>(chip, noc, endpoint);
-  return std::make_unique<FlitNetwork>(chip, noc, endpoint, seed);
 }
 
 }  // namespace towpath::noc
