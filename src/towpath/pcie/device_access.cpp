@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "towpath/pcie/dma_engine.hpp"
 #include "towpath/pcie/link_rate.hpp"
 #include "towpath/sim/hardware_priority.hpp"
 
@@ -104,7 +103,7 @@ void DeviceAccess::answer_left(std::uint64_t size_bytes) {
   ask_soon();
 }
 
-// The network takes no answers while it tells what has become of requests.
+// The network takes no answers during its calls.
 void DeviceAccess::ask_soon() {
   if (is_ask_due_ || reads_.empty()) return;
   is_ask_due_ = true;

@@ -11,16 +11,10 @@
 #include <vector>
 
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/pcie/dma_engine.hpp"
 #include "towpath/pcie/sysmem_buffers.hpp"
 
 namespace towpath::pcie {
-
-// When each direction of a link is free: to the device, of bytes that arrive at its NoC; from it,
-// of those that leave it.
-struct LinkFree {
-  Time to_device;
-  Time from_device;
-};
 
 // The host's memory as the chip's cores reach it through the PCIe tile.
 //
@@ -28,7 +22,7 @@ struct LinkFree {
 // is slower than the NoC holds the NoC up. Taken, the write is acknowledged; its bytes are in the
 // host's memory half a round trip later. A read becomes read requests of the link, of which so many
 // are under way, all reads together and in order. A request follows the writes that were taken
-// before it, sees what they wrote, and is answered at the rate of the link. While no place is free
+// before it, sees their bytes, and is answered at the rate of the link. While no place is free
 // a read holds its VC, and the NoC waits behind it.
 class DeviceAccess final : private noc::OutsideMemory {
  public:
@@ -72,10 +66,10 @@ class DeviceAccess final : private noc::OutsideMemory {
   static void answered(void* self);
   void ask_soon();
   void ask(PendingRead& pending);
-  // The host's bytes at an address of the chip; empty where no data is carried. Throws
+  // The host's bytes at an address of the chip, or empty if no data is carried. Throws
   // std::runtime_error when they have been unmapped.
   std::span<std::byte> bytes_at(std::uint64_t address, std::uint64_t size_bytes);
-  // What packets of at most `unit` bytes take on the link.
+  // Time of packets of at most `unit` bytes on the link.
   Time on_link(std::uint64_t size_bytes, int unit, int overhead_bytes) const;
 
   noc::ChipNetwork& network_;

@@ -22,7 +22,7 @@ Rate rate_of(std::int64_t bytes_under_way, Time time) {
 
 Time one_way(const machine::Host& host) { return Time::from_ps(host.link.read_time.ps() / 2); }
 
-// Rate of the host's answers to reads of its memory, of which only so many are under way.
+// Rate of the host's answers to reads of its memory, of which a limited number is under way.
 Rate host_read_rate(const machine::Host& host, const machine::Chip& chip, Time extra) {
   const std::int64_t request = host.link.read_request_bytes_max;
   const Time time = host.link.read_time + chip.pcie.tile_time + extra;

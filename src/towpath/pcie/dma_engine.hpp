@@ -14,6 +14,17 @@ namespace towpath::pcie {
 
 enum class Direction : std::uint8_t { to_device, from_device };
 
+// When each direction of a link is free: to the device, of bytes that arrive at its NoC, and from
+// it, of bytes that leave it.
+struct LinkFree {
+  Time to_device;
+  Time from_device;
+
+  Time& of(Direction direction) {
+    return direction == Direction::to_device ? to_device : from_device;
+  }
+};
+
 // Latency and rate of bytes between the host's memory and a tile when no host core touches them.
 struct Stream {
   Time latency;  // until the first byte arrives
@@ -30,7 +41,7 @@ struct DmaOptions {
 };
 
 // Stream of the chip's DMA engine: it reads the host's memory in requests, or the tile's in bursts,
-// a fixed number at a time, and writes what arrives.
+// a fixed number at a time, and writes the bytes that arrive.
 Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                   Direction direction, const DmaOptions& options);
 
@@ -38,7 +49,7 @@ Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const No
 Stream device_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                      Direction direction, Limits limits);
 
-// What the link carries of a host's answers to reads of its memory, and of writes to it.
+// Rates of the link for a host's answers to reads of its memory, and for writes to it.
 Rate answer_rate(const machine::Host& host, const machine::Chip& chip);
 Rate write_rate(const machine::Host& host, const machine::Chip& chip);
 // Cost of the first access to a page, spread over the requests of that page; 0 without an IOMMU.

@@ -12,8 +12,8 @@
 
 namespace towpath::pcie {
 
-// Path of a host's writes where kernels use the chip's NoC too: the places of PostedWrites, but
-// what waits for the NoC waits for requests on it.
+// Posted writes of a host whose chip's NoC kernels use too. The places are those of PostedWrites,
+// and a write is done when its request on the NoC is.
 class LineQueue {
  public:
   LineQueue(const machine::Host& host, noc::ChipNetwork& network);

@@ -21,7 +21,7 @@ class NocReads final : private noc::Outside {
   struct Way {
     int places = 1;
     Time before;  // until the request is on the NoC
-    Time after;   // until the data is where it is read for
+    Time after;   // until the data has reached the reader
   };
   // `came` is called with the size of each read at its end.
   NocReads(noc::ChipNetwork& network, const Way& way,
@@ -29,7 +29,7 @@ class NocReads final : private noc::Outside {
   NocReads(const NocReads&) = delete;
   NocReads& operator=(const NocReads&) = delete;
 
-  // The current process waits for a place and begins a read. `to` is empty where only time passes;
+  // The current process waits for a place and begins a read. `to` is empty if only time passes;
   // `on_noc` is when its request is on the NoC, if that is not `before` from then.
   void begin(noc::Address from, std::uint64_t size_bytes, std::span<std::byte> to,
              std::optional<Time> on_noc = {});

@@ -12,7 +12,7 @@ namespace towpath::pcie {
 // torus, so the time depends only on which axes differ.
 struct NocWay {
   Time hops;      // of request and answer together
-  Time endpoint;  // between routers and interfaces, and what the interfaces take for a write
+  Time endpoint;  // between routers and interfaces, and in the interfaces for a write
   Time read_endpoint;
   Time memory;  // DRAM's part of a read
   Rate rate;    // limit of the interface and of a DRAM channel

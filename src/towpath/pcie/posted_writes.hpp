@@ -42,7 +42,7 @@ class PostedWrites {
 
   // Passes at most a line, which the core has ready at `ready`.
   Passed pass(Time ready, std::uint64_t size_bytes, const NocWay& way, Ordering ordering);
-  // When the chip will have acknowledged everything so far; a following read waits for it.
+  // When the chip will have acknowledged everything up to now. A following read waits for it.
   Time all_done() const { return all_done_; }
 
  private:

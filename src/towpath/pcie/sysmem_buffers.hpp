@@ -23,32 +23,54 @@ struct SysmemBuffer {
   Time map_time;                 // time for pinning and mapping
   std::vector<std::byte> bytes;  // empty if it is the program's own, or data is not carried
   std::span<std::byte> programs_own;
-  // Where the PCIe tile shows it to the chip's cores; none where its window has no room left.
+  // Address at which the PCIe tile shows it to the chip's cores. None if its window has no room
+  // left.
   std::optional<std::uint64_t> noc_address;
 
   std::span<std::byte> memory() { return programs_own.empty() ? std::span(bytes) : programs_own; }
+};
+
+// A part of a SysmemBuffer, by the buffer's number.
+struct BufferRange {
+  std::size_t buffer = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
 };
 
 // The buffers of one chip, by number, and where each is in the window through which the chip's
 // cores see the host: at the first page from which there is room for it.
 class SysmemBuffers {
  public:
-  SysmemBuffers(const machine::Host& host, const machine::Chip& chip);
+  struct Options {
+    bool carries_data = true;      // otherwise buffers have no bytes
+    int host_memory_channels = 1;  // 0: the host gives the chip no memory
+  };
+  SysmemBuffers(const machine::Host& host, const machine::Chip& chip, const Options& options);
 
-  // Adds a mapped buffer without bytes; returns its number.
-  std::size_t add(std::uint64_t size_bytes);
+  // Add a mapped buffer, zeroed or of memory that the program has, and return its number. Throw
+  // std::invalid_argument without host memory channels, and if neither an IOMMU nor hugepages make
+  // the buffer contiguous for the device.
+  std::size_t allocate(std::uint64_t size_bytes);
+  std::size_t map(std::span<std::byte> memory);
+  // Returns how long it takes.
+  Time unmap(std::size_t number);
   // Throws std::invalid_argument when there is none.
   SysmemBuffer& at(std::size_t number);
+  // Throws std::invalid_argument unless the range is in a mapped buffer.
+  void check(const BufferRange& range);
   // The mapped buffer that holds all of these bytes; null if none does.
   SysmemBuffer* find(std::uint64_t noc_address, std::uint64_t size_bytes);
   // "mapped are 0x800000000 to 0x8000fffff"
   std::string describe() const;
 
  private:
+  std::size_t add(std::uint64_t size_bytes);
   std::vector<const SysmemBuffer*> by_address() const;
   std::optional<std::uint64_t> room_for(std::uint64_t size_bytes) const;
 
-  std::uint64_t page_bytes_;
+  const machine::Host& host_;
+  std::string chip_name_;
+  Options options_;
   std::uint64_t first_;
   std::uint64_t window_bytes_;
   std::deque<SysmemBuffer> buffers_;

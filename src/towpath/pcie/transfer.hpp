@@ -20,7 +20,7 @@ struct Part {
   Time time;
 };
 
-// Result of a call: what it did, and how long it took.
+// Result of a call, and its time.
 struct Transfer {
   Mechanism asked = Mechanism::mmio;
   Mechanism used = Mechanism::mmio;

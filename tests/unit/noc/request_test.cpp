@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
+#include "towpath/noc/niu/request.hpp"
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -9,7 +11,6 @@
 
 #include "chip_bench.hpp"
 #include "sentence.hpp"
-#include "towpath/noc/niu/request.hpp"
 
 namespace towpath::noc {
 namespace {

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/pcie/shared_noc_path.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "towpath/pcie/noc_reads.hpp"
+#include "towpath/pcie/noc_way.hpp"
+
+namespace towpath::pcie {
+
+SharedNocPath::SharedNocPath(const LinkEnds& ends, noc::ChipNetwork& network,
+                             SysmemBuffers& buffers, LinkFree& link_free)
+    : ends_(ends),
+      network_(network),
+      link_free_(link_free),
+      lines_(ends.host, network),
+      device_(ends.host, network, buffers, link_free) {}
+
+// --- by the processor ----------------------------------------------------------------------------
+
+void SharedNocPath::write(Account& account, const Piece& piece, std::span<const std::byte> data) {
+  sim::Simulation& simulation = ends_.simulation;
+  const Stores cut(ends_.host.core, piece);
+  simulation.sleep_until(account.now());
+  Time stores;
+  for (std::uint64_t at = 0; at < piece.size_bytes;) {
+    const std::uint64_t size_bytes = cut.size_at(piece, at);
+    const Time store = cut.time_of(size_bytes);
+    simulation.sleep(store);
+    stores += store;
+    NocWrites::Write line{{piece.tile, piece.address + at}, size_bytes, {}, piece.ordering};
+    if (ends_.carries_data) {
+      const std::span<const std::byte> bytes = data.subspan(at, size_bytes);
+      line.data.assign(bytes.begin(), bytes.end());
+    }
+    lines_.pass(std::move(line));
+    at += size_bytes;
+  }
+  account.spend(cut.part_name(), stores);
+  account.spend(kStall, simulation.now() - account.now());
+}
+
+void SharedNocPath::read(Account& account, const Piece& piece, std::span<std::byte> to,
+                         const Loads& loads) {
+  sim::Simulation& simulation = ends_.simulation;
+  const Time one_way = ends_.one_way();
+  simulation.sleep_until(account.now());
+  const Time arrives = simulation.now() + one_way;
+  lines_.wait_for_all();
+  std::optional<Time> on_noc = std::max(simulation.now(), arrives);
+  account.spend(kEarlierWrites, *on_noc - arrives);
+  NocReads reads(network_, {loads.overlapping, one_way, one_way});
+  for (std::uint64_t at = 0; at < piece.size_bytes; on_noc.reset()) {
+    const std::uint64_t size_bytes = loads.size_at(piece, at);
+    reads.begin({piece.tile, piece.address + at}, size_bytes,
+                to.empty() ? to : to.subspan(at, size_bytes), on_noc);
+    at += size_bytes;
+  }
+  reads.finish();
+  spend_round_trips(ends_, account, piece, loads);
+  account.spend("traffic on the NoC", simulation.now() - account.now());
+}
+
+// --- by the DMA engine ---------------------------------------------------------------------------
+
+// The engine reads the host's memory in requests, a fixed number at a time: each keeps its place
+// until its bytes have left for the NoC, in bursts. Strictly ordered, no request is written before
+// the one before it is done.
+void SharedNocPath::write_by_dma(Account& account, const DmaPart& part,
+                                 std::span<const std::byte> data) {
+  const machine::Host& host = ends_.host;
+  const machine::Chip& chip = ends_.chip;
+  sim::Simulation& simulation = ends_.simulation;
+  const auto request = static_cast<std::uint64_t>(host.link.read_request_bytes_max);
+  const auto burst = static_cast<std::uint64_t>(chip.pcie.axi_burst_bytes);
+  const std::size_t bursts_of_request = (request + burst - 1) / burst;
+  const auto requests_max = static_cast<std::size_t>(host.link.device_reads_outstanding);
+  const bool is_strict = part.ordering == Ordering::strict;
+  const Rate rate = answer_rate(host, chip);
+  const Time answer = host.link.read_time + chip.pcie.tile_time + translation_time(host);
+  Time& free = link_free_.to_device;
+  sim::Process& self = *simulation.current();
+  NocWrites writes(network_, Time(), [&] { simulation.wake(self); });
+  const auto wait_until_at_most = [&](std::size_t count, auto pending) {
+    while (pending() > count) simulation.suspend("bytes of a DMA transfer");
+  };
+  for (std::uint64_t at = 0; at < part.size_bytes; at += request) {
+    wait_until_at_most((requests_max - 1) * bursts_of_request, [&] { return writes.waiting(); });
+    const std::uint64_t end = std::min(part.size_bytes, at + request);
+    free = std::max(free, simulation.now() + answer);
+    for (std::uint64_t begin = at; begin < end; begin += burst) {
+      const std::uint64_t size_bytes = std::min(burst, end - begin);
+      NocWrites::Write write{{part.address.tile, part.address.offset + begin},
+                             size_bytes,
+                             {},
+                             is_strict ? Ordering::standard : part.ordering,
+                             is_strict && begin == at};
+      if (!data.empty()) {
+        const std::span<const std::byte> bytes = data.subspan(begin, size_bytes);
+        write.data.assign(bytes.begin(), bytes.end());
+      }
+      free += transfer_time(Bytes(size_bytes), rate);
+      writes.arrive(free, std::move(write));
+    }
+  }
+  wait_until_at_most(0, [&] { return writes.unfinished(); });
+  spend_stream(account, part, Direction::to_device);
+}
+
+// The engine reads the tile's memory in payloads, a fixed number at a time, and sends each to the
+// host as it comes. Strictly ordered, a read is on the NoC when the one before it is answered.
+void SharedNocPath::read_by_dma(Account& account, const DmaPart& part, std::span<std::byte> to) {
+  const machine::Host& host = ends_.host;
+  const machine::Chip& chip = ends_.chip;
+  sim::Simulation& simulation = ends_.simulation;
+  const auto payload = static_cast<std::uint64_t>(host.link.payload_bytes_max);
+  const bool is_strict = part.ordering == Ordering::strict;
+  const Time half = Time::from_ps(chip.pcie.tile_time.ps() / 2);
+  const Rate rate = write_rate(host, chip);
+  Time& free = link_free_.from_device;
+  const auto came = [&](std::uint64_t size_bytes) {
+    free = std::max(free, simulation.now()) + transfer_time(Bytes(size_bytes), rate);
+  };
+  NocReads::Way way{chip.pcie.dma_reads_outstanding, half, half};
+  if (is_strict) way = {1, Time(), Time()};
+  if (is_strict) simulation.sleep(half);
+  NocReads reads(network_, way, came);
+  for (std::uint64_t at = 0; at < part.size_bytes; at += payload) {
+    const std::uint64_t size_bytes = std::min(payload, part.size_bytes - at);
+    reads.begin({part.address.tile, part.address.offset + at}, size_bytes,
+                to.empty() ? to : to.subspan(at, size_bytes));
+  }
+  reads.finish();
+  const Time last = std::max(free, simulation.now()) + (is_strict ? half : Time());
+  simulation.sleep_until(last + translation_time(host) +
+                         Time::from_ps(host.link.read_time.ps() / 2));
+  spend_stream(account, part, Direction::from_device);
+}
+
+// The time since the account's, divided as if the first bytes had been alone.
+void SharedNocPath::spend_stream(Account& account, const DmaPart& part, Direction direction) const {
+  const Time latency = dma_stream(ends_.host, ends_.chip, noc_way(ends_.chip, part.address.tile),
+                                  direction, {.ordering = part.ordering, .limits = {}})
+                           .latency;
+  const Time spent = ends_.simulation.now() - account.now();
+  account.spend(kLatency, std::min(latency, spent));
+  account.spend(kStream, ends_.simulation.now() - account.now());
+}
+
+}  // namespace towpath::pcie
