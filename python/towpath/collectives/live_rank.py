@@ -238,8 +238,9 @@ def _prepare_main(main: dict[str, Any]) -> None:
         del process._inheriting  # type: ignore[attr-defined]
 
 
-_Job = Callable[[dict[str, Any], RankChannel, _core.FailureNotice], dict[str, Any]]
-_JOBS: dict[str, _Job] = {
+_JOBS: dict[
+    str, Callable[[dict[str, Any], RankChannel, _core.FailureNotice], dict[str, Any]]
+] = {
     "measure": _measure,
     "call": _call,
 }
