@@ -222,6 +222,22 @@ TEST(ChipMoves, RanksOfAMeshCannotReachAllAtOnce) {
   EXPECT_FALSE(options(true));
 }
 
+// The workers need their program, and then the time up to the first packet.
+TEST(ChipMoves, ACallBeginsWithTheLaunchOfItsProgram) {
+  const auto time = [](bool is_launched) {
+    TwoChips cluster;
+    if (is_launched) cluster.chips().of(0).workers.launch();
+    Move move = move_to(1, 64);
+    return time_of(cluster, move);
+  };
+  TwoChips cluster;
+  const machine::Chip& chip = chip_of(cluster);
+  const Time launch = chip.clock.time_of(Cycles(kWorkerCosts.of(chip).launch));
+  const Time added = time(true) - time(false);
+  EXPECT_GE(added, launch);
+  EXPECT_LT(added, launch * 2);
+}
+
 TEST(ChipMoves, OfAllThatWaitsTheFarthestGoesFirst) {
   RingOfFour cluster;
   std::vector<int> left;
