@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "towpath/base/units.hpp"
 #include "towpath/gpu/thread_stack.hpp"
 
 namespace towpath::gpu {

@@ -434,24 +434,26 @@ TEST(DeviceAccess, WithoutASharedNocThereIsNoMemoryBehindTheTile) {
 // --- addresses -----------------------------------------------------------------------------------
 
 TEST(SysmemBuffers, EachBeginsAtAPageOfItsOwnAndPlacesAreUsedAgain) {
-  SysmemBuffers buffers(*machine::build_host(link_host()), *machine::build_chip(link_chip()));
-  EXPECT_EQ(buffers.at(buffers.add(100)).noc_address, kHostAddress);
-  EXPECT_EQ(buffers.at(buffers.add(2 * 4096)).noc_address, kHostAddress + 0x1000);
-  EXPECT_EQ(buffers.at(buffers.add(1)).noc_address, kHostAddress + 0x3000);
+  const auto host = machine::build_host(link_host());
+  SysmemBuffers buffers(*host, *machine::build_chip(link_chip()), {.carries_data = false});
+  EXPECT_EQ(buffers.at(buffers.allocate(100)).noc_address, kHostAddress);
+  EXPECT_EQ(buffers.at(buffers.allocate(2 * 4096)).noc_address, kHostAddress + 0x1000);
+  EXPECT_EQ(buffers.at(buffers.allocate(1)).noc_address, kHostAddress + 0x3000);
   buffers.at(1).is_mapped = false;
-  EXPECT_EQ(buffers.at(buffers.add(3 * 4096)).noc_address, kHostAddress + 0x4000);
-  EXPECT_EQ(buffers.at(buffers.add(4096)).noc_address, kHostAddress + 0x1000);
+  EXPECT_EQ(buffers.at(buffers.allocate(3 * 4096)).noc_address, kHostAddress + 0x4000);
+  EXPECT_EQ(buffers.at(buffers.allocate(4096)).noc_address, kHostAddress + 0x1000);
   EXPECT_EQ(buffers.find(kHostAddress + 0x1000, 4096), &buffers.at(4));
   EXPECT_EQ(buffers.find(kHostAddress + 0x1000, 4097), nullptr);
   EXPECT_EQ(buffers.find(kHostAddress - 1, 1), nullptr);
 }
 
 TEST(SysmemBuffers, ABufferThatFindsNoRoomInTheWindowHasNoAddress) {
-  SysmemBuffers buffers(*machine::build_host(link_host()), *machine::build_chip(link_chip()));
-  EXPECT_TRUE(buffers.at(buffers.add(3 << 20)).noc_address);
-  EXPECT_FALSE(buffers.at(buffers.add(2 << 20)).noc_address);
-  EXPECT_TRUE(buffers.at(buffers.add(1 << 20)).noc_address);
-  EXPECT_FALSE(buffers.at(buffers.add(1)).noc_address);
+  const auto host = machine::build_host(link_host());
+  SysmemBuffers buffers(*host, *machine::build_chip(link_chip()), {.carries_data = false});
+  EXPECT_TRUE(buffers.at(buffers.allocate(3 << 20)).noc_address);
+  EXPECT_FALSE(buffers.at(buffers.allocate(2 << 20)).noc_address);
+  EXPECT_TRUE(buffers.at(buffers.allocate(1 << 20)).noc_address);
+  EXPECT_FALSE(buffers.at(buffers.allocate(1)).noc_address);
   EXPECT_EQ(buffers.describe(),
             "mapped are 0x800000000 to 0x8002fffff, 0x800300000 to 0x8003fffff");
 }
