@@ -31,9 +31,17 @@ std::vector<std::byte> content_of(int chip) {
   return std::vector<std::byte>(kMessages * kMessageBytes, static_cast<std::byte>(chip + 1));
 }
 
-void add_channel(DataMoverBuilder& mover, int from, Program& sends, Program& receives, int slots,
-                 std::uint64_t source, std::uint64_t destination) {
-  const auto ends = mover.add_channel({.from_chip = from,
+// Messages of one worker to the other, and where they lie in either L1.
+struct Stream {
+  int from_chip = 0;
+  int slots = 0;
+  std::uint64_t source = 0;
+  std::uint64_t destination = 0;
+};
+
+void add_channel(DataMoverBuilder& mover, const Stream& stream, Program& sends, Program& receives) {
+  const auto [from_chip, slots, source, destination] = stream;
+  const auto ends = mover.add_channel({.from_chip = from_chip,
                                        .sender = kWorker,
                                        .receiver = kWorker,
                                        .slots = slots,
@@ -62,8 +70,8 @@ void run(int slots) {
   for (const int chip : {0, 1}) {
     cluster.device(chip).memory(kWorker).write(source, content_of(chip));
   }
-  add_channel(mover, 0, first, second, slots, source, destination);
-  add_channel(mover, 1, second, first, slots, source, destination);
+  add_channel(mover, {0, slots, source, destination}, first, second);
+  add_channel(mover, {1, slots, source, destination}, second, first);
   mover.create_kernels();
   const Time end = cluster.run();
   bool is_complete = true;

@@ -238,9 +238,7 @@ def _prepare_main(main: dict[str, Any]) -> None:
         del process._inheriting  # type: ignore[attr-defined]
 
 
-_JOBS: dict[
-    str, Callable[[dict[str, Any], RankChannel, _core.FailureNotice], dict[str, Any]]
-] = {
+_JOBS: dict[str, Callable[[dict[str, Any], RankChannel, _core.FailureNotice], dict[str, Any]]] = {
     "measure": _measure,
     "call": _call,
 }

@@ -97,6 +97,12 @@ class _Plan:
         self._memory_channels = 0
         self._port_channels = 0
 
+    def _read_policies(self, schedule: Schedule) -> None:
+        if self._node.has("rendezvous"):
+            schedule.rendezvous = self._node.word("rendezvous", RENDEZVOUS)
+        if self._node.has("notification"):
+            schedule.notification = self._node.word("notification", NOTIFICATIONS)
+
     def schedule(self) -> Schedule:
         node = self._node
         node.names(
@@ -123,10 +129,7 @@ class _Plan:
             size_bytes_min=node.number("min_message_size", 0, NO_LIMIT - 1, 0),
             size_bytes_max=0 if most >= NO_LIMIT else most,
         )  # fmt: skip
-        if node.has("rendezvous"):
-            schedule.rendezvous = node.word("rendezvous", RENDEZVOUS)
-        if node.has("notification"):
-            schedule.notification = node.word("notification", NOTIFICATIONS)
+        self._read_policies(schedule)
         schedule.has_double_scratch = node.flag("use_double_scratch_buffer", False)
         if node.flag("reuse_resources", False):
             schedule.scratch_bytes_max = SCRATCH_BYTES

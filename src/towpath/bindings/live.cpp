@@ -75,7 +75,7 @@ void bind_memory(nb::class_<LiveTransport>& type) {
            "The first of `count` new signals.")
       .def("release_signals", &LiveTransport::release_signals, "first"_a)
       .def("signal_fetch", &LiveTransport::signal_fetch, "signal"_a)
-      .def("heap_bytes_at", &heap_bytes_at, "offset"_a, "size_bytes"_a,
+      .def("bytes_at", &heap_bytes_at, "offset"_a, "size_bytes"_a,
            "uint8 array over this rank's copy of the heap.")
       .def(
           "address_of",

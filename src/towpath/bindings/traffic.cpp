@@ -169,14 +169,7 @@ void bind_step(nb::module_& module) {
           "includes_source"_a = false, "channel"_a = 0, "cycle"_a = 0, "last_call_cycles"_a = 0);
 }
 
-}  // namespace
-}  // namespace towpath::tenstorrent::bench
-
-void bind_traffic(nb::module_& module) {
-  using namespace towpath::tenstorrent::bench;
-  bind_step(module);
-  module.def("call_cycles", &call_cycles, "chip"_a,
-             "Cycles that the calls of a kernel cost, by kind of step.");
+void bind_program(nb::module_& module) {
   nb::class_<TrafficProgram>(module, "TrafficProgram", "One core's traffic on one NoC.")
       .def(
           "__init__",
@@ -185,6 +178,17 @@ void bind_traffic(nb::module_& module) {
             new (self) TrafficProgram{coordinate(core), noc, start_cycle, std::move(steps)};
           },
           nb::kw_only(), "core"_a, "noc"_a = 0, "start_cycle"_a = 0, "steps"_a);
+}
+
+}  // namespace
+}  // namespace towpath::tenstorrent::bench
+
+void bind_traffic(nb::module_& module) {
+  using namespace towpath::tenstorrent::bench;
+  bind_step(module);
+  bind_program(module);
+  module.def("call_cycles", &call_cycles, "chip"_a,
+             "Cycles that the calls of a kernel cost, by kind of step.");
   nb::class_<TrafficResult>(module, "TrafficResult")
       .def_ro("flit_hops", &TrafficResult::flit_hops,
               "Number of times that a flit passed a router.")

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-// Races of a fixed number of agents with few words each (FastTrack): clocks of one length in one
-// array, and of each cell of memory the last store and the loads since then.
+// Race detection for a fixed number of agents with few words each (FastTrack): clocks of equal
+// length in one array, and per memory cell the last store and the loads since.
 
 namespace towpath::causality {
 
@@ -29,7 +29,7 @@ class ClockPool {
   std::vector<std::uint32_t> free_;
 };
 
-// An access to a cell, by the own time of its agent.
+// An access to a cell, with its agent's local time.
 struct TimedAccess {
   static constexpr std::int32_t kNobody = -1;
 
@@ -40,8 +40,8 @@ struct TimedAccess {
 
 class AccessHistory {
  public:
-  // Both call unordered(earlier, earlier_stores) for each earlier access that conflicts with this
-  // one, if not is_ordered(earlier).
+  // Both call unordered(earlier, earlier_stores) for each earlier conflicting access without
+  // is_ordered(earlier).
   template <typename IsOrdered, typename Unordered>
   void load(const TimedAccess& access, const IsOrdered& is_ordered, const Unordered& unordered) {
     if (!is_before(store_, access, is_ordered)) unordered(store_, true);
@@ -71,7 +71,7 @@ class AccessHistory {
   }
 
   TimedAccess store_;
-  std::vector<TimedAccess> loads_;  // since the store, at most one of each agent
+  std::vector<TimedAccess> loads_;  // since the store, at most one per agent
 };
 
 }  // namespace towpath::causality

@@ -9,11 +9,11 @@ namespace towpath::causality {
 
 namespace {
 
-// A walk back through the history of an agent and of all agents from which it learned. It stops at
-// entries older than `since`, which cannot know of later events.
+// A backward walk through the history of an agent and of all agents in its past. It stops at
+// entries older than `since`, which precede all relevant events.
 class Walk {
  public:
-  // The part of a history to read, and the peer of the last signal on the way to it.
+  // The part of a history to read, and the peer of the last signal on the path to it.
   struct Step {
     Moment moment;
     int peer;
@@ -77,7 +77,7 @@ bool knows_of(Moment knower, Moment moment, Time time) {
   });
 }
 
-// A quiet or fence covers what its process started before, if its agent did it or could know of it.
+// A quiet or fence covers earlier operations of its process that are in the issuing agent's past.
 bool covers(const History& of, const History::Entry& entry, const Transfer& transfer) {
   if (of.process() != transfer.process || entry.number < transfer.number) return false;
   const auto index = static_cast<std::size_t>(&entry - of.entries().data());

@@ -28,14 +28,14 @@ struct SignalWord;
 using Offset = std::uint64_t;
 inline constexpr int kNoPeer = -1;
 
-// The beginning of a history: all that its owner had done and learned by then.
+// A position in a history: everything in its owner's past.
 struct Moment {
   const History* of = nullptr;
   std::size_t length = 0;
 };
 
 struct Transfer {
-  int process = 0;           // of the agent that started it
+  int process = 0;           // of the initiating agent
   std::uint64_t number = 0;  // among the operations of that process
   int peer = 0;              // its destination
   Time began{};
@@ -54,11 +54,12 @@ class History {
   struct Entry {
     Kind kind;
     Time time;
-    Moment moment{};                   // learned
-    const SignalWord* word = nullptr;  // whose signals it saw, from the first to before the end:
+    Moment moment{};                   // added to the history
+    const SignalWord* word = nullptr;  // the word with the observed signals, from the first to
+                                       // before the end:
     std::size_t first_signal = 0;
     std::size_t signals = 0;
-    std::uint64_t number = 0;  // last operation that a quiet or fence covers
+    std::uint64_t number = 0;  // last operation covered by a quiet or fence
   };
 
   explicit History(int process) : process_(process) {}
@@ -72,11 +73,12 @@ class History {
   void learn_everything(Time time) { entries_.push_back({Kind::everything, time}); }
   void complete(Time time, std::uint64_t number, bool is_quiet);
 
-  // Whether the owner can know that a transfer is complete.
+  // Whether the completion of a transfer is in the owner's past.
   Known knows(const Transfer& transfer) const;
-  // Whether it can know of a moment of another agent, which was at `time`.
+  // Whether a moment of another agent, at `time`, is in the owner's past.
   bool knows(Moment moment, Time time) const;
-  // Whether it can know that an agent of `process` knew before that the transfer is complete.
+  // Whether it is in the owner's past that an agent of `process` had the transfer's completion in
+  // its past.
   bool knows_that(int process, const Transfer& transfer) const;
 
  private:
@@ -90,21 +92,21 @@ struct Signal {
   int lane = 0;      // the sending agent
   std::uint64_t value = 0;
   bool is_set = false;
-  std::string what{};  // its call, place and sender
+  std::string what{};  // its call, position and sender
   Time landed{};
-  Moment seen{};  // by the first wait that saw it
+  Moment seen{};  // by the first wait that observed it
   Time seen_at{};
 };
 
-// A word of memory that signals change.
+// A word of memory with signals.
 struct SignalWord {
   std::vector<Signal*> landed;
-  std::size_t seen = 0;  // number of them that waits have seen
+  std::size_t seen = 0;  // number of signals observed by waits
   const Signal* last_set = nullptr;
-  std::uint64_t value = 0;  // after the last one
-  bool is_plain = false;    // changed or read by other means too
+  std::uint64_t value = 0;  // after the last signal
+  bool is_plain = false;    // also accessed without signals or waits
   bool is_awaited = false;
-  // The call that sent a signal again before the last one was seen, and the call of that one.
+  // The call that resent a signal before the previous one was observed, and the previous call.
   std::string reused_by{};
   std::string reused_of{};
 };
@@ -114,7 +116,7 @@ class SignalWords {
  public:
   SignalWord& at(Offset place);
   SignalWord* find(Offset place);
-  // These bytes are stored to or read by other means than signals and waits.
+  // These bytes are accessed without signals or waits.
   void note_plain(Offset first, std::uint64_t size_bytes);
   // The memory is freed.
   void forget(Offset first, std::uint64_t size_bytes);
@@ -122,7 +124,7 @@ class SignalWords {
 
  private:
   std::map<Offset, SignalWord*> words_;
-  std::deque<SignalWord> storage_;  // histories keep pointers
+  std::deque<SignalWord> storage_;  // histories keep pointers to the words
   std::deque<Signal> signals_;
 };
 

@@ -15,12 +15,12 @@ namespace towpath::causality {
 
 // Place of agents that run one after the other and share its clock.
 using Place = std::uint32_t;
-// A sequence of bytes that arrive in order. A position is the number of bytes before.
+// A sequence of bytes that arrive in order. A position is the number of earlier bytes.
 using Stream = std::uint32_t;
 
 struct Knowledge {
-  VectorClock<std::uint32_t> clocks;    // by place
-  VectorClock<std::uint64_t> arrivals;  // by stream: all before that position has arrived
+  VectorClock<std::uint32_t> clocks;    // by position
+  VectorClock<std::uint64_t> arrivals;  // by stream: all bytes before that position have arrived
 
   bool covers(const Knowledge& other) const {
     return clocks.covers(other.clocks) && arrivals.covers(other.arrivals);
@@ -31,13 +31,13 @@ struct Knowledge {
   }
 };
 
-// The knowledge of an agent at one moment of its clock. It travels with messages.
+// The knowledge of an agent at one moment of its clock. Travels with messages.
 struct Stamp {
   std::shared_ptr<const Knowledge> known;
   Place place = 0;
   std::uint32_t clock = 0;
 
-  // Whether another moment was known at this one.
+  // Whether this moment includes another.
   bool covers(const Stamp& other) const {
     return place == other.place || known->clocks.at(other.place) >= other.clock;
   }
@@ -62,7 +62,7 @@ class Learner {
     return known_->arrivals.at(stream) >= position;
   }
   void learn(const Stamp& stamp) {
-    if (knows(stamp)) return;  // and so all that was known then
+    if (knows(stamp)) return;  // and with it everything before
     own().join(*stamp.known);
     known_->clocks.raise(stamp.place, stamp.clock);
   }
@@ -74,7 +74,7 @@ class Learner {
   }
 
  private:
-  // A copy that is not shared, for changes.
+  // An unshared copy for changes.
   Knowledge& own() {
     if (known_.use_count() > 1) known_ = std::make_shared<Knowledge>(*known_);
     return *known_;

@@ -36,7 +36,7 @@ class RangeMap {
     }
   }
 
-  // Erases whole ranges that begin between two bytes, if matches(value).
+  // Erases whole ranges that start within the range if matches(value).
   template <typename Matches>
   void erase_if(std::uint64_t begin, std::uint64_t end, const Matches& matches) {
     for (auto at = ranges_.lower_bound(begin); at != ranges_.end() && at->first < end;) {
@@ -53,7 +53,7 @@ class RangeMap {
     }
   }
 
-  // The value of the first piece inside the range for which matches(value); null without one.
+  // The value of the first piece within the range with matches(value); null if there is none.
   template <typename Matches>
   const Value* find_if(std::uint64_t begin, std::uint64_t end, const Matches& matches) const {
     for (auto at = first_overlap(begin); at != ranges_.end() && at->first < end; ++at) {
@@ -66,12 +66,12 @@ class RangeMap {
     return find_if(begin, end, [](const Value&) { return true; }) != nullptr;
   }
 
-  // The value of a byte; null without one.
+  // The value of a byte; null if there is none.
   const Value* find(std::uint64_t at) const {
     return find_if(at, at + 1, [](const Value&) { return true; });
   }
 
-  // The bytes around one that have the same range, or none.
+  // The bytes around one in the same range, or in the same gap.
   Bounds around(std::uint64_t at) const {
     const auto next = ranges_.upper_bound(at);
     Bounds bounds{0, std::numeric_limits<std::uint64_t>::max()};

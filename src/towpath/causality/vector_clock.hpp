@@ -8,7 +8,7 @@
 
 namespace towpath::causality {
 
-// A number for each index, which only grows. One that was never raised is 0.
+// A number for each index that only increases, initially 0.
 template <typename Number>
 class VectorClock {
  public:

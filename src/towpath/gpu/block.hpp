@@ -18,8 +18,8 @@
 #include "towpath/gpu/thread_groups.hpp"
 #include "towpath/gpu/thread_stack.hpp"
 
-// A resident thread block. Its threads run one after the other until each of them waits, in no
-// simulated time. Their accesses to memory are counted (BlockWork), and become time when they
+// A resident thread block. Its threads run one after the other, each until it waits, in zero
+// simulated time. Their memory accesses are counted (BlockWork) and converted to time when they
 // synchronize (ThreadGroups, Fences), call the library (Operation, WaitRecord) or end.
 
 namespace towpath::gpu {
@@ -33,7 +33,7 @@ struct Thread {
   enum class State : std::uint8_t { ready, in_group, waiting, finished };
 
   ThreadStack::Saved stack;
-  std::uint64_t value = 0;  // of an exchange, before and after
+  std::uint64_t value = 0;  // before and after an exchange
   abi::Site site{};         // of the call in which it waits
   const volatile void* polled = nullptr;
   std::uint64_t polled_value = 0;
@@ -83,7 +83,7 @@ class Block {
   void sleep(Time duration);
   void* shared(const void* declaration, std::uint64_t size_bytes, std::uint64_t alignment);
   void* dynamic_shared();
-  // The thread never continues: an error ends the run.
+  // Never returns: an error ends the run.
   [[noreturn]] void halt();
   // Waits until make_ready(). The second form is recorded. The third also sets the state of the
   // thread, which the others expect to be set.

@@ -21,7 +21,7 @@ class BlockWork {
   void fold_counters();
   // The end of all work by now.
   Time busy_until() const;
-  // The end of the accesses of the running thread that are not yet added.
+  // The end of the running thread's accesses, including those not yet added.
   Time thread_time() const;
 
   // Time until the block's last stores are acknowledged. A fence awaits them.
@@ -37,7 +37,7 @@ class BlockWork {
   Time begin_;               // of the segment
   Work work_;                // in the segment
   Time floor_{};             // end of earlier segments
-  bool has_stored_ = false;  // since the last fence of the system
+  bool has_stored_ = false;  // since the last system fence
   bool has_stored_to_peer_ = false;
 };
 

@@ -13,9 +13,9 @@ namespace towpath::gpu {
 
 struct CompileOptions {
   std::filesystem::path include;  // our headers, or those of this source tree or install if empty
-  std::vector<std::string> kernels;  // instances of kernel templates to be launched by name
-  std::vector<std::string> flags;    // of the user: -I, -D
-  bool counts_accesses = true;       // each load and store calls out: for simulated time
+  std::vector<std::string> kernels;  // kernel template instances that are launched by name
+  std::vector<std::string> flags;    // from the user: -I, -D
+  bool counts_accesses = true;       // instruments each load and store, for simulated time
 };
 
 // The folder with cuda_runtime.h and nvshmem.h, from TOWPATH_GPU_INCLUDE or this library.

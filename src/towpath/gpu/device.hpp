@@ -14,9 +14,8 @@
 #include "towpath/gpu/work.hpp"
 #include "towpath/machine/kernel_cost.hpp"
 
-// The grids of a GPU: which blocks are resident on which multiprocessor, and which wait for a
-// place. Blocks take their places in the order of their indices, grids in the order of their
-// launches.
+// The grids of a GPU: resident blocks per multiprocessor, and blocks that wait for a slot. Slots
+// are assigned in the order of block indices and launches.
 
 namespace towpath::gpu {
 
@@ -25,7 +24,7 @@ namespace abi = towpath_gpu;
 class Block;
 class Pe;
 
-// A kernel in execution. It owns its resident blocks.
+// A running kernel. Owns its resident blocks.
 class Grid {
  public:
   Grid(const abi::Launch& launch, std::function<void()> finished);
@@ -61,13 +60,13 @@ class Device {
   const machine::KernelCost& cost() const { return cost_; }
   // Starts all blocks for which there is room. Throws KernelError if not even one block fits.
   void start(const abi::Launch& launch, std::function<void()> finished);
-  // How many blocks of a shape are resident together.
+  // Number of concurrently resident blocks of a shape.
   int resident_blocks(int threads, std::uint64_t shared_bytes) const;
   Residency residency(int multiprocessor) const;
   // The block's last thread has ended.
   void finish(Block& block);
   void arrive_at_grid_barrier(Grid& grid);
-  // One line for each group of blocks that wait, and for blocks without a place.
+  // One line for each group of waiting blocks, and for blocks without a slot.
   std::string waiting() const;
 
  private:

@@ -10,11 +10,11 @@ namespace towpath::gpu {
 
 // Mistakes of kernels in the use of memory, of waits or of barriers.
 enum class Hazard : std::uint8_t {
-  source_changed,         // a put's source was stored to before the put had read it
-  unawaited_data,         // bytes that a peer put were read without waiting for their signal
+  source_changed,         // a put's source was overwritten before the put had read it
+  unawaited_data,         // bytes of a peer's put were read without a wait for their signal
   fence_for_quiet,        // a fence between, if only quiet would have helped
-  signal_reused,          // sent again before its peer has seen the last one
-  overshot_wait,          // an equality wait whose word went past the value
+  signal_reused,          // sent again before its peer has seen the previous one
+  overshot_wait,          // an equality wait with a word beyond the value
   unregistered_buffer,    // neither symmetric nor registered
   divergent_barrier,      // threads of a block wait at different barriers
   mismatched_allocation,  // PEs allocate different sizes

@@ -14,14 +14,15 @@ namespace abi = towpath_gpu;
 
 class Block;
 
-// The fences of a block. In simulated time those of threads that arrive together are one.
+// The fences of a block. In simulated time, threads that arrive together share one fence.
 class Fences {
  public:
   explicit Fences(Block& block) : block_(block) {}
 
   // The running thread waits in nvshmem_fence or nvshmem_quiet.
   void fence(bool is_quiet, const abi::Site& site);
-  // It waits in __threadfence or __threadfence_system, for stores without the library.
+  // The running thread waits in __threadfence or __threadfence_system, for stores without the
+  // library.
   void thread_fence(abi::FenceScope scope, const abi::Site& site);
   // All threads have run until they wait: starts the fence that they wait in. A fence that ends at
   // once makes threads ready, and the other one then waits for them.

@@ -31,7 +31,7 @@ using causality::SignalWords;
 // A transfer whose bytes are monitored.
 struct MonitoredTransfer {
   causality::Transfer identity{};
-  std::string what{};  // its call, place and block
+  std::string what{};  // its call, position and block
 };
 using MonitoredRanges = causality::RangeMap<MonitoredTransfer>;
 
@@ -48,7 +48,7 @@ class HazardMonitor {
   // The history of the PE: a block that ends adds to it, a block that begins starts with it.
   History& past() { return past_; }
 
-  // The checks throw KernelError. A thread reads, or changes, a byte of a transfer.
+  // The checks throw KernelError. A thread reads or changes a byte of a transfer.
   void check_read(const MonitoredTransfer& transfer, const Block& block, const void* where) const;
   void check_change(const MonitoredTransfer& transfer, const Block& block, const void* where) const;
   // A put reads its source.
@@ -56,15 +56,15 @@ class HazardMonitor {
                   const std::string& what) const;
   // A block sends a signal to a word of a peer.
   static void check_signal(SignalWord& word, const Signal& signal, const Block& block);
-  // A block begins to wait for words. A word that was signalled again too early is an error only if
-  // somebody waits for it.
+  // A block starts to wait for words. A word that was signalled again too early is an error only if
+  // a thread waits for it.
   void note_wait(const WaitRecord& wait);
   // A wait of the block has ended, which has seen the signals.
   void learn_from(const WaitRecord& wait, History& history);
 
   void add_wait(const WaitRecord& wait) { waits_.insert(&wait); }
   void remove_wait(const WaitRecord& wait) { waits_.erase(&wait); }
-  // A wait for equality whose word has passed the value.
+  // Checks for equality waits with a word beyond the value.
   void check_overshot() const;
 
  private:

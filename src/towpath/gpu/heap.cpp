@@ -141,7 +141,7 @@ void Heap::check_remote(const abi::Access& access, const Block& block,
 void Heap::check_local(const abi::Access& access, const Block& block, const abi::Site& site) const {
   if (access.kind == abi::AccessKind::atomic || access.size_bytes == 0) return;
   const std::uintptr_t begin = number_of(access.local);
-  // Temporary words of the library and values of one thread travel with the instruction.
+  // Library temporaries and single-thread values travel with the instruction.
   const bool is_private = stack_.contains(access.local) || access.size_bytes <= 8;
   if (is_private || is_allocated(access.local, access.size_bytes)) return;
   const auto found = registered_.upper_bound(begin);

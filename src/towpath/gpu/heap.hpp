@@ -26,17 +26,17 @@ class Heap {
   // `heap_bytes` is the size of the transport's heap.
   Heap(transport::Transport& transport, const ThreadStack& stack, std::uint64_t heap_bytes);
 
-  // Neither is collective: all PEs make the same calls in the same order.
+  // Local calls, but all PEs must make the same calls in the same order.
   std::byte* allocate(std::uint64_t size_bytes, std::uint64_t alignment);
   struct Allocation {
     transport::Offset offset = 0;
     std::uint64_t size_bytes = 0;
-    transport::Offset allocated = 0;  // as the transport has it, before alignment
+    transport::Offset allocated = 0;  // from the transport, before alignment
   };
-  // The allocation that begins at an address. Throws KernelError if there is none.
+  // The allocation at an address. Throws KernelError if there is none.
   Allocation allocation_at(const void* address) const;
   void release(const Allocation& allocation);
-  // Memory of this PE alone that transfers may name.
+  // Memory of this PE only, allowed in transfers.
   void register_buffer(const void* address, std::uint64_t size_bytes);
   bool unregister_buffer(const void* address);
   void unregister_all() { registered_.clear(); }
@@ -48,12 +48,12 @@ class Heap {
   std::uint64_t* team_words(int team) const;
   const abi::Range& own() const { return heaps_[static_cast<std::size_t>(rank_)]; }
   const abi::Range& of(int rank) const { return heaps_[static_cast<std::size_t>(rank)]; }
-  // From the first to the last heap that loads and stores reach.
+  // The range of all heaps reachable by loads and stores.
   const abi::Range& all() const { return all_; }
   // The rank whose heap holds the address, or kNoPeer.
   int owner_of(const void* address) const;
 
-  // Throw KernelError for memory that a transfer may not name.
+  // Throw KernelError for memory that is not allowed in transfers.
   void check_local(const abi::Access& access, const Block& block, const abi::Site& site) const;
   void check_remote(const abi::Access& access, const Block& block, const abi::Site& site) const;
 

@@ -14,10 +14,10 @@ namespace towpath::gpu {
 
 class LoadedObject;
 
-// The program in front of a GPU, as a process of the simulation.
+// The host program of a GPU, as a process of the simulation.
 class HostProgram {
  public:
-  // `idle` says whether all work that it started has finished: the program ends after that.
+  // `idle` returns whether all started work has finished. The program ends after that.
   HostProgram(sim::Simulation& simulation, const LoadedObject& object, int rank,
               std::function<bool()> idle)
       : simulation_(simulation), object_(object), rank_(rank), idle_(std::move(idle)) {}
@@ -34,9 +34,9 @@ class HostProgram {
   void block(const std::function<bool()>& holds, const char* what);
   void block_until_idle(const char* what) { block(idle_, what); }
   void wake();
-  // The program is unwound soon, and its waits return at once.
+  // The program will be unwound. Its waits return at once.
   void close() { is_closing_ = true; }
-  // "PE 1: its host program waits for a stream\n", or nothing.
+  // "PE 1: its host program waits for a stream\n", or an empty string.
   std::string waiting() const;
 
  private:

@@ -34,7 +34,7 @@ std::string LoadedObject::place_of(const void* address) const {
 }
 
 std::runtime_error LoadedObject::named(const os::CodeFault& fault, const std::string& who) const {
-  // place_of() takes return addresses, which are behind their call.
+  // place_of() takes return addresses, which follow their call.
   const std::string place = place_of(static_cast<const char*>(fault.address()) + 1);
   return std::runtime_error(
       fmt::format("{}{}{} {}", who, place.empty() ? "" : " at ", place, fault.what()));

@@ -26,9 +26,9 @@ class LoadedObject {
   const abi::Object& object() const { return object_; }
   // "FILE:LINE" of an address in its code, from the debugger's tables, or empty.
   std::string place_of(const void* address) const;
-  // The error for code of the source that the processor refuses: `who` and the place.
+  // The error for a processor exception in the source's code: `who` and the position.
   std::runtime_error named(const os::CodeFault& fault, const std::string& who) const;
-  // Null if no kernel has this address, or this name.
+  // Null if there is no such kernel.
   const abi::Kernel* find_kernel(const void* function) const;
   const abi::Kernel* find_kernel(const std::string& name) const;
 

@@ -61,14 +61,14 @@ Operation::Operation(Pe& from, Block& by, const abi::Access& what, const abi::Si
   if (by.history() != nullptr) sender = by.history()->now();
 }
 
-// A get to memory that does not stay is always awaited.
+// A get to temporary memory is always awaited.
 bool Operation::is_detached() const {
   if (!call.is_nonblocking || !pe.is_timed()) return false;
   if (call.kind == abi::AccessKind::get) return bytes.empty();
   return !pe.transport().is_addressable(call.peer);
 }
 
-// Kernels of the library itself are not monitored.
+// The library's internal kernels are not monitored.
 void Operation::monitor_start() {
   is_monitored = pe.is_timed() && call.kind == abi::AccessKind::put && call.size_bytes > 0 &&
                  call.peer != pe.rank() && block != nullptr && !block->grid().launch().is_internal;
@@ -168,7 +168,7 @@ void Operation::start() {
   access.done = [](transport::Access& ended) {
     auto& operation = *static_cast<Operation*>(ended.context);
     operation.is_done = true;
-    // A call that returns at once is complete after quiet() only.
+    // A nonblocking call completes only in quiet().
     if (operation.is_monitored && !operation.call.is_nonblocking) operation.forget_source();
     operation.finish_profile();
     operation.release_threads();
@@ -186,7 +186,7 @@ void Operation::start() {
   if (detaches) release_threads();
 }
 
-// Without a report of their arrival, bytes have landed when the call is over.
+// Without an arrival report, bytes have landed at the end of the call.
 void Operation::finish_profile() {
   if (profile == nullptr) return;
   const bool is_reported = pe.is_timed() && call.kind != abi::AccessKind::get;

@@ -18,17 +18,17 @@ struct Operation {
   Operation(Pe& from, Block& by, const abi::Access& what, const abi::Site& where);
 
   void start();
-  // Whether the threads continue as soon as it is started.
+  // Whether the threads continue right after its start.
   bool is_detached() const;
 
   Pe& pe;
   Block* block;  // null if no thread waits
   abi::Access call;
   abi::Site site;
-  int thread = -1;         // that waits, or
-  Group* group = nullptr;  // all of these
+  int thread = -1;         // the waiting thread, or
+  Group* group = nullptr;  // the waiting group
   transport::Access access;
-  std::vector<std::byte> bytes;    // a copy of memory that does not stay: stacks, shared memory
+  std::vector<std::byte> bytes;    // a copy of temporary memory: stacks, shared memory
   std::uint64_t number = 0;        // among the outstanding ones, 0 after that
   std::uint64_t first_number = 0;  // its first value
   bool is_done = false;
@@ -36,7 +36,7 @@ struct Operation {
   bool is_monitored = false;
   bool is_held = false;  // by the thread that reads its result
   Moment sender{};
-  Signal* signal = nullptr;  // if the run is timed
+  Signal* signal = nullptr;  // in timed runs
   Profile* profile = nullptr;
   std::uint64_t transfer = 0;  // its number in the profile
 
@@ -55,8 +55,8 @@ struct Operation {
   void finish();
 };
 
-// A transfer of the running thread, its warp or the block. Returns when its source may be changed,
-// or its target read.
+// A transfer of the running thread, its warp or the block. Returns when its source may change, or
+// its target is readable.
 void access(Block& block, abi::Access& call, const abi::Site& site);
 
 }  // namespace towpath::gpu

@@ -9,8 +9,8 @@
 
 namespace towpath::gpu {
 
-// Operations of a PE whose stores are not yet visible, and the threads in nvshmem_quiet that wait
-// for them.
+// Operations of a PE with stores that are not yet visible, and the threads in nvshmem_quiet that
+// wait for them.
 class Outstanding {
  public:
   // The number of a new operation.

@@ -186,7 +186,7 @@ Time Pe::time_of_copy(std::uint64_t size_bytes, abi::CopyKind kind) const {
       return transfer_time(Bytes(2 * size_bytes), cost().memory_rate) + cost().memory_latency;
     case abi::CopyKind::fill:
       return transfer_time(Bytes(size_bytes), cost().memory_rate) + cost().memory_latency;
-    default: return Time();  // the host program is not timed, and neither is its memory
+    default: return Time();  // the host program and its memory are untimed
   }
 }
 

@@ -98,7 +98,7 @@ class Pe {
   int launch_kernel(const abi::Kernel& kernel, const abi::Configuration& configuration,
                     void** arguments, bool is_collective);
   // Runs a function that was registered like a kernel in the host program itself. `arguments` are
-  // words that begin with the bytes of each.
+  // words with the bytes of one argument each.
   void call_host(const abi::Kernel& function, std::vector<std::uint64_t>& arguments);
   abi::Range device_memory() const {
     return {reinterpret_cast<std::uintptr_t>(memory_), kMemoryBytes};
@@ -113,9 +113,9 @@ class Pe {
   void symmetric_free(void* address);
 
   // --- for blocks -------------------------------------------------------------------------------
-  // The accesses of the running thread are checked again.
+  // Re-enables checks of the running thread's accesses.
   void forget_quiet_ranges();
-  // These bytes of a heap are read or changed by other means than signals and waits.
+  // These bytes of a heap are read or changed without signals and waits.
   void note_plain(const void* address, std::uint64_t size_bytes);
   // A volatile store to the memory of a peer, which others may poll. Returns its number in the
   // profile.
@@ -138,7 +138,7 @@ class Pe {
   Device device_;
   Streams streams_;
   HostProgram host_;
-  std::byte* memory_ = nullptr;  // of cudaMalloc
+  std::byte* memory_ = nullptr;  // for cudaMalloc
   transport::RangeAllocator memory_ranges_;
   Heap heap_;
   bool is_initialized_ = false;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a compiled source calls. Each finds its PE and, on the device, the block of
-// the running thread. An exception on the device ends the run, and the thread with it.
+// The function table of a compiled source. Each function finds its PE and, on the device, the block
+// of the running thread. An exception on the device ends the run and the thread.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -43,7 +43,7 @@ Place place_of(Pe& pe, const volatile void* address) {
   if (!current.on_device || current.stack.contains(number)) return Place::free;
   if (current.shared.contains(number)) return Place::shared;
   if (current.heap.contains(number) || current.memory.contains(number)) return Place::own;
-  // Arguments, variables of the source and the host's memory are taken to be in the caches.
+  // Arguments, variables of the source and host memory are assumed to be in the caches.
   if (!pe.heap().all().contains(number)) return Place::free;
   return pe.heap().owner_of(const_cast<const void*>(address)) == transport::kNoPeer ? Place::free
                                                                                     : Place::peer;
@@ -90,7 +90,7 @@ Time time_to_peer(const Pe& pe) {
   return pe.is_timed() ? Time::from_ps(pe.cost().peer_latency.ps() / 2) : Time();
 }
 
-// Keeps the bytes around an address that need no check, so that later accesses to them do not call.
+// Keeps the range around an address that needs no check, so that later accesses to it do not call.
 void keep_quiet(abi::Range* ranges, const MonitoredRanges::Bounds& found, const abi::Range& place) {
   const std::uintptr_t begin = std::max(found.begin, place.begin);
   const std::uintptr_t end = std::min(found.end, place.begin + place.size);
@@ -207,7 +207,7 @@ void fill_threads(abi::Table& table) {
       block.sleep(Time::from_ps(static_cast<std::int64_t>(nanoseconds) * 1000));
     });
   };
-  // A loop that waits for the clock must not wait for ever: reading it takes a cycle or two.
+  // Reading takes a cycle or two, so that a loop on the clock makes progress.
   table.clock_ns = [](void* self) -> std::uint64_t {
     using namespace literals;
     Pe& pe = pe_of(self);
@@ -302,7 +302,7 @@ void fill_streams(abi::Table& table) {
         all_streams ? "all its streams" : "a stream");
     return 0;
   };
-  // A program that asks in a loop must let time pass.
+  // A polling program must let time pass.
   table.is_idle = [](void* self, void* stream) {
     using namespace literals;
     Pe& pe = pe_of(self);

@@ -26,7 +26,7 @@ void Pollers::poll(Block& block, const volatile void* address, unsigned size_byt
     return thread.polled == address && thread.polled_value == value_of(address, size_bytes);
   };
   if (is_as_it_was()) block.reach(block.work().thread_time());
-  // Others may have stored to it on the way there.
+  // Other threads may have stored to it in the meantime.
   if (is_as_it_was()) {
     thread.state = Thread::State::waiting;
     thread.is_polling = true;
@@ -81,8 +81,8 @@ void Pollers::look_again() {
   }
 }
 
-// The word has another value, which the thread sees with its next look. In simulated time the
-// transport reports words of the heap, after the same time.
+// The word has a new value, which the thread sees with its next poll. In simulated time the
+// transport reports heap words after the same delay.
 void Pollers::notice(Poller& poller) {
   if (!pe_.is_timed() || poller.is_shared) {
     if (poller.wait.is_waiting) pe_.remote_memory().cancel(poller.wait);

@@ -20,16 +20,16 @@ class Pollers {
  public:
   explicit Pollers(Pe& pe) : pe_(pe) {}
 
-  // The running thread waits until memory has another value, or until all look again.
+  // The running thread waits until the memory changes, or until all threads poll again.
   void poll(Block& block, const volatile void* address, unsigned size_bytes);
   bool empty() const { return pollers_.empty(); }
-  // Threads whose memory has changed look again.
+  // Threads with changed memory poll again.
   void look_again();
   // All threads look again. Returns their number.
   std::size_t wake_all();
-  // The running block is going to store these bytes.
+  // The running block is about to store these bytes.
   void note_store(const volatile void* address, std::uint64_t size_bytes);
-  // The noted stores are done: pollers look, here and at the peers that own the bytes.
+  // The noted stores are done. Pollers check, on this PE and on the owners of the bytes.
   void notify_stores();
 
  private:
@@ -38,7 +38,7 @@ class Pollers {
     Block* block;
     int thread;
     unsigned size_bytes;
-    bool is_shared;  // the memory is shared by a block
+    bool is_shared;  // shared by a block
     transport::MemoryWait wait{};
     bool is_looking = false;
     bool has_changed() const;

@@ -141,7 +141,7 @@ void BlockTimeline::enter(Activity activity, const abi::Site& site, int peer,
   const int name = activity == Activity::compute ? kernel_ : profile_.name(site);
   const bool is_other = what.threads > 0 && (what.name != name || what.peer != peer);
   if (is_other && activity == current_) close(now);
-  // Different calls of one moment are one span, which names the last of them.
+  // Different calls at the same time form one span, with the name of the last.
   const bool has_several = is_other && what.name == name && what.peer != peer;
   what.peer = has_several ? Profile::kSeveral : peer;
   what.name = name;
@@ -263,7 +263,7 @@ void BlockTimeline::emit(Profile::Span span) {
     pending_.back().calls = std::max(calls, span.calls);
     return;
   }
-  // Live, threads take turns: the same call of the next thread follows a moment of computing.
+  // Live, threads take turns: the same call of the next thread follows a short computation.
   if (pending_.size() == 2 && turn_begin_ != Time() && pending_[1].begin >= turn_begin_ &&
       pending_[1].activity == Activity::compute && is_same(pending_[0], span)) {
     pending_.pop_back();

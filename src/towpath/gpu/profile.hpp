@@ -65,7 +65,7 @@ class Ring {
   }
   std::uint64_t dropped() const { return count_ - records_.size(); }
   std::size_t size() const { return records_.size(); }
-  // Calls use(record) for each that is kept, the oldest first.
+  // Calls use(record) for each record kept, oldest first.
   template <typename Use>
   void for_each(const Use& use) const {
     for (std::uint64_t i = dropped(); i < count_; ++i) use(records_[i % capacity_]);
@@ -93,11 +93,11 @@ class Profile {
     Activity activity = Activity::compute;
     int name = 0;
     int peer = kNobody;
-    int calls = 0;  // of threads, merged into it
+    int calls = 0;  // merged calls of threads
     Time begin{};
     Time end{};
     std::uint64_t size_bytes = 0;
-    Words woken_by{};  // words whose change ended it
+    Words woken_by{};  // the change that ended it
   };
   struct Transfer {
     int track = 0;
@@ -125,12 +125,12 @@ class Profile {
     int threads = 0;  // of a block
     bool is_kernel = false;
   };
-  // The blocks of one index on one stream of a PE, one after the other.
+  // Consecutive blocks of one index on one stream of a PE.
   struct Track {
     int pe;
     int stream;
     int block;
-    bool is_kernel;  // false: a call of the library on a stream
+    bool is_kernel;  // false: a library call on a stream
     std::array<Time, kActivities> times{};
     std::uint64_t spans = 0;
   };
@@ -201,7 +201,7 @@ class BlockTimeline {
   // Loads and stores that began now, and the end of all work of the block by now.
   void work(std::uint64_t size_bytes);
   void works_until(Time when) { works_until_ = when; }
-  // Transfers of threads that do the same together are one. Returns its number.
+  // Concurrent transfers of several threads are merged. Returns the number.
   std::uint64_t start(Profile::Transfer transfer, const abi::Site& site);
   Activity activity_at(Activity activity, const abi::Site& site);
 

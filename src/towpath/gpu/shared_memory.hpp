@@ -13,7 +13,7 @@ namespace towpath::gpu {
 
 namespace abi = towpath_gpu;
 
-// The shared memory of a block, which exists from its first use on.
+// The shared memory of a block, allocated at its first use.
 class SharedMemory {
  public:
   static constexpr std::uint64_t kStaticBytes = 48 << 10;

@@ -39,7 +39,7 @@ std::size_t skip_literal(std::string_view text, std::size_t at) {
   return std::min(i + 1, text.size());
 }
 
-// Behind the bracket that closes the one at `at`.
+// The position after the bracket that closes the one at `at`.
 std::size_t skip_brackets(std::string_view text, std::size_t at) {
   int depth = 0;
   for (std::size_t i = at; i < text.size();) {
@@ -101,7 +101,7 @@ class Rewriter {
       namespace_.clear();
     }
     if (c == '}' && !scopes_.empty()) scopes_.pop_back();
-    // The end of main() returns zero, of no other function.
+    // Only the end of main() returns zero.
     if (c == '}' && at_ + 1 == main_end_) out_ += " return 0; ";
     if (c == ';') namespace_.clear();
     out_ += c;
@@ -129,7 +129,7 @@ class Rewriter {
     if (word == "__shared__") return shared(end);
     if (word == "__global__") return global(end);
     if (word == "__noinline__") {
-      // The C++ library writes it as an attribute.
+      // The C++ library spells it as an attribute.
       const bool is_attribute = out_.ends_with("((");
       out_ += is_attribute ? "__noinline__" : "__attribute__((noinline))";
       at_ = end;
@@ -154,7 +154,7 @@ class Rewriter {
     copy_to(end);
   }
 
-  // Whether this `main` is the definition of the program's: at file scope, before a body.
+  // Whether this `main` is the program's definition: at file scope, before a body.
   bool is_main(std::size_t end) const {
     if (!scopes_.empty()) return false;
     const std::size_t open = skip_space(text_, end);
@@ -162,7 +162,7 @@ class Rewriter {
     return text_[skip_space(text_, skip_brackets(text_, open))] == '{';
   }
 
-  // The forms of main() are made one.
+  // Converts all forms of main() to one.
   std::string main_name(std::size_t end) {
     const std::size_t open = skip_space(text_, end);
     const std::string_view list = text_.substr(open + 1, skip_brackets(text_, open) - open - 2);
@@ -304,7 +304,7 @@ class Rewriter {
         newlines_of(declaration), type, names[0]);
   }
 
-  // A declaration cut at the commas that are in no brackets.
+  // Splits a declaration at commas outside brackets.
   static std::vector<std::string> declarators(const std::string& declaration) {
     std::vector<std::string> parts(1);
     int depth = 0;
@@ -320,7 +320,7 @@ class Rewriter {
     return parts;
   }
 
-  // The names that a declaration declares: the last word of each declarator before its sizes.
+  // The names in a declaration: the last word of each declarator before its sizes.
   static std::vector<std::string> declared(const std::string& declaration) {
     std::vector<std::string> names;
     for (const std::string& declarator : declarators(declaration)) {
@@ -350,7 +350,7 @@ class Rewriter {
     at_ = end;
   }
 
-  // Whether the declaration that is being written began with `template`.
+  // Whether the current declaration starts with `template`.
   bool is_template() const {
     int depth = 0;
     for (std::size_t i = out_.size(); i > 0; --i) {
@@ -393,23 +393,23 @@ class Rewriter {
   const std::vector<std::string>& kernels_;
   std::size_t at_ = 0;
   std::string out_;
-  std::string file_;  // of the last line marker, with the line that follows it
+  std::string file_;  // from the last line marker, with the number of the next line
   int marker_line_ = 1;
   std::size_t marker_end_ = 0;
-  std::string namespace_;            // the one that the next brace opens
+  std::string namespace_;            // opened by the next brace
   std::vector<std::string> scopes_;  // the open namespaces, empty for other braces
   std::string registrations_;
   std::unordered_set<std::string> registered_;
   int slots_ = 0;
-  std::size_t main_end_ = 0;  // behind its closing brace
+  std::size_t main_end_ = 0;  // after its closing brace
 };
 
 constexpr std::string_view kOptional = "__towpath_optional__";
 
-// A function of our headers that is left out unless its name occurs elsewhere.
+// A header function that is dropped unless its name occurs elsewhere.
 struct OptionalFunction {
   std::size_t begin;
-  std::size_t body;  // behind the marker
+  std::size_t body;  // after the marker
   std::size_t end;
   std::string_view name;
 };

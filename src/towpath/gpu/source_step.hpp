@@ -16,8 +16,8 @@
 
 namespace towpath::gpu {
 
-// `kernels` are instances of kernel templates to register too: "ring<float>". Throws KernelError,
-// of kind compilation, for a launch that it cannot read.
+// `kernels` are additional kernel template instances to register: "ring<float>". Throws KernelError
+// of kind compilation for a launch with invalid syntax.
 std::string cpp_from_cuda(std::string_view preprocessed, const std::vector<std::string>& kernels);
 
 }  // namespace towpath::gpu

@@ -104,7 +104,7 @@ void Streams::record(void* event, void* stream) {
 void Streams::wait(void* stream, void* event) {
   const StreamWorkPointer awaited = static_cast<Event*>(event)->work;
   if (awaited == nullptr || awaited->has_finished) return;
-  // A piece of work that begins when both the stream and the event are there.
+  // Work that starts when both the stream and the event are ready.
   auto work = std::make_shared<StreamWork>();
   work->begin = [this, weak = std::weak_ptr(work)] { finish(weak.lock()); };
   Stream& own = stream_of(stream);

@@ -9,8 +9,8 @@
 
 #include "towpath/base/units.hpp"
 
-// The streams of a PE: work that is done in order, and events in it. The default stream waits for
-// all others that do not refuse it, and they for it.
+// The streams of a PE: ordered work, and events. The default stream synchronizes with all others
+// except nonblocking ones.
 
 namespace towpath::sim {
 class Simulation;
@@ -31,7 +31,7 @@ using StreamWorkPointer = std::shared_ptr<StreamWork>;
 
 class Streams {
  public:
-  // `changed` is called whenever a piece of work has finished.
+  // `changed` is called after each finished work item.
   Streams(sim::Simulation& simulation, std::function<void()> changed, std::function<Time()> clock);
 
   void* new_stream(bool is_blocking);
@@ -39,7 +39,7 @@ class Streams {
   void* new_event();
   void free_event(void* event);
 
-  // `begin` is called once all that comes before is finished, and not before `not_before`.
+  // Calls `begin` once all earlier work is finished, not before `not_before`.
   StreamWorkPointer add(void* stream, Time not_before,
                         std::function<void(StreamWorkPointer)> begin);
   void finish(const StreamWorkPointer& work);

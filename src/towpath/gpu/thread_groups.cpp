@@ -62,7 +62,7 @@ bool ThreadGroups::arrive(Group& group, const abi::Site& site) {
              (group.site.call != site.call && std::string_view(group.site.call) != site.call)) {
     refuse_divergence(group, site);
   }
-  // The block as a whole has its end of work at completion.
+  // A whole block gets its end of work at completion.
   const bool is_block = group.mask == 0;
   if (block_.timeline() != nullptr) block_.timeline()->enter(Activity::sync, site);
   group.latest = std::max(group.latest,

@@ -14,16 +14,17 @@ namespace abi = towpath_gpu;
 
 class Block;
 
-// Threads that meet: the block, or lanes of a warp, at a barrier, a vote, a shuffle or a transfer.
+// Threads that synchronize, the block or lanes of a warp: a barrier, a vote, a shuffle or a
+// transfer.
 struct Group {
   std::uint32_t mask = 0;     // of a warp's lanes, unused by the block
   std::uint32_t present = 0;  // lanes that have arrived
   int first_thread = 0;
   int size = 0;  // threads that must arrive
   int arrived = 0;
-  Time latest{};     // when the last of them arrives
-  abi::Site site{};  // of the first of them
-  // Their call, as the last thread has made it.
+  Time latest{};     // arrival of the last thread
+  abi::Site site{};  // of the first thread
+  // The call's arguments, from the last thread.
   int reduction = 0;
   int sum = 0;
   bool all = true;
@@ -41,7 +42,8 @@ struct ExchangeRequest {
   int width = abi::kWarpThreads;
 };
 
-// The meetings of a block's threads. All calls but release() are by the running thread.
+// Synchronization among a block's threads. All calls except release() are made by the running
+// thread.
 class ThreadGroups {
  public:
   ThreadGroups(Block& block, int threads) : block_(block) { whole_.size = threads; }
@@ -50,7 +52,7 @@ class ThreadGroups {
   void sync_warp(std::uint32_t mask, const abi::Site& site);
   std::uint64_t exchange(const ExchangeRequest& request, const abi::Site& site);
 
-  // The group of a scope larger than a thread, for a transfer of all its threads.
+  // The group of a scope larger than a thread, for a transfer by all its threads.
   Group& of(abi::Scope scope, const abi::Site& site);
   // The thread arrives and waits. True if it is the last.
   bool arrive(Group& group, const abi::Site& site);
@@ -67,7 +69,7 @@ class ThreadGroups {
 
   Block& block_;
   Group whole_;
-  std::list<Group> warps_;  // groups of lanes that have arrived and wait
+  std::list<Group> warps_;  // groups with waiting lanes
 };
 
 }  // namespace towpath::gpu

@@ -26,7 +26,7 @@ class ThreadStack {
     Saved& operator=(const Saved&) = delete;
     ~Saved();
     bool has_begun() const { return context_ != nullptr; }
-    // The copy is read soon.
+    // The copy will be read soon.
     void prefetch() const;
 
    private:
@@ -63,8 +63,8 @@ class ThreadStack {
   void restore(const Saved& thread) const;
 
   std::byte* bytes_;
-  void* caller_ = nullptr;     // who resumed the running thread
-  Saved* occupant_ = nullptr;  // whose frames are on the stack
+  void* caller_ = nullptr;     // context of the resumer
+  Saved* occupant_ = nullptr;  // owner of the frames on the stack
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
 };

@@ -21,10 +21,10 @@ class Pe;
 struct WaitRecord {
   WaitRecord(Pe& at, const abi::Wait& wait);
 
-  // The result of the call: the number of words for which the condition holds, or the first of
-  // them. -1: the wait continues.
+  // The result of the call: the number of words that satisfy the condition, or the first of them.
+  // -1: the wait continues.
   std::int64_t evaluate() const;
-  // Compares the word with the awaited value, by the type of the wait.
+  // Compares the word with the awaited value, in the type of the wait.
   std::strong_ordering order_at(std::uint64_t index) const;
   bool holds_at(std::uint64_t index) const;
   std::uint64_t value_at(std::uint64_t index) const;

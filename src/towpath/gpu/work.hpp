@@ -18,20 +18,20 @@ namespace towpath::gpu {
 struct Accesses {
   std::uint64_t count = 0;           // of all threads
   std::uint64_t bytes = 0;           // of all threads
-  std::uint64_t most_of_thread = 0;  // accesses of the thread that has most of them
+  std::uint64_t most_of_thread = 0;  // maximum over threads
 };
 
 struct Work {
   int threads = 0;                    // of the block
   Accesses loads{};                   // from the memory of the GPU
   Accesses stores{};                  // to it
-  Accesses peer_loads{};              // from another GPU's memory, by its address
+  Accesses peer_loads{};              // from another GPU's memory, by address
   Accesses peer_stores{};             // to it
-  std::uint64_t shared_accesses = 0;  // to the block's shared memory, by the thread with most
+  std::uint64_t shared_accesses = 0;  // to the block's shared memory, maximum over threads
   std::uint64_t barriers = 0;         // of all threads of the block
 };
 
-// Who shares the GPU with the block while it works, and its links to the GPUs of its host.
+// The load on the GPU during the block's work, and its links to the GPUs of its host.
 struct Residency {
   int blocks_on_multiprocessor = 1;
   int busy_multiprocessors = 1;
@@ -61,7 +61,7 @@ int resident_blocks(const BlockShape& shape, const machine::KernelCost& cost);
 
 inline constexpr int kWarpThreads = 32;
 
-// Warps that these threads are.
+// Number of warps.
 constexpr int warps_of(int threads) { return (threads + kWarpThreads - 1) / kWarpThreads; }
 
 }  // namespace towpath::gpu

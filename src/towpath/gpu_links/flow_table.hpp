@@ -139,7 +139,7 @@ class FlowTable {
   std::vector<std::uint32_t> beside_;                 // places of companions of links
   std::map<const int*, std::uint32_t> beside_known_;  // by the address of the list
   std::vector<std::uint32_t> place_of_;               // per link of the machine
-  std::vector<int> links_;                            // those
+  std::vector<int> links_;                            // while storing deferred messages
 };
 
 }  // namespace towpath::gpu_links

@@ -54,7 +54,7 @@ class Flows {
   Flows(const Flows&) = delete;
   Flows& operator=(const Flows&) = delete;
 
-  // All flows are known and divided into partitions.
+  // All flows are added and divided into partitions.
   void begin(std::uint32_t partitions);
 
   // A message starts at `when`, after the flow's earlier messages have left. Times that are not

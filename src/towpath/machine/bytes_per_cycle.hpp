@@ -7,7 +7,7 @@
 
 namespace towpath::machine {
 
-// Bytes per cycle of the chip's clock, in 1/256 byte: exact for every value that a spec may hold.
+// Bytes per cycle of the chip's clock, in 1/256 byte: exact for every value in a spec.
 class BytesPerCycle {
  public:
   constexpr BytesPerCycle() = default;

@@ -15,11 +15,11 @@
 
 namespace towpath::machine {
 
-// One sentence on a description that cannot be: whose it is, what is wrong, and what is allowed.
+// An invalid description: its owner, the problem, and the allowed values, in one sentence.
 class DescriptionError : public std::invalid_argument {
  public:
-  // The owner in words, such as "host 'xeon'". The field, such as "router.hop_cycles", is empty
-  // where the problem is not one field's.
+  // The owner in words, e.g. "host 'xeon'". The field, e.g. "router.hop_cycles", is empty if the
+  // problem is not in a single field.
   DescriptionError(const std::string& owner, std::string field, std::string problem)
       : std::invalid_argument(field.empty() ? fmt::format("{}: {}", owner, problem)
                                             : fmt::format("{}: {} {}", owner, field, problem)),
@@ -34,7 +34,7 @@ class DescriptionError : public std::invalid_argument {
   std::string problem_;
 };
 
-// The sentence on a value that is not allowed; empty if it is allowed.
+// The error text for a disallowed value; empty if it is allowed.
 std::string problem_of(double value, const Allowed& allowed);
 
 inline std::string joined(std::string_view block, std::string_view name) {
@@ -53,7 +53,7 @@ class Checks {
   // Every parameter of a block of a description, or of a list of blocks.
   void blocks(const void* description, const BlockTable& table) const;
 
-  // A parameter that another one bounds from above, or from below.
+  // A parameter must be at most, or at least, the value of another one.
   void at_most(std::string_view field, double value, double most, std::string_view bound) const {
     if (value > most) fail_at(field, "is {}; it must be at most {}, {}", value, most, bound);
   }

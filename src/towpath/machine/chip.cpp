@@ -69,7 +69,7 @@ void check_pcie(const Checks& checks, const PcieParameters& pcie) {
   check_window(checks, pcie, "pcie.dma_window_bytes", pcie.dma_window_bytes);
 }
 
-// What a parameter must be because of another one.
+// Constraints between parameters.
 void check_across(const Chip& chip) {
   const Checks checks = checks_of(chip);
   const RouterParameters& router = chip.router;
@@ -93,7 +93,7 @@ void check_parameters(const Chip& chip) {
   check_across(chip);
 }
 
-// The tiles of each group, row by row.
+// The tiles of each group in row-major order.
 std::vector<std::vector<Coordinate>> dram_groups_of(const Chip& chip) {
   const Checks checks = checks_of(chip);
   std::vector<std::vector<Coordinate>> groups;
@@ -121,7 +121,7 @@ std::vector<std::vector<Coordinate>> dram_groups_of(const Chip& chip) {
   return groups;
 }
 
-// A list of groups chooses the order of tiles within them and nothing else.
+// A list of groups may only change the order of tiles within them.
 void check_dram_groups(const Chip& chip, const std::vector<std::vector<Coordinate>>& of_tiles) {
   std::vector<std::vector<Coordinate>> listed = chip.dram_groups;
   for (std::vector<Coordinate>& group : listed) {
@@ -139,7 +139,7 @@ void check_dram_groups(const Chip& chip, const std::vector<std::vector<Coordinat
   }
 }
 
-// Row by row.
+// In row-major order.
 std::vector<Coordinate> tiles_of_kind(const Chip& chip, TileKind kind) {
   std::vector<Coordinate> tiles;
   for (std::size_t number = 0; number < chip.tiles.size(); ++number) {
@@ -150,7 +150,7 @@ std::vector<Coordinate> tiles_of_kind(const Chip& chip, TileKind kind) {
   return tiles;
 }
 
-// A list of Ethernet cores chooses their channels and nothing else.
+// A list of Ethernet cores may only assign their channels.
 void check_ethernet_cores(const Chip& chip, const std::vector<Coordinate>& of_tiles) {
   const Checks checks = checks_of(chip);
   for (std::size_t channel = 0; channel < chip.ethernet_cores.size(); ++channel) {

@@ -12,9 +12,9 @@
 #include "towpath/base/units.hpp"
 #include "towpath/machine/chip_parameters.hpp"
 
-// A described chip: a grid of tiles that two opposite one-way tori join, and what moving data on it
-// costs. Nothing here knows one chip from another: every value comes from a spec, with its source
-// (machines/*.yaml, python/towpath/specs/chip_spec.py). load.hpp reads the shipped ones.
+// A described chip: a grid of tiles connected by two opposite unidirectional tori, and its
+// data-movement costs. The code is the same for all chips: every value comes from a spec, with its
+// source (machines/*.yaml, python/towpath/specs/chip_spec.py). load.hpp loads the shipped chips.
 
 namespace towpath::machine {
 
@@ -24,10 +24,10 @@ inline constexpr TileKind kTileKinds[] = {TileKind::worker,   TileKind::dram, Ti
                                           TileKind::harvested};
 std::string_view name_of(TileKind kind);
 
-// Wide enough for every chip, small enough that a sum of many cycles fits in an int.
+// Large enough for every chip, small enough that a sum of many cycles fits in an int.
 inline constexpr int kSideMax = 64;
 
-// A tile's place on the grid, in the coordinates of NoC 0: x grows to the right, y downwards.
+// A tile's grid position in the coordinates of NoC 0: x increases to the right, y downwards.
 struct Coordinate {
   int x = 0;
   int y = 0;
@@ -36,33 +36,34 @@ struct Coordinate {
 
 struct Tile {
   TileKind kind = TileKind::router_only;
-  // Group of channels behind a DRAM tile, shared with the other tiles of that group; -1 elsewhere.
+  // Channel group of a DRAM tile, shared with the other tiles of that group; -1 for other tiles.
   int dram_group = -1;
 };
 
-// Immutable; made by build_chip.
+// Immutable. Created by build_chip.
 struct Chip {
   std::string name;
-  // What kernels in source form are compiled for, as tt-metal spells it; empty: they cannot be.
+  // Target architecture of kernels in source form, as spelled by tt-metal; empty if there is none.
   std::string architecture;
   int width = 0;
   int height = 0;
   Frequency clock;
-  std::vector<Tile> tiles;                           // row by row, tile (x, y) at y * width + x
-  std::vector<std::vector<Coordinate>> dram_groups;  // tiles of each group, as the spec lists them
-  std::vector<Coordinate> workers;                   // in logical order, row by row, no harvested
+  std::vector<Tile> tiles;                           // row-major: tile (x, y) at y * width + x
+  std::vector<std::vector<Coordinate>> dram_groups;  // tiles of each group, in the spec's order
+  std::vector<Coordinate> workers;                   // in logical order, row-major, without
+                                                     // harvested ones
   int worker_columns = 0;                            // logical grid: workers per row
   std::vector<Coordinate> ethernet_cores;            // by channel; every Ethernet tile has one
-  std::vector<Coordinate> pcie_tiles;                // row by row, from the tiles
-  std::uint64_t harvested_ethernet = 0;              // a bit per channel of the whole chip
-  std::uint64_t harvested_dram = 0;                  // a bit per DRAM group of the whole chip
+  std::vector<Coordinate> pcie_tiles;                // row-major, from the tiles
+  std::uint64_t harvested_ethernet = 0;              // one bit per channel of the full chip
+  std::uint64_t harvested_dram = 0;                  // one bit per DRAM group of the full chip
   std::uint64_t l1_bytes = 0;
   std::uint64_t ethernet_l1_bytes = 0;
   RouterParameters router;
   NiuParameters niu;
   DramParameters dram;
-  EthernetParameters ethernet;  // checked if there are Ethernet cores
-  PcieParameters pcie;          // checked if there is a host link
+  EthernetParameters ethernet;  // checked only with Ethernet cores
+  PcieParameters pcie;          // checked only with a host link
   Alignment alignment;
 
   bool holds(Coordinate at) const {
@@ -73,15 +74,15 @@ struct Chip {
   const Tile& tile(Coordinate at) const { return tiles[static_cast<std::size_t>(number_of(at))]; }
   bool has_host_link() const { return !pcie_tiles.empty() && !pcie.windows.empty(); }
   int worker_rows() const { return static_cast<int>(workers.size()) / worker_columns; }
-  // The worker at a place of the logical grid, which has no gaps. Throws std::invalid_argument if
-  // the place is outside of the grid.
+  // The worker at a position of the logical grid, which has no gaps. Throws std::invalid_argument
+  // if the position is outside the grid.
   Coordinate worker(int logical_x, int logical_y) const;
 };
 
-// Checks a description and completes it: `tiles` must hold width * height tiles, from which
-// `pcie_tiles` follow. `workers`, `dram_groups`, `worker_columns` and `ethernet_cores` may be left
-// empty; they follow from the tiles too, row by row. Throws DescriptionError (checks.hpp), one
-// sentence on the first thing that does not fit.
+// Checks and completes a description. `tiles` must have width * height tiles, which determine
+// `pcie_tiles`. They also determine `workers`, `dram_groups`, `worker_columns` and `ethernet_cores`
+// in row-major order if these are empty. Throws DescriptionError (checks.hpp) for the first
+// inconsistency.
 std::shared_ptr<const Chip> build_chip(Chip chip);
 
 }  // namespace towpath::machine

@@ -9,7 +9,7 @@ namespace towpath::machine {
 
 namespace {
 
-// Flits and credits on their way are kept in a wheel with a slot per cycle.
+// Flits and credits in flight are kept in a wheel with a slot per cycle.
 constexpr Allowed kLinkCycles = between(1, 60);
 
 constexpr Parameter kRouterParameters[] = {
@@ -171,7 +171,7 @@ constexpr Parameter kEthernetParameters[] = {
     {"frames_unacknowledged_max", TOWPATH_MEMBER(EthernetParameters, frames_unacknowledged_max),
      kCount, "window of Go-Back-N", Form::optional_quantity,
      "assumed; sequence numbers have 8 bits, the window is not published"},
-    // At zero, frames would be sent again and again at one point in time.
+    // At zero, frames would be resent forever without progress of time.
     {"resend_timeout_ns", TOWPATH_MEMBER(EthernetParameters, resend_timeout),
      between(1, kTimeMaxNs),
      "from a frame being on the wire until all frames from it on are sent again",

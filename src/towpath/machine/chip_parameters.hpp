@@ -14,7 +14,7 @@
 
 namespace towpath::machine {
 
-// Routers and the links between them. All delays are in cycles of the chip's clock.
+// Routers and their links. All delays are in cycles of the chip's clock.
 struct RouterParameters {
   int flit_bytes = 0;
   int packet_data_flits_max = 0;
@@ -60,9 +60,9 @@ struct DramParameters {
   std::uint64_t channel_bytes = 0;
 };
 
-// The Ethernet subsystem of a tile, and its link. A frame is on the wire at line rate, is checked
-// as a whole at the far end, and is handed on from there; an acknowledgement takes the path's time
-// and the time of the shortest frame.
+// The Ethernet subsystem of a tile, and its link. A frame crosses the wire at line rate, is checked
+// as a whole at the far end, and is passed on from there. An acknowledgement takes the path time
+// plus the time of the shortest frame.
 struct EthernetParameters {
   int tx_queues = 0;
   int tx_queues_for_kernels = 0;
@@ -91,7 +91,7 @@ struct WindowSize {
   bool operator==(const WindowSize&) const = default;
 };
 
-// The chip's side of the host link; the host's side is in host.hpp.
+// The chip's side of the host link. For the host's side, see host.hpp.
 struct PcieParameters {
   int generation = 0;
   int lanes = 0;
@@ -111,12 +111,12 @@ struct PcieParameters {
   std::uint64_t dma_transfer_bytes_max = 4'294'967'295;
   std::uint64_t dma_window_bytes = 0;
   std::uint64_t host_address = 0;
-  std::uint64_t host_window_bytes = 0;  // 0: cores reach no memory of the host
+  std::uint64_t host_window_bytes = 0;  // 0: cores cannot access host memory
 
   bool operator==(const PcieParameters&) const = default;
 };
 
-// What addresses of a transfer must be congruent by.
+// Required congruence of source and destination addresses.
 struct Alignment {
   int l1_bytes = 0;
   int dram_read_bytes = 0;

@@ -12,7 +12,7 @@ namespace towpath::machine {
 namespace {
 
 constexpr Allowed kPayload = power_of_two(64, 4096);
-constexpr Allowed kLoad = power_of_two(1, 64);  // no load or store is longer than a line
+constexpr Allowed kLoad = power_of_two(1, 64);  // a load or store is at most a cache line
 constexpr Allowed kPage = power_of_two(4096, 1 << 30);
 
 constexpr Parameter kHostLinkParameters[] = {

@@ -8,9 +8,9 @@
 
 #include "towpath/base/units.hpp"
 
-// A described host: what its processor, its root complex and its driver make of a chip's link. The
-// same chip is three times faster on one host than on another, so none of this belongs to the chip.
-// Every value comes from a spec (python/towpath/specs/host_spec.py), with its source.
+// A described host: the effect of its processor, root complex and driver on a chip's link. The same
+// chip can be three times faster on another host, so these values are not the chip's. Every value
+// comes from a spec (python/towpath/specs/host_spec.py), with its source.
 
 namespace towpath::machine {
 
@@ -51,7 +51,7 @@ struct HostDriverParameters {
   Rate bounce_read_rate_uncached;
 };
 
-// Pinning host memory for a device, and translating its addresses.
+// Pinning of host memory for a device, and address translation.
 struct HostMemoryParameters {
   bool has_iommu = false;
   bool has_hugepages = false;
@@ -64,7 +64,7 @@ struct HostMemoryParameters {
   Time translation_time;
 };
 
-// Immutable; made by build_host.
+// Immutable. Created by build_host.
 struct Host {
   std::string name;
   HostLinkParameters link;
@@ -77,8 +77,7 @@ struct Host {
   }
 };
 
-// Checks a description. Throws DescriptionError (checks.hpp), one sentence on the first thing that
-// does not fit.
+// Checks a description. Throws DescriptionError (checks.hpp) for the first inconsistency.
 std::shared_ptr<const Host> build_host(Host host);
 
 }  // namespace towpath::machine

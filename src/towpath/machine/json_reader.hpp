@@ -13,19 +13,19 @@
 #include "towpath/machine/checks.hpp"
 #include "towpath/machine/json.hpp"
 
-// Reads the blocks of a description from JSON. Nothing trusts the text: every type, name and bound
+// Reads the blocks of a description from JSON. The input is untrusted: every type, name and bound
 // is checked before a value is used.
 
 namespace towpath::machine {
 
-// One JSON object of a description, which knows its place for errors.
+// One JSON object of a description, with its path for error messages.
 class JsonObject {
  public:
   JsonObject(const Json& json, std::string owner, std::string field);
 
   bool has(std::string_view name) const { return json_.find(name) != nullptr; }
   const std::vector<std::string>& names() const { return json_.names; }
-  // A member that must be there.
+  // A required member.
   const Json& at(std::string_view name) const;
   const std::vector<Json>& list(std::string_view name) const;
   JsonObject object(std::string_view name) const;
@@ -34,14 +34,14 @@ class JsonObject {
   bool truth(std::string_view name) const;
   std::int64_t whole(const char* name, std::int64_t min, std::int64_t max) const;
   double number(const char* name, double min, double max) const;
-  // Whole numbers from 0 to `max`, and lists of `size` of them each.
+  // Whole numbers from 0 to `max`, and lists of tuples with `size` of them.
   std::vector<int> numbers(const char* name, int max) const;
   std::vector<std::vector<int>> tuples(const char* name, std::size_t size, int max) const;
 
-  // All parameters of a block. One without a value keeps its own if it is optional.
+  // All parameters of a block. A missing optional parameter keeps its default.
   void read(void* block, std::span<const Parameter> table) const;
 
-  // Throws unless every name in the object is one of a table's, or one of `others`.
+  // Throws if the object has a name that is neither in a table nor in `others`.
   void check_names(std::span<const Parameter> table,
                    std::initializer_list<std::string_view> others) const;
   void check_names(const std::vector<std::string_view>& known) const;

@@ -4,14 +4,14 @@
 
 #include "towpath/base/units.hpp"
 
-// What a GPU costs a kernel that is programmed thread by thread: what is resident on it, what its
-// threads take to reach memory, and what the calls of a communication library take on the device.
-// ProtocolCost in machine.hpp is the coarser account, of the thread blocks of a collective library.
+// Costs of a GPU for kernels programmed thread by thread: residency limits, memory latencies, and
+// device calls of communication libraries. ProtocolCost in machine.hpp is a coarser model of the
+// thread blocks of a collective library.
 
 namespace towpath::machine {
 
 struct KernelCost {
-  // What is resident.
+  // Residency.
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
   int blocks_per_multiprocessor = 0;

@@ -25,7 +25,7 @@ constexpr int kNumberMax = 1'000'000;  // larger than any coordinate, channel or
 
 // --- files ---------------------------------------------------------------------------------------
 
-// The folders that TOWPATH_MACHINES names.
+// The folders in TOWPATH_MACHINES.
 std::vector<std::filesystem::path> machine_folders() {
   const char* given = std::getenv("TOWPATH_MACHINES");
   std::stringstream list(given == nullptr ? "" : given);
@@ -45,7 +45,7 @@ std::string text_of(const std::filesystem::path& file) {
   return text;
 }
 
-// A description as text, and what errors in it begin with.
+// The text of a description, and the prefix of its error messages.
 struct Source {
   std::string text;
   std::string origin;
@@ -79,7 +79,7 @@ Json parsed(std::string_view text, const std::string& origin) {
   }
 }
 
-// The description that a text holds. It must be of the given form.
+// The description in a text. It must have the given form.
 JsonObject description(const Json& json, const std::string& form, const std::string& origin) {
   JsonObject object(json, origin, "");
   const std::string given = object.text("form");
@@ -95,7 +95,7 @@ Built load(const std::string& name_or_file, Built (*parse)(std::string_view, con
 
 // --- blocks --------------------------------------------------------------------------------------
 
-// A list is named by its path, such as "pcie.windows".
+// A list is identified by its path, such as "pcie.windows".
 void read_list(const JsonObject& object, std::string_view path, void* list,
                const BlockTable& table) {
   if (const std::size_t dot = path.find('.'); dot != std::string_view::npos) {
@@ -107,7 +107,7 @@ void read_list(const JsonObject& object, std::string_view path, void* list,
   }
 }
 
-// Reads all blocks that an object has. One that is not always needed may be missing.
+// Reads all blocks of an object. Conditional blocks may be absent.
 void read_blocks(const JsonObject& object, void* description, std::span<const BlockTable> tables) {
   for (const BlockTable& table : tables) {
     void* there = table.in(description);
@@ -225,13 +225,13 @@ Kind kind_from(std::string_view given, const Checks& checks, const std::string& 
   checks.fail_at(field, "is '{}', which is not a known kind", given);
 }
 
-// Links of one type that a wire may stand for.
+// Limits of the number of parallel links that a wire may represent.
 constexpr double kParallelMin = 1e-6;
 constexpr double kParallelMax = 1e6;
 
 struct LinkType {
   Link link;
-  double rate_gb_per_s = 0;  // before it is rounded to bytes per second
+  double rate_gb_per_s = 0;  // before rounding to bytes per second
 };
 using LinkTypes = std::map<std::string, LinkType>;
 
@@ -316,7 +316,7 @@ struct MachineParts::Impl {
   MachineBuilder builder;
   LinkTypes types;
 
-  // A wire is two links, one each way, as fast as `parallel` links of its type.
+  // A wire is two links, one per direction, each as fast as `parallel` links of its type.
   void add_wire(int a, int b, const LinkType& type, double parallel) {
     Link link = type.link;
     link.rate = Rate::from_gb_per_s(type.rate_gb_per_s * parallel);

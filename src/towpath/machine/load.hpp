@@ -12,20 +12,19 @@
 #include "towpath/machine/machine.hpp"
 #include "towpath/machine/mailbox_cluster.hpp"
 
-// Described machines from JSON, as `towpath export machine NAME --json` writes it. Every value is
-// checked against the table of its block, and none has a default: a missing one is named.
+// Described machines from JSON, as written by `towpath export machine NAME --json`. Every value is
+// checked against the table of its block. There are no defaults: a missing value is an error.
 //
 //   const auto machine = towpath::machine::load_machine("dgx-h100");
 //
-// A name is looked up as NAME.json in the folders of the environment variable TOWPATH_MACHINES,
-// which colons separate, then among the machines that come with the library (shipped_machines.hpp).
-// Whatever has a slash or ends in .json is the path of a file. All functions throw
-// std::invalid_argument with one sentence; for a value that is not allowed it is a DescriptionError
-// (checks.hpp), which names the field.
+// A name refers to NAME.json in the folders of the environment variable TOWPATH_MACHINES (separated
+// by colons), then to the machines in the library (shipped_machines.hpp). A name with a slash or
+// the suffix .json is a file path. All functions throw std::invalid_argument with one sentence. For
+// a disallowed value it is a DescriptionError (checks.hpp), which names the field.
 
 namespace towpath::machine {
 
-// What a description describes: "chip", "chip_cluster", "host", "mailbox_cluster" or "machine".
+// The form of a description: "chip", "chip_cluster", "host", "mailbox_cluster" or "machine".
 std::string form_of(const std::string& name_or_file);
 
 std::shared_ptr<const Chip> load_chip(const std::string& name_or_file);
@@ -34,7 +33,7 @@ std::shared_ptr<const Host> load_host(const std::string& name_or_file);
 std::shared_ptr<const MailboxCluster> load_mailbox_cluster(const std::string& name_or_file);
 std::shared_ptr<const Machine> load_machine(const std::string& name_or_file);
 
-// The same from a text; `origin`, such as the name of its file, is what errors begin with.
+// The same from a text. `origin`, such as its file name, is the prefix of error messages.
 std::shared_ptr<const Chip> parse_chip(std::string_view json, const std::string& origin);
 std::shared_ptr<const ChipCluster> parse_chip_cluster(std::string_view json,
                                                       const std::string& origin);
@@ -43,8 +42,8 @@ std::shared_ptr<const MailboxCluster> parse_mailbox_cluster(std::string_view jso
                                                             const std::string& origin);
 std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::string& origin);
 
-// A machine whose devices and wires come one by one: as a text, those of thousands of hosts would
-// take more memory than the machine itself. All calls throw as parse_machine does.
+// A machine built from single devices and wires: the text form of thousands of hosts would take
+// more memory than the machine itself. All calls throw as parse_machine does.
 //
 //   MachineParts parts(json_without_devices_and_wires, "machine 'm'");
 //   const int gpu = parts.add_device("host0/gpu0", "gpu", 0, false);
@@ -53,7 +52,7 @@ std::shared_ptr<const Machine> parse_machine(std::string_view json, const std::s
 //   const auto machine = std::move(parts).build();
 class MachineParts {
  public:
-  // `json` as parse_machine takes it; it may have devices and wires of its own.
+  // `json` as in parse_machine. It may have devices and wires.
   MachineParts(std::string_view json, const std::string& origin);
   ~MachineParts();
   MachineParts(const MachineParts&) = delete;
@@ -61,9 +60,9 @@ class MachineParts {
 
   // Returns the device's number. `host` is -1 for the network between hosts.
   int add_device(std::string name, std::string_view kind, int host, bool forwards);
-  // A link each way, as fast as `parallel` ones of a type.
+  // A link in each direction, as fast as `parallel` links of the type.
   void add_wire(int a, int b, const std::string& link_type, double parallel);
-  // The parts must not be used afterwards.
+  // Invalidates the parts.
   std::shared_ptr<const Machine> build() &&;
 
  private:

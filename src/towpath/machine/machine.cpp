@@ -68,7 +68,7 @@ int MachineBuilder::add_device(Device device) {
   return number;
 }
 
-// For the next device; false if another has it.
+// Takes the name for the next device. Returns false if it is in use.
 bool MachineBuilder::take_name(const std::string& name) {
   const auto& devices = machine_.devices_;
   const auto place_of = [&](const std::string& wanted) {
@@ -106,7 +106,7 @@ void MachineBuilder::add_link(const Link& link) {
   if (link.from == link.to) {
     throw std::invalid_argument(fmt::format("{}: a link joins two different devices", where));
   }
-  // Parallel wires are one link, as fast as all of them; so the rate is bounded from below only.
+  // Parallel wires form one link with their total rate, so the rate has no upper bound.
   const Checks checks(where);
   if (link.rate <= Rate()) {
     checks.fail_at("rate_gb_per_s", "is {}; it must be positive", link.rate.gb_per_s());
@@ -137,11 +137,11 @@ void MachineBuilder::check(const GpuCost& cost) const {
   if (cost.kernel) checks.block("kernel", &*cost.kernel, kernel_parameters());
 }
 
-// Two different GPUs are remembered per device, so that at least one of those that reach a GPU is
-// not that GPU itself. Every link is followed at most twice, however many GPUs there are.
+// Keeps two different GPUs per device, so that at least one of the GPUs that reach a GPU is a
+// different one. Every link is followed at most twice, for any number of GPUs.
 void MachineBuilder::check_every_gpu_is_reached() const {
   std::vector<std::array<int, 2>> reached_by(machine_.devices_.size(), {kNone, kNone});
-  std::queue<std::pair<int, int>> open;  // device, the GPU that reaches it
+  std::queue<std::pair<int, int>> open;  // device, and the GPU that reaches it
   for (const int gpu : machine_.rank_device_) open.emplace(gpu, gpu);
   while (!open.empty()) {
     const auto [device, gpu] = open.front();
@@ -174,7 +174,7 @@ void MachineBuilder::join_links() {
 void MachineBuilder::find_junctions() {
   const auto& links = machine_.links_;
   const auto& devices = machine_.devices_;
-  // Of each device, one neighbour that forwards, until a second one makes it a junction.
+  // One forwarding neighbour per device. A second one makes it a junction.
   std::vector<int> neighbour(devices.size(), kNone);
   machine_.is_junction_.assign(devices.size(), false);
   const auto note = [&](int device, int other) {

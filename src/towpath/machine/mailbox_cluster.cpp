@@ -110,7 +110,7 @@ Checks checks_of(const MailboxCluster& cluster) {
   return Checks(fmt::format("cluster '{}'", cluster.name));
 }
 
-// What a parameter must be because of another one.
+// Constraints between parameters.
 void check_across(const Checks& checks, const MailboxCluster& cluster) {
   checks.at_least("software.poll_cycles", cluster.software.poll_cycles,
                   cluster.software.load_cycles, "the load_cycles");

@@ -8,14 +8,14 @@
 
 #include "towpath/base/units.hpp"
 
-// A described cluster of small processors on a ring, which send each other packets from user space:
-// what its cores, packetizers, mailboxes and links cost. Every value comes from a spec
+// A described cluster of small processors on a ring that exchange packets from user space: the
+// costs of its cores, packetizers, mailboxes and links. Every value comes from a spec
 // (python/towpath/specs/mailbox_cluster_spec.py), with its source.
 
 namespace towpath::machine {
 
-// What the library on a core costs, in cycles of the core's clock. Stores and loads of the
-// packetizer and the mailbox bypass the caches; a store is acknowledged at once.
+// Costs of the library on a core, in cycles of the core's clock. Stores and loads of the packetizer
+// and the mailbox bypass the caches. A store is acknowledged at once.
 struct MailboxSoftwareParameters {
   int store_cycles = 0;
   int load_cycles = 0;
@@ -30,8 +30,8 @@ struct MailboxSoftwareParameters {
   bool operator==(const MailboxSoftwareParameters&) const = default;
 };
 
-// The page walks of stores to an array in memory. All lengths from the least to the most are
-// equally likely.
+// The page walks of stores to an array in memory. Lengths are uniformly distributed between the
+// bounds.
 struct PageWalkParameters {
   double probability = 0;
   int cycles_min = 0;
@@ -40,8 +40,8 @@ struct PageWalkParameters {
   bool operator==(const PageWalkParameters&) const = default;
 };
 
-// What takes a core away from its process, again and again. Intervals, from the end of one to the
-// beginning of the next, are exponentially distributed, durations uniformly.
+// Periodic interruptions of a core's process. Intervals, from the end of one to the start of the
+// next, are exponentially distributed, durations uniformly.
 struct InterruptionParameters {
   std::string name;
   Time interval_mean;
@@ -61,7 +61,7 @@ struct PacketizerParameters {
   bool operator==(const PacketizerParameters&) const = default;
 };
 
-// The links between neighbours. An acknowledgement is a header and nothing else.
+// The links between neighbours. An acknowledgement is only a header.
 struct RingParameters {
   Rate line_rate;
   int header_bytes = 0;
@@ -79,7 +79,7 @@ struct MailboxParameters {
   bool operator==(const MailboxParameters&) const = default;
 };
 
-// Immutable; made by build_mailbox_cluster.
+// Immutable. Created by build_mailbox_cluster.
 struct MailboxCluster {
   std::string name;
   int nodes = 0;
@@ -97,15 +97,14 @@ struct MailboxCluster {
   int words_of(int size_bytes) const { return (size_bytes + word_bytes - 1) / word_bytes; }
 };
 
-// Checks a description. Throws DescriptionError (checks.hpp), one sentence on the first thing that
-// does not fit.
+// Checks a description. Throws DescriptionError (checks.hpp) for the first inconsistency.
 std::shared_ptr<const MailboxCluster> build_mailbox_cluster(MailboxCluster cluster);
 
 // The same cluster without interruptions.
 std::shared_ptr<const MailboxCluster> without_interruptions(const MailboxCluster& cluster);
 
-// Throws std::invalid_argument unless each node has a core and a context for each of that many
-// programs; at least one is needed.
+// Throws std::invalid_argument unless `programs` is at least 1 and each node has a core and a
+// context for each of them.
 void check_programs_per_node(const MailboxCluster& cluster, int programs);
 
 }  // namespace towpath::machine

@@ -21,7 +21,7 @@
 
 namespace towpath::machine {
 
-// The largest values of a description: beyond every machine, and small enough for all sums.
+// Upper bounds of values in a description: beyond every machine, and small enough for all sums.
 inline constexpr double kCyclesMax = 1'000'000;
 inline constexpr double kCountMax = 65'536;
 inline constexpr double kMemoryMaxBytes = 1099511627776;  // 2^40
@@ -49,7 +49,8 @@ inline constexpr Allowed kDurationNs = between(0, kTimeMaxNs);
 inline constexpr Allowed kRateGbPerS = between(1e-3, kRateMaxGbPerS);
 inline constexpr Allowed kRatePerCycle = between(1.0 / 256, 1e6);
 
-// How a file writes a parameter: a quantity is a value and its source, a flag only true or false.
+// File representation of a parameter: a quantity has a value and a source, a flag only true or
+// false.
 enum class Form : std::uint8_t { quantity, optional_quantity, flag, optional_flag };
 
 // The type of a member.
@@ -79,7 +80,7 @@ struct Member {
       ::towpath::machine::value_type_of<std::remove_cv_t<decltype(Block::member)>>()})
 
 struct Parameter {
-  std::string_view name;  // the unit is its last word
+  std::string_view name;  // the last word is the unit
   Member member;
   Allowed allowed;
   std::string_view meaning;

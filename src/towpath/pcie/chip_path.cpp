@@ -10,7 +10,7 @@ namespace towpath::pcie {
 
 namespace {
 
-// Number of boundaries of `unit` inside a range that begins `phase` behind one.
+// Number of boundaries of `unit` within a range that starts `phase` after one.
 std::uint64_t cuts(std::uint64_t unit, std::uint64_t phase, std::uint64_t size_bytes) {
   return (phase % unit + size_bytes - 1) / unit;
 }

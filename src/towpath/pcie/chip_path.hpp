@@ -17,7 +17,7 @@ namespace towpath::pcie {
 
 inline constexpr std::uint64_t kLineBytes = PostedWrites::kLineBytes;
 
-// Memories behind the tiles of the link's chip. The link has already checked the arguments.
+// Memories of the tiles of the link's chip. Arguments have been checked by the link.
 class ChipMemory {
  public:
   virtual ~ChipMemory() = default;

@@ -64,8 +64,8 @@ Time DeviceAccess::on_link(std::uint64_t size_bytes, int unit, int overhead_byte
 
 // --- writes --------------------------------------------------------------------------------------
 
-// A flit that is taken with the clock may have been due a part of a cycle before: so the rate is
-// exactly the link's.
+// A flit accepted at a clock edge may have been due a fraction of a cycle earlier. This makes the
+// rate exactly the link's.
 Time DeviceAccess::take_flit(std::uint64_t size_bytes, int flits) {
   const Time packet = on_link(size_bytes, link_.payload_bytes_max, kWriteOverheadBytes);
   const Time flit = Time::from_ps((packet.ps() + flits - 1) / flits);
@@ -111,8 +111,7 @@ void DeviceAccess::ask_soon() {
   simulation.at(simulation.now(), &DeviceAccess::ask_host, this, sim::kHardwarePriority);
 }
 
-// A read is begun while the answers that stand in the tile and cannot leave are no more than a
-// packet.
+// A read is started only while the blocked answers in the tile are at most a packet.
 void DeviceAccess::ask_host(void* context) {
   auto& self = *static_cast<DeviceAccess*>(context);
   self.is_ask_due_ = false;
@@ -129,7 +128,7 @@ void DeviceAccess::ask_host(void* context) {
   }
 }
 
-// Sends one request, which ends at a multiple of the largest one.
+// Sends one request, which ends at a multiple of the maximum size.
 void DeviceAccess::ask(PendingRead& pending) {
   sim::Simulation& simulation = network_.simulation();
   const Read& read = pending.read;
@@ -156,7 +155,7 @@ void DeviceAccess::ask(PendingRead& pending) {
   pending.asked_bytes += size_bytes;
 }
 
-// The request is at the host's memory.
+// The request has reached host memory.
 void DeviceAccess::asked(void* context) {
   auto& self = *static_cast<DeviceAccess*>(context);
   const Request request = self.going_.front();
@@ -165,7 +164,7 @@ void DeviceAccess::asked(void* context) {
   if (!bytes.empty()) self.network_.outside_port().give(request.read, request.at, bytes);
 }
 
-// The bytes are in the tile.
+// The bytes have reached the tile.
 void DeviceAccess::answered(void* context) {
   auto& self = *static_cast<DeviceAccess*>(context);
   const Request request = self.returning_.front();

@@ -26,13 +26,13 @@ namespace towpath::pcie {
 // a read holds its VC, and the NoC waits behind it.
 class DeviceAccess final : private noc::OutsideMemory {
  public:
-  // All must stay.
+  // All must outlive it.
   DeviceAccess(const machine::Host& host, noc::ChipNetwork& network, SysmemBuffers& buffers,
                LinkFree& link_free);
   DeviceAccess(const DeviceAccess&) = delete;
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 
-  // Wakes the process once, when the next write is in the host's memory.
+  // Wakes the process once, when the next write is in host memory.
   void wake_at_landing(sim::Process& process) { waiting_.push_back(&process); }
 
  private:
@@ -42,13 +42,13 @@ class DeviceAccess final : private noc::OutsideMemory {
   };
   struct PendingRead {
     Read read;
-    std::uint64_t asked_bytes = 0;  // of the host
-    Time first;                     // when the first of its bytes are in the tile
+    std::uint64_t asked_bytes = 0;  // requested from the host
+    Time first;                     // arrival of its first bytes in the tile
   };
   // A read request of the link.
   struct Request {
     Read read;
-    std::uint64_t at = 0;  // in the read
+    std::uint64_t at = 0;  // offset in the read
     std::uint64_t size_bytes = 0;
     bool is_last() const { return at + size_bytes == read.size_bytes; }
     std::uint64_t address() const { return read.offset + at; }
@@ -80,15 +80,15 @@ class DeviceAccess final : private noc::OutsideMemory {
   Time cycle_;
   Time half_tile_;
   Time to_host_;    // from the chip's end of the link to the host's memory
-  Time from_host_;  // and back, to the chip's NoC
+  Time from_host_;  // from host memory to the chip's NoC
   std::uint64_t answers_max_bytes_;
   std::deque<Write> landing_;
   std::vector<sim::Process*> waiting_;
   std::deque<PendingRead> reads_;
   std::deque<Request> going_;        // to the host
   std::deque<Request> returning_;    // from it
-  int under_way_ = 0;                // requests of the link
-  std::int64_t complete_bytes_ = 0;  // of reads whose answer is there and has not left
+  int under_way_ = 0;                // requests in flight on the link
+  std::int64_t complete_bytes_ = 0;  // of reads with an answer that has not left
   bool is_ask_due_ = false;
 };
 

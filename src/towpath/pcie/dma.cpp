@@ -29,7 +29,7 @@ void Dma::take_channel(Account& account) {
   account.spend("waiting for a channel of the DMA engine", simulation.now() - account.now());
 }
 
-// Hands the channel to the transfer that has waited longest.
+// Passes the channel to the longest waiting transfer.
 void Dma::give_channel() {
   if (waiting_.empty()) {
     ++channels_free_;

@@ -40,7 +40,7 @@ class Dma {
   LinkEnds ends_;
   ChipPath* const& path_;  // the link's
   int channels_free_;
-  std::deque<sim::Process*> waiting_;  // in order
+  std::deque<sim::Process*> waiting_;  // sorted
 };
 
 }  // namespace towpath::pcie

@@ -13,7 +13,7 @@ namespace towpath::pcie {
 
 namespace {
 
-// Little's law: bytes under way divided by their latency.
+// Little's law: bytes in flight divided by their latency.
 Rate rate_of(std::int64_t bytes_under_way, Time time) {
   const Int128 scaled = static_cast<Int128>(bytes_under_way) * 1'000'000'000'000;
   return Rate::from_bytes_per_second(

@@ -25,10 +25,10 @@ struct LinkFree {
   }
 };
 
-// Latency and rate of bytes between the host's memory and a tile when no host core touches them.
+// Latency and rate of transfers between host memory and a tile without a host core.
 struct Stream {
   Time latency;  // until the first byte arrives
-  Rate rate;     // of the bytes behind it
+  Rate rate;     // of subsequent bytes
 
   Time time_of(std::uint64_t size_bytes) const {
     return latency + transfer_time(Bytes(size_bytes), rate);
@@ -45,7 +45,7 @@ struct DmaOptions {
 Stream dma_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                   Direction direction, const DmaOptions& options);
 
-// Stream of a core of the chip that writes to, or reads from, the PCIe tile over the NoC.
+// Stream of a chip core that writes to, or reads from, the PCIe tile over the NoC.
 Stream device_stream(const machine::Host& host, const machine::Chip& chip, const NocWay& way,
                      Direction direction, Limits limits);
 
@@ -59,7 +59,7 @@ Time translation_time(const machine::Host& host);
 Time map_time(const machine::Host& host, std::uint64_t size_bytes);
 Time unmap_time(const machine::Host& host, std::uint64_t size_bytes);
 
-// Throws std::invalid_argument on a transfer that the engine cannot carry out: an unsupported
+// Throws std::invalid_argument for a transfer that the engine cannot execute: unsupported
 // direction, too long, or misaligned.
 void check_dma(const machine::Chip& chip, Direction direction, std::uint64_t address,
                std::uint64_t size_bytes);

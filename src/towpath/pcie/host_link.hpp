@@ -37,8 +37,8 @@ namespace towpath::pcie {
 class HostLink {
  public:
   struct Options {
-    bool carries_data = true;      // otherwise only time passes; buffers are not touched
-    int host_memory_channels = 1;  // 0: the host gives the chip no memory for DMA
+    bool carries_data = true;      // otherwise only time passes; buffers are not accessed
+    int host_memory_channels = 1;  // 0: no host memory for DMA
     Limits limits = {};
   };
 
@@ -56,16 +56,15 @@ class HostLink {
   void share_noc(noc::ChipNetwork& network);
   // Waits until all writes are acknowledged or, if posted, in memory.
   void wait_for_writes() { path_->wait_for_writes(); }
-  // Wakes the process once, when a kernel's next write is in the host's memory. Only on a NoC that
-  // is shared.
+  // Wakes the process once, when a kernel's next write is in host memory. Requires share_noc().
   void wake_at_landing(sim::Process& process) { shared_->device().wake_at_landing(process); }
 
   const machine::Chip& chip() const { return *chip_; }
   const machine::Host& host() const { return *host_; }
   const WindowTable& windows() const { return windows_; }
 
-  // Configures a window permanently: transfers inside it need no other. Throws
-  // std::invalid_argument when the chip has no such window, or there is no memory behind it.
+  // Configures a permanent window: transfers inside it need no other. Throws std::invalid_argument
+  // if the chip has no such window, or there is no memory behind it.
   WindowNumber configure_tlb(machine::Coordinate tile, std::uint64_t size_bytes,
                              std::uint64_t address, Ordering ordering,
                              Mapping mapping = Mapping::write_combining);
@@ -99,10 +98,10 @@ class HostLink {
   // host memory channels, and if neither an IOMMU nor hugepages make it contiguous for the
   // device.
   std::size_t allocate_sysmem_buffer(std::uint64_t size_bytes);
-  // The same of a buffer that a driver has pinned before the simulation began: it takes no time.
+  // The same for a buffer pinned before the start of the simulation. Takes no time.
   std::size_t take_pinned_buffer(std::uint64_t size_bytes);
-  // The same of memory that the program has, which must stay until it is unmapped. It is taken to
-  // begin with a page. Throws as well without an IOMMU: the program's pages are not contiguous.
+  // The same for the program's memory, which must stay until it is unmapped. Assumed to be
+  // page-aligned. Also throws without an IOMMU: the program's pages are not contiguous.
   std::size_t map_sysmem_buffer(std::span<std::byte> memory);
   void unmap_sysmem_buffer(std::size_t number);
   SysmemBuffer& sysmem_buffer(std::size_t number) { return buffers_.at(number); }
@@ -112,7 +111,7 @@ class HostLink {
                                std::uint64_t address, const TransferOptions& options = {});
   Transfer dma_read_from_device(const BufferRange& to, machine::Coordinate tile,
                                 std::uint64_t address, const TransferOptions& options = {});
-  // Transfers by a core of the chip, between its own memory and a buffer.
+  // Transfers by a chip core, between its memory and a buffer.
   Transfer noc_write_to_host(const BufferRange& to, machine::Coordinate tile,
                              std::uint64_t address);
   Transfer noc_read_from_host(const BufferRange& from, machine::Coordinate tile,

@@ -11,8 +11,8 @@
 namespace towpath::pcie {
 
 namespace {
-// Granularity at which bytes land in the chip's memory, or are read from it: each block at the time
-// of its last byte.
+// Granularity of arrivals in, and reads from, the chip's memory: each block at the time of its last
+// byte.
 constexpr std::uint64_t kLandingBytes = 4096;
 }  // namespace
 

@@ -20,7 +20,7 @@ class LineQueue {
   LineQueue(const LineQueue&) = delete;
   LineQueue& operator=(const LineQueue&) = delete;
 
-  // The current process hands over at most a line, and waits for a place for it.
+  // The current process passes at most a line, after waiting for a place.
   void pass(NocWrites::Write line);
   // Waits until all lines are acknowledged or, if posted, in memory.
   void wait_for_all();
@@ -39,7 +39,7 @@ class LineQueue {
   Rate link_rate_;
   Time way_;  // of the last byte, from the link to the NoC
   NocWrites noc_;
-  std::deque<NocWrites::Write> lines_;  // handed over; the first one is leaving if is_leaving_
+  std::deque<NocWrites::Write> lines_;  // accepted lines; the first is leaving if is_leaving_
   bool is_leaving_ = false;
   std::vector<sim::Process*> waiting_;
 };

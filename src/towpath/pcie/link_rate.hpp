@@ -8,7 +8,7 @@
 
 namespace towpath::pcie {
 
-// Link as negotiated by its two ends: the lower generation, the smaller number of lanes.
+// Link as negotiated by its ends: the lower generation, the smaller number of lanes.
 struct Link {
   int generation = 1;
   int lanes = 1;
@@ -19,12 +19,12 @@ Link negotiated(const machine::HostLinkParameters& host, const machine::PciePara
 // flits from 6 on.
 Rate raw_rate(Link link);
 
-// Bytes of a packet besides its payload. A memory write has a header of 16 bytes with a 64-bit
-// address, a completion one of 12; both have 4 bytes of framing and 4 of checksum.
+// Packet overhead in bytes. A memory write has a header of 16 bytes with a 64-bit address, a
+// completion one of 12. Both have 4 bytes of framing and 4 of checksum.
 inline constexpr int kWriteOverheadBytes = 24;
 inline constexpr int kCompletionOverheadBytes = 20;
 
-// Rate of the payload alone, in packets of one size.
+// Payload rate with packets of one size.
 Rate payload_rate(Link link, int payload_bytes, int overhead_bytes);
 
 }  // namespace towpath::pcie

@@ -76,7 +76,7 @@ Transfer Mmio::write(std::span<const std::byte> data, TileRange to,
   return account.finish(ends_.simulation);
 }
 
-// A copy of whole words reads a word before it writes part of it.
+// A copy of whole words reads a word before a partial write.
 void Mmio::write_piece(Account& account, const Piece& piece, std::span<const std::byte> data) {
   if (!ends_.host.core.copies_words) return path_->write(account, piece, data);
   Piece rest = piece;
@@ -126,7 +126,7 @@ void Mmio::load(Account& account, const Piece& piece, std::span<std::byte> to, c
 Loads Mmio::loads_of(const Piece& piece, const TransferOptions& options) const {
   const machine::HostCoreParameters& core = ends_.host.core;
   if (options.load == Load::stream) {
-    // Reads of lines overlap: a line is requested whenever another has arrived.
+    // Reads of lines overlap: a line is requested when another has arrived.
     if (piece.mapping == Mapping::write_combining) {
       return {kLineBytes, piece.address, false, core.stream_loads_outstanding};
     }
@@ -134,7 +134,7 @@ Loads Mmio::loads_of(const Piece& piece, const TransferOptions& options) const {
   }
   const auto load = static_cast<std::uint64_t>(core.load_bytes);
   if (core.copies_words) return {load, piece.address};
-  // Loads are cut where the buffer's loads begin, and again at the window's lines.
+  // Loads are split at the buffer's loads, and again at the window's lines.
   return {load, options.misalignment_bytes,
           options.misalignment_bytes % load != piece.address % load};
 }

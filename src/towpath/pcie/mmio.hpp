@@ -10,18 +10,18 @@
 
 namespace towpath::pcie {
 
-// How the processor reads a window: a plain copy, or streaming loads, which fetch several lines of
-// write-combining memory at once.
+// The processor's loads from a window: a plain copy, or streaming loads, which fetch several lines
+// of write-combining memory at once.
 enum class Load : std::uint8_t { copy, stream };
 
-// Options for windows of transfers that no configured window covers, and for writes by DMA.
+// Options for the temporary windows of transfers, and for writes by DMA.
 struct TransferOptions {
   Ordering ordering = Ordering::standard;
   Mapping mapping = Mapping::write_combining;
   std::uint64_t window_bytes = 0;  // 0: the driver's default size
   Load load = Load::copy;
-  // Offset of the host's buffer from a line: a copy's loads are cut at the buffer's lines, and a
-  // load that crosses a line of the window takes two round trips.
+  // Offset of the host's buffer from a line boundary: a copy's loads are split at the buffer's
+  // lines, and a load across a line of the window takes two round trips.
   std::uint64_t misalignment_bytes = 0;
 };
 

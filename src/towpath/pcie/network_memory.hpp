@@ -11,7 +11,7 @@
 
 namespace towpath::pcie {
 
-// The memories of a chip's network, as a HostLink reaches them.
+// The memories of a chip's network, for a HostLink.
 class NetworkMemory final : public ChipMemory {
  public:
   explicit NetworkMemory(noc::ChipNetwork& network) : network_(network) {}

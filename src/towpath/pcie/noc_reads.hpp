@@ -14,8 +14,8 @@
 
 namespace towpath::pcie {
 
-// Reads of the PCIe tile over its chip's NoC, for a process: a few at once, each a place that it
-// keeps from when it is begun until its data is there.
+// Reads of the PCIe tile over its chip's NoC, for a process. A few at once, each with a place from
+// its start to the arrival of its data.
 class NocReads final : private noc::Outside {
  public:
   struct Way {
@@ -52,9 +52,9 @@ class NocReads final : private noc::Outside {
   noc::ChipNetwork& network_;
   Way way_;
   std::function<void(std::uint64_t)> came_;
-  std::vector<Read> reads_;            // by place
+  std::vector<Read> reads_;            // by position
   std::vector<std::uint64_t> free_;    // places
-  std::deque<std::uint64_t> leaving_;  // on their way to the NoC, in order
+  std::deque<std::uint64_t> leaving_;  // in flight to the NoC, in order
   std::deque<std::uint64_t> returning_;
   sim::Process* waiting_ = nullptr;
 };

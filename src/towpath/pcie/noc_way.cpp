@@ -19,7 +19,7 @@ using machine::TileKind;
 
 namespace {
 
-// Rows or columns of the grid that contain workers, harvested ones included, and which are off.
+// Rows or columns with workers (including harvested ones), and the disabled ones.
 struct Lines {
   const char* axis = "rows";
   std::vector<int> left;

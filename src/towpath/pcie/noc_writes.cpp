@@ -9,7 +9,7 @@
 namespace towpath::pcie {
 
 namespace {
-// tt-umd selects NoC 0 and leaves the number of the VC 0, unless told otherwise.
+// tt-umd selects NoC 0 and leaves the VC number at its default 0.
 constexpr int kNoc = 0;
 constexpr int kVc = 0;
 }  // namespace

@@ -18,8 +18,8 @@ namespace towpath::pcie {
 noc::Request tile_request(const machine::Chip& chip, noc::RequestKind kind, noc::Address remote,
                           std::uint64_t size_bytes);
 
-// Writes that arrive at the PCIe tile and become requests on its chip's NoC, in order. While as
-// many as may be are unacknowledged, the next one waits in the tile; posted ones never do.
+// Writes that arrive at the PCIe tile and become requests on its chip's NoC, in order. At the limit
+// of unacknowledged writes the next one waits in the tile. Posted writes never wait.
 class NocWrites final : private noc::Outside {
  public:
   struct Write {
@@ -31,14 +31,14 @@ class NocWrites final : private noc::Outside {
   };
 
   // A write of strict ordering counts as acknowledged `strict_time` later. `changed` is called
-  // whenever waiting() or unfinished() has become less.
+  // after each decrease of waiting() or unfinished().
   NocWrites(noc::ChipNetwork& network, Time strict_time, std::function<void()> changed);
   NocWrites(const NocWrites&) = delete;
   NocWrites& operator=(const NocWrites&) = delete;
 
   // Times must not decrease from one write to the next.
   void arrive(Time when, Write write);
-  // Writes that have not left the tile for the NoC, those yet to arrive included.
+  // Writes that have not left the tile for the NoC, including writes that have not arrived.
   std::size_t waiting() const { return waiting_; }
   // Writes that are not acknowledged or, if posted, not in memory.
   std::size_t unfinished() const { return unfinished_; }

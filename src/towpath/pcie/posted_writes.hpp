@@ -13,40 +13,40 @@
 
 namespace towpath::pcie {
 
-// Limits of a host link; a study may switch off a cause to measure its effect.
+// Limits of a host link. A study may disable one to measure its effect.
 struct Limits {
   bool posted_writes = true;  // otherwise the core never waits for a write to leave
-  bool noc = true;            // otherwise the chip takes everything at the rate of the link
+  bool noc = true;            // otherwise the chip accepts everything at the rate of the link
 };
 
-// Path of a host's writes, in order. The core hands a line to the posted writes that have not left
-// yet, if there is a place. They leave one per interval, over the link, as long as the chip's
-// buffer has room; there they wait until the NoC has a place for one more acknowledgement. Where
-// there is no place, a line waits for the oldest one to leave.
+// Path of a host's writes, in order. The core passes a line to the posted-write buffer if there is
+// a place. Lines leave one per interval over the link, as long as the chip's buffer has space.
+// There they wait until the NoC has a place for another acknowledgement. Without a place, a line
+// waits for the oldest one to leave.
 //
 //   Passed line = writes.pass(now, 64, way, Ordering::standard);
 //
-// Lines must be handed over in order of time.
+// Lines must be passed in order of time.
 class PostedWrites {
  public:
-  // Largest piece that write-combining makes one write of.
+  // Largest write that write-combining forms.
   static constexpr std::uint64_t kLineBytes = 64;
 
   struct Passed {
     Time taken;   // when the core may continue
     Time landed;  // when the bytes are in memory
-    Time done;    // when the chip knows
+    Time done;    // arrival of the acknowledgement at the chip
   };
 
   PostedWrites(const machine::Host& host, const machine::Chip& chip, Limits limits);
 
-  // Passes at most a line, which the core has ready at `ready`.
+  // Passes at most a line, available from the core at `ready`.
   Passed pass(Time ready, std::uint64_t size_bytes, const NocWay& way, Ordering ordering);
   // When the chip will have acknowledged everything up to now. A following read waits for it.
   Time all_done() const { return all_done_; }
 
  private:
-  // The times of the last `size` occupants; the oldest decides when there is a place.
+  // The times of the last `size` occupants. The oldest one determines the next free place.
   class Places {
    public:
     explicit Places(std::size_t count) : times_(count) {}

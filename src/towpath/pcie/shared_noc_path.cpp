@@ -66,9 +66,9 @@ void SharedNocPath::read(Account& account, const Piece& piece, std::span<std::by
 
 // --- by the DMA engine ---------------------------------------------------------------------------
 
-// The engine reads the host's memory in requests, a fixed number at a time: each keeps its place
-// until its bytes have left for the NoC, in bursts. Strictly ordered, no request is written before
-// the one before it is done.
+// The engine reads host memory in requests, a fixed number at a time. Each occupies its place until
+// its bytes have left for the NoC, in bursts. With strict ordering, a request is written only after
+// the previous one is done.
 void SharedNocPath::write_by_dma(Account& account, const DmaPart& part,
                                  std::span<const std::byte> data) {
   const machine::Host& host = ends_.host;
@@ -111,7 +111,8 @@ void SharedNocPath::write_by_dma(Account& account, const DmaPart& part,
 }
 
 // The engine reads the tile's memory in payloads, a fixed number at a time, and sends each to the
-// host as it comes. Strictly ordered, a read is on the NoC when the one before it is answered.
+// host on arrival. With strict ordering, a read is issued only after the answer to the previous
+// one.
 void SharedNocPath::read_by_dma(Account& account, const DmaPart& part, std::span<std::byte> to) {
   const machine::Host& host = ends_.host;
   const machine::Chip& chip = ends_.chip;

@@ -92,7 +92,7 @@ SysmemBuffer& SysmemBuffers::at(std::size_t number) {
   return buffers_[number];
 }
 
-// The buffers that the chip's cores see.
+// The buffers visible to the chip's cores.
 std::vector<const SysmemBuffer*> SysmemBuffers::by_address() const {
   std::vector<const SysmemBuffer*> seen;
   for (const SysmemBuffer& buffer : buffers_) {

@@ -15,13 +15,13 @@
 
 namespace towpath::pcie {
 
-// Host memory that the device may reach, made by HostLink::allocate_sysmem_buffer() or
+// Host memory accessible to the device, created by HostLink::allocate_sysmem_buffer() or
 // map_sysmem_buffer().
 struct SysmemBuffer {
   std::uint64_t size_bytes = 0;
   bool is_mapped = false;
   Time map_time;                 // time for pinning and mapping
-  std::vector<std::byte> bytes;  // empty if it is the program's own, or data is not carried
+  std::vector<std::byte> bytes;  // empty if owned by the program, or if no data is carried
   std::span<std::byte> programs_own;
   // Address at which the PCIe tile shows it to the chip's cores. None if its window has no room
   // left.
@@ -37,8 +37,8 @@ struct BufferRange {
   std::uint64_t size_bytes = 0;
 };
 
-// The buffers of one chip, by number, and where each is in the window through which the chip's
-// cores see the host: at the first page from which there is room for it.
+// The buffers of one chip, by number, and their addresses in the window of the chip's cores to the
+// host: at the first page with enough space.
 class SysmemBuffers {
  public:
   struct Options {
@@ -54,11 +54,11 @@ class SysmemBuffers {
   std::size_t map(std::span<std::byte> memory);
   // Returns how long it takes.
   Time unmap(std::size_t number);
-  // Throws std::invalid_argument when there is none.
+  // Throws std::invalid_argument if there is none.
   SysmemBuffer& at(std::size_t number);
   // Throws std::invalid_argument unless the range is in a mapped buffer.
   void check(const BufferRange& range);
-  // The mapped buffer that holds all of these bytes; null if none does.
+  // The mapped buffer that contains all of these bytes; null if there is none.
   SysmemBuffer* find(std::uint64_t noc_address, std::uint64_t size_bytes);
   // "mapped are 0x800000000 to 0x8000fffff"
   std::string describe() const;

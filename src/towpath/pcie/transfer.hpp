@@ -14,7 +14,7 @@ namespace towpath::pcie {
 enum class Mechanism : std::uint8_t { mmio, dma, noc };
 std::string_view name_of(Mechanism mechanism);
 
-// Time of a transfer that has one cause.
+// Part of a transfer's time with one cause.
 struct Part {
   std::string_view name;
   Time time;
@@ -34,8 +34,8 @@ struct Transfer {
   Time time() const { return end - begin; }
 };
 
-// Account of one call. The processor runs ahead of simulated time; finish() lets simulated time
-// catch up.
+// Account of one call. The processor runs ahead of simulated time. finish() advances simulated time
+// to it.
 class Account {
  public:
   Account(const sim::Simulation& simulation, Mechanism mechanism) : now_(simulation.now()) {

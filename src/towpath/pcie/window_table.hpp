@@ -12,16 +12,16 @@
 
 namespace towpath::pcie {
 
-// Ordering of NoC writes through a window: acknowledged; acknowledged, with the next write of the
-// kind waiting for longer; or posted, without acknowledgement.
+// Ordering of NoC writes through a window: acknowledged; acknowledged, with a longer wait of the
+// next strict write; or posted, without acknowledgement.
 enum class Ordering : std::uint8_t { standard, strict, posted };
 
-// How the host's processor maps a window.
+// The mapping of a window in the host's processor.
 enum class Mapping : std::uint8_t { write_combining, uncached };
 
 using WindowNumber = int;
 
-// A piece of a tile's memory that the host sees.
+// A range of a tile's memory visible to the host.
 struct Window {
   std::uint64_t size_bytes = 0;
   machine::Coordinate tile;
@@ -34,16 +34,16 @@ struct Window {
   }
 };
 
-// The windows of one chip: their sizes, their use, and where they point.
+// The windows of one chip: their sizes, use and targets.
 class WindowTable {
  public:
   explicit WindowTable(std::shared_ptr<const machine::Chip> chip);
 
-  // Takes a free window of exactly that size. Throws std::invalid_argument when the chip has no
-  // windows of that size (naming the sizes it has) or all are taken.
+  // Takes a free window of exactly that size. Throws std::invalid_argument if the chip has no
+  // windows of that size (with the available sizes) or all are taken.
   WindowNumber allocate(std::uint64_t size_bytes);
-  // Points a window of the table at the piece of memory that contains `address`. Throws
-  // std::invalid_argument when there is no such window, or no memory.
+  // Points a window at the range of memory that contains `address`. Throws std::invalid_argument if
+  // there is no such window, or no memory.
   void configure(WindowNumber number, machine::Coordinate tile, std::uint64_t address,
                  Ordering ordering, Mapping mapping);
   void free(WindowNumber number);
@@ -62,7 +62,7 @@ class WindowTable {
   std::string sizes() const;
 
   std::shared_ptr<const machine::Chip> chip_;
-  std::vector<Place> places_;  // without those of the driver
+  std::vector<Place> places_;  // without the driver's
 };
 
 }  // namespace towpath::pcie

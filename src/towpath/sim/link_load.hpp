@@ -8,7 +8,7 @@
 
 namespace towpath::sim {
 
-// Traffic of a simulated link so far, in one direction.
+// Traffic of a simulated link in one direction.
 struct LinkLoad {
   Bytes bytes;
   Time busy;

@@ -21,7 +21,7 @@ using collective::ThreadBlock;
 
 namespace {
 
-// Rotating the ranks of a machine by a number of them.
+// A rotation of a machine's ranks by a number of ranks.
 class Rotated {
  public:
   Rotated(const machine::Machine& machine, const Plan& plan, const std::vector<int>& places,
@@ -85,7 +85,7 @@ class Rotated {
     return true;
   }
 
-  // Whether all mirror images of a route decide alike between two links that are as good.
+  // Whether all images of a route break a tie between two links in the same way.
   bool is_kept(machine::RouteTie tie, int from, int to) const {
     for (int shift = period_; shift < ranks(); shift += period_) {
       tie = {moved_[index(tie.taken)], moved_[index(tie.other)]};
@@ -101,7 +101,7 @@ class Rotated {
   const std::vector<int>& places_;
   int period_;
   std::vector<int> moved_;                     // per link
-  std::vector<gpu_links::FoldedLink> folded_;  // per link: the first of those that it is moved to
+  std::vector<gpu_links::FoldedLink> folded_;  // per link: the first link of its orbit
   std::vector<bool> is_whole_;                 // per representative
 };
 
@@ -123,7 +123,7 @@ std::string refusal_of(const machine::Machine& machine, const Plan& plan,
 
 }  // namespace
 
-// In place: the link that stands for others is the first of them.
+// In place: a representative is the first link of its orbit.
 std::vector<gpu_links::LinkLoad> Fold::unfolded(std::vector<gpu_links::LinkLoad> loads) const {
   if (links == nullptr) return loads;
   for (std::size_t link = loads.size(); link-- > 0;) {

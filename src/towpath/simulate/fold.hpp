@@ -24,11 +24,11 @@ struct Fold {
   std::string refusal;  // the reason for no fold, in words, or empty
 
   explicit operator bool() const { return period > 0; }
-  // The loads of all links, from those of their representatives.
+  // The loads of all links, from the loads of their representatives.
   std::vector<gpu_links::LinkLoad> unfolded(std::vector<gpu_links::LinkLoad> loads) const;
 };
 
-// The fold with the fewest ranks of a plan without data, `places` being the GPU of each rank.
+// The fold with the fewest ranks for a plan without data. `places` is the GPU of each rank.
 Fold find_fold(const machine::Machine& machine, const collective::Plan& plan,
                const std::vector<int>& places);
 

@@ -27,7 +27,7 @@ struct SimulatedGpusOptions {
   int threads = 0;
 };
 
-// Ranks on the GPUs of a machine. A rank begins when its kernel has been launched.
+// Ranks on the GPUs of a machine. A rank starts when its kernel has been launched.
 class SimulatedGpus final : public SimulatedRanks {
  public:
   SimulatedGpus(std::shared_ptr<const machine::Machine> machine, int ranks,
@@ -59,7 +59,7 @@ class SimulatedGpus final : public SimulatedRanks {
   sim::SimulationGroup simulations_;
   transport::simulated::GpuRanks ranks_;
   std::vector<Launch> launches_;                        // one per rank
-  std::unique_ptr<collective::TimeOnlyRun> time_only_;  // if there is no other run
+  std::unique_ptr<collective::TimeOnlyRun> time_only_;  // null if executors run the plan
 };
 
 }  // namespace towpath::simulate

@@ -16,8 +16,8 @@ struct SimulatedMailboxesOptions {
   std::uint64_t seed = 1;
 };
 
-// Ranks on the nodes of a cluster with mailboxes, rank r on node r. Interruptions do not happen:
-// cores only pay for what they do.
+// Ranks on the nodes of a cluster with mailboxes, rank r on node r. There are no interruptions:
+// cores only spend cycles on their operations.
 class SimulatedMailboxes final : public SimulatedRanks {
  public:
   SimulatedMailboxes(std::shared_ptr<const machine::MailboxCluster> cluster, int ranks,

@@ -18,12 +18,12 @@
 #include "towpath/sim/simulation_group.hpp"
 #include "towpath/transport/transport.hpp"
 
-// The ranks of one described machine in one simulation, which may have partitions: what a
-// SimulatedRun joins a plan to. Each kind of machine implements it, with options of its own.
+// The ranks of one described machine in one simulation, which may have partitions. A SimulatedRun
+// runs a plan on them. Each kind of machine implements it, with its options.
 
 namespace towpath::simulate {
 
-// What the faults of a link between chips have done so far.
+// Effects of a chip link's faults.
 struct LinkFailure {
   std::size_t link = 0;  // its number in the cluster
   std::uint64_t drops = 0;
@@ -43,9 +43,9 @@ class ConnectedRanks {
   virtual void close(int rank) = 0;
   // Time at which the last connection was closed.
   virtual Time closed_at() const = 0;
-  // Links that are down, for the sentence of an error; empty if none is.
+  // Links that are down, for error messages; empty if there are none.
   virtual std::string outages() const = 0;
-  // One entry per link that has faults.
+  // One entry per link with faults.
   virtual std::vector<LinkFailure> link_failures() const = 0;
 };
 
@@ -57,28 +57,28 @@ class SimulatedRanks {
   virtual ~SimulatedRanks() = default;
 
   virtual sim::SimulationGroup& simulations() = 0;
-  // The one of them that a rank is in.
+  // The simulation of a rank.
   virtual sim::Simulation& simulation(int rank = 0) {
     static_cast<void>(rank);
     return simulations()[0];
   }
   virtual transport::Transport& transport(int rank) = 0;
 
-  // Runs the plan in place of executors over transport(), with the same times and loads; null if
-  // the ranks cannot. It lives as long as they do.
+  // Runs the plan instead of executors over transport(), with the same times and loads; null if not
+  // possible. Lives as long as the ranks.
   virtual collective::TimeOnlyRun* time_only(std::shared_ptr<const collective::Plan> plan) {
     (void)plan;
     return nullptr;
   }
-  // The first so many of all `ranks` are simulated, and stand for the others.
+  // Number of simulated ranks. The first ones represent the others.
   virtual int simulated_ranks(int ranks) const { return ranks; }
-  // Whether those that they stand for may have done something else, as far as can be told.
+  // Whether represented ranks may have behaved differently, if detected.
   virtual bool may_differ() const { return false; }
-  // The host of `rank` calls now, for a plan under `protocol`; the rank begins later, or at once.
+  // The host of `rank` calls now, for a plan under `protocol`. The rank starts later, or at once.
   virtual void start(int rank, Protocol protocol) = 0;
-  // Called when a rank begins, where it is simulated; must be set.
+  // Called when a simulated rank starts. Must be set.
   std::function<void(int rank)> on_begin;
-  // Runs the simulation until nothing happens any more up to `limit`.
+  // Runs the simulation until no event is left up to `limit`.
   virtual void run(Time limit = Time::max()) = 0;
   // Null if the ranks have no connections.
   virtual ConnectedRanks* connected() { return nullptr; }
@@ -88,8 +88,8 @@ class SimulatedRanks {
   virtual std::vector<sim::LinkLoad> loads() { return {}; }
 };
 
-// `places`, or the first places of the machine when it is empty. Throws std::invalid_argument
-// unless there is one for each rank.
+// `places`, or the first places of the machine if empty. Throws std::invalid_argument unless there
+// is one for each rank.
 std::vector<int> places_of_ranks(std::vector<int> places, int ranks);
 
 }  // namespace towpath::simulate

@@ -69,7 +69,7 @@ std::optional<std::pair<std::size_t, sim::LinkLoad>> SimulatedRun::busiest() con
     if (is_first) busiest = std::pair(link, load);
   };
   if (time_only_ != nullptr) {
-    // A link that stands for others is the first of them.
+    // A representative is the first link of its orbit.
     for (const auto& [link, load] : time_only_->used_loads()) add(index(link), load);
   } else {
     const std::vector<sim::LinkLoad> loads = ranks_->loads();
@@ -99,7 +99,7 @@ std::optional<Time> SimulatedRun::invoke(const std::vector<Buffers>& buffers, Ti
     const TimeOnlyRun::Outcome outcome = time_only_->invoke(limit);
     if (outcome.end == TimeOnlyRun::End::finished) return outcome.finished - called;
     if (outcome.end == TimeOnlyRun::End::beyond_limit) return std::nullopt;
-    // It stands still: executors say who waits for whom.
+    // Deadlock: executors report the wait chain.
     time_only_ = nullptr;
     make_executors(nullptr);
   }
@@ -124,7 +124,7 @@ void SimulatedRun::fail_deadlocked() const {
     const std::vector<Blocked> more = executor->blocked();
     blocked.insert(blocked.end(), more.begin(), more.end());
   }
-  // Those that are not simulated wait likewise, for whom is likewise further on.
+  // Ranks that are not simulated wait likewise, for the corresponding ranks.
   const int ranks = plan_->schedule->rank_count();
   const std::size_t simulated = blocked.size();
   for (int shift = static_cast<int>(executors_.size()); shift < ranks;

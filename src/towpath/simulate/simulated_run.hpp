@@ -21,17 +21,17 @@ namespace towpath::simulate {
 
 class SimulatedRun {
  public:
-  // A trace gets steps per thread block and segments per link; it outlives the run. Throws
-  // std::invalid_argument unless the plan is for as many ranks as there are.
+  // A trace gets steps per thread block and segments per link. It outlives the run. Throws
+  // std::invalid_argument unless the plan has the same number of ranks.
   SimulatedRun(std::unique_ptr<SimulatedRanks> ranks, std::shared_ptr<const collective::Plan> plan,
                sim::Trace* trace = nullptr);
   SimulatedRun(const SimulatedRun&) = delete;
   SimulatedRun& operator=(const SimulatedRun&) = delete;
 
-  // One invocation: every rank's host calls at the same moment. Returns the time from there until
-  // the last rank has finished. `buffers` has one entry per rank, or none in a time-only run.
-  // Throws DeadlockError naming who waits for whom and which links are
-  // down, or Kind::timeout at the deadline of the ranks.
+  // One invocation: every rank's host calls at the same time. Returns the time from there until the
+  // last rank has finished. `buffers` has one entry per rank, or none in a time-only run. Throws
+  // DeadlockError with the wait chain and links that are down, or Kind::timeout at the deadline of
+  // the ranks.
   Time invoke(const std::vector<collective::Buffers>& buffers);
   // The same without data, unless it takes longer than `limit`. Then the result is empty, and the
   // run is over.
@@ -54,8 +54,8 @@ class SimulatedRun {
   const sim::SimulationGroup::Windows& windows() const { return ranks_->simulations().windows(); }
   // Ranks that are simulated. They represent the others.
   int simulated_ranks() const { return ranks_->simulated_ranks(plan_->schedule->rank_count()); }
-  // Whether the others may have done something else: messages met at a link at the same time, and
-  // which goes first depends on the order of ranks.
+  // Whether the others may have behaved differently: messages reached a link at the same time, and
+  // their order depends on the ranks.
   bool may_differ() const { return ranks_->may_differ(); }
 
  private:
@@ -68,8 +68,8 @@ class SimulatedRun {
   std::shared_ptr<const collective::Plan> plan_;
   std::unique_ptr<SimulatedRanks> ranks_;
   ConnectedRanks* connected_;                     // of the ranks, or null
-  collective::TimeOnlyRun* time_only_ = nullptr;  // in place of executors
-  // Both have one entry per rank that is simulated.
+  collective::TimeOnlyRun* time_only_ = nullptr;  // replaces executors
+  // Both have one entry per simulated rank.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;
   // The end of the present invocation at each, Time::max() before.

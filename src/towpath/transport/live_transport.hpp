@@ -21,7 +21,7 @@
 
 namespace towpath::transport {
 
-// The reason that a group can not continue: a rank, and the rest of a sentence about it: "died",
+// The reason why a group cannot continue: a rank, and the end of a sentence about it: "died",
 // "failed (KeyError: 'x')".
 struct RankFailure {
   int culprit = kNoPeer;
@@ -43,38 +43,37 @@ class FailureNotice {
 
 // How to join a group.
 struct LiveOptions {
-  // Up to 64 bytes; every rank of a group gives the same, and no other group at the same time. Over
-  // "ucx" it may be "HOST:PORT", where rank 0 listens, for ranks on several hosts.
+  // Up to 64 bytes, equal on every rank of a group and unique among concurrent groups. For "ucx" it
+  // may be "HOST:PORT" of rank 0, for ranks on several hosts.
   std::string rendezvous;
-  // The secret of the job, which a rank must prove to join at a HOST:PORT. Ranks of one host need
-  // none.
+  // The job's secret, which a rank must prove to join at a HOST:PORT. Not needed on one host.
   std::string token = {};
-  // A socket that listens at the rendezvous already, of rank 0 over "ucx", which connect() takes
-  // over; -1: connect() opens one.
+  // A listening socket at the rendezvous for rank 0 of "ucx". connect() takes ownership. -1:
+  // connect() opens one.
   int listener = -1;
   int rank = 0;
   int ranks = 1;
   std::uint64_t heap_bytes = 0;  // of each rank's symmetric heap; 0: the transport's default
   std::uint32_t signals = 1 << 16;
-  Time timeout = Time::from_seconds(60);  // until all ranks are there
+  Time timeout = Time::from_seconds(60);  // for all ranks to join
   // Ends a wait with a TransportError that names the culprit. May be null.
   std::shared_ptr<const FailureNotice> notice = nullptr;
   // Called about every millisecond while this rank waits. An exception ends the wait. May be empty.
   std::function<void()> on_look = {};
 };
 
-// Throws std::invalid_argument, one sentence, for a wrong name of a group or a wrong rank.
+// Throws std::invalid_argument with one sentence for an invalid group name or rank.
 void check_membership(const LiveOptions& options);
 
-// Called while a group comes together: throws the exception of on_look, or a TransportError for a
-// failure notice.
+// Called while a group joins. Throws the exception of on_look, or a TransportError for a failure
+// notice.
 void look_around(const LiveOptions& options);
 
 // The functions of live ranks beyond the contract.
 class LiveTransport : public Transport {
  public:
-  // As the destructor: this rank has left in good order, unless its last wait ended with an error
-  // about a peer, which the others receive. No other call may follow.
+  // Leaves in good order, like the destructor, unless the last wait ended with an error about a
+  // peer, which the others then receive. No other call may follow.
   virtual void leave() = 0;
   // Notifies all others that this rank gives up: their waits end with a TransportError that names
   // the culprit and the reason. `what` is about this rank. If `culprit` is the peer of the last
@@ -83,9 +82,9 @@ class LiveTransport : public Transport {
   // Blocking: copies from a peer's heap.
   virtual void get(int peer, Offset remote, void* target, std::uint64_t size_bytes,
                    Time timeout) = 0;
-  // An 8-byte word of a peer's heap, which that rank may be storing to (atomically) at this time.
+  // An 8-byte word of a peer's heap. That rank may be storing to it atomically.
   virtual std::uint64_t load(int peer, Offset remote) = 0;
-  // Grows while this rank makes progress. May be called from another thread.
+  // Increases while this rank makes progress. May be called from another thread.
   virtual std::uint64_t activity() const = 0;
   // Of each rank's symmetric heap.
   virtual std::uint64_t heap_bytes() const { return 0; }
@@ -95,11 +94,11 @@ class LiveTransport : public Transport {
   virtual bool is_crowded() const { return false; }
   // Whether messages of peers are received only while this rank waits or calls progress().
   virtual bool needs_progress() const { return false; }
-  // Between two looks at a peer's memory: yields the processor if a peer may need it.
+  // Between two polls of a peer's memory: yields the core if a peer may need it.
   virtual void relax() {}
-  // Wakes sleeping ranks, which may wait for a store of this rank to its own memory.
+  // Wakes sleeping ranks that may wait for a store of this rank to its memory.
   virtual void wake_peers() {}
-  // Copies from memory of a peer's process that is not on its heap. False if that is impossible.
+  // Copies from a peer's process memory outside its heap. Returns false if that is impossible.
   virtual bool read_private(int peer, const std::byte* there, std::byte* here,
                             std::uint64_t size_bytes) {
     static_cast<void>(peer), static_cast<void>(there), static_cast<void>(here);

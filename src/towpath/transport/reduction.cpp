@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <type_traits>
 
-// Highway includes this file once more for each vector unit of the architecture; the first call
-// picks the best that the processor has.
+// Highway includes this file once per vector unit of the architecture. The first call selects the
+// best one available.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "towpath/transport/reduction.cpp"
 #include <hwy/foreach_target.h>
@@ -21,7 +21,8 @@ namespace towpath::transport {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A format says how elements lie in memory (Stored) and in which lanes they are combined (D).
+// A format defines the layout of elements in memory (Stored) and the lanes in which they are
+// combined (D).
 template <class T>
 struct Native {
   using Stored = T;
@@ -40,12 +41,12 @@ HWY_INLINE Bits load_halves(const std::uint16_t* from) {
   return hn::PromoteTo(BitsTag(), hn::LoadU(HalfTag(), from));
 }
 
-// `bits` are below 2^16, so that the saturating conversion changes nothing.
+// `bits` are below 2^16, so the saturating conversion is exact.
 HWY_INLINE void store_halves(Bits bits, std::uint16_t* to) {
   hn::StoreU(hn::DemoteTo(HalfTag(), hn::BitCast(IntTag(), bits)), HalfTag(), to);
 }
 
-// `yes` where left > right, else `no`; all below 2^31.
+// `yes` if left > right, otherwise `no`, per lane. All are below 2^31.
 HWY_INLINE Bits where_greater(Bits left, Bits right, Bits yes, Bits no) {
   const IntTag i;
   return hn::BitCast(BitsTag(), hn::IfThenElse(hn::Gt(hn::BitCast(i, left), hn::BitCast(i, right)),
@@ -105,7 +106,7 @@ struct Float16 {
     const Bits magnitude = hn::ShiftLeft<13>(hn::And(half, all(0x7fff)));
     const Bits normal = hn::Add(magnitude, all(kRebias));
     const Bits infinite_or_nan = hn::Add(normal, all(kRebias));
-    // A subnormal is its mantissa placed behind 2^-14, less that 2^-14: the subtraction is exact.
+    // A subnormal is its mantissa as the low bits of 2^-14, minus 2^-14. The subtraction is exact.
     const auto offset = hn::BitCast(d, all(kSmallestNormal));
     const Bits subnormal = hn::BitCast(
         BitsTag(), hn::Sub(hn::BitCast(d, hn::Add(magnitude, all(kSmallestNormal))), offset));
@@ -119,10 +120,11 @@ struct Float16 {
     const Bits magnitude = hn::And(bits, all(0x7fffffff));
     const Bits sign = hn::ShiftRight<16>(hn::Xor(bits, magnitude));
     const Bits odd = hn::And(hn::ShiftRight<13>(magnitude), all(1));
-    // A carry out of the mantissa raises the exponent, up to infinity: that is the right result.
+    // A carry out of the mantissa increments the exponent, up to infinity, which is the correct
+    // result.
     const Bits normal =
         hn::ShiftRight<13>(hn::Add(hn::Sub(magnitude, all(kRebias)), hn::Add(all(0xfff), odd)));
-    // 0.5 has the unit 2^-24 in its last place, as a subnormal has: the addition rounds.
+    // 0.5 has the unit 2^-24 in its last place, like a subnormal, so the addition rounds correctly.
     const auto half = hn::Set(d, 0.5f);
     const Bits subnormal = hn::Sub(hn::BitCast(BitsTag(), hn::Add(hn::BitCast(d, magnitude), half)),
                                    hn::BitCast(BitsTag(), half));
@@ -136,7 +138,7 @@ struct Float16 {
 
 #endif
 
-// to[i] = function(a[i], b[i]), a whole vector at a time; the rest goes through a padded one.
+// to[i] = function(a[i], b[i]), a whole vector at a time. The remainder uses a padded vector.
 template <class Format, class Function>
 void transform(std::byte* to, const std::byte* a, const std::byte* b, std::uint64_t size_bytes,
                const Function& function) {
@@ -182,7 +184,7 @@ struct DivideBy {
   }
 };
 
-// Vector units differ in what they make of a NaN, so it is chosen here.
+// Vector units handle NaN differently, so the result is selected explicitly.
 template <bool kIsFloat, class V>
 HWY_INLINE V keep_nan(V a, V b, V result) {
   if constexpr (kIsFloat) {
@@ -208,7 +210,7 @@ struct Greatest {
   }
 };
 
-// For what not every vector unit can do in one step: the compiler's own vectorisation.
+// For operations that some vector units lack: vectorized by the compiler.
 template <class T, class Function>
 void transform_by_element(std::byte* to, const std::byte* a, const std::byte* b,
                           std::uint64_t size_bytes, const Function& function) {
@@ -229,7 +231,7 @@ void multiply(std::byte* to, const std::byte* a, const std::byte* b, std::uint64
   using T = typename Format::Stored;
   using Lane = hn::TFromD<typename Format::D>;
   if constexpr (std::is_integral_v<Lane> && sizeof(Lane) != 4) {
-    using U = std::make_unsigned_t<T>;  // wraps around where the signed product would overflow
+    using U = std::make_unsigned_t<T>;  // wraps around, unlike the signed product
     transform_by_element<U>(to, a, b, size_bytes,
                             [](U x, U y) HWY_ATTR { return static_cast<U>(x * y); });
   } else {

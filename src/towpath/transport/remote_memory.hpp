@@ -9,13 +9,14 @@
 
 #include "towpath/transport/transport.hpp"
 
-// The symmetric heap as OpenSHMEM and NVSHMEM show it to a program: bytes and words at offsets that
-// a rank puts to, gets from, changes atomically and waits for. It accompanies the Moves of a
-// schedule, shares their heap, and obeys the same ordering:
-//   1. A signal word is changed after the payload of its put is visible.
-//   2. Transport::fence orders what was started to one peer; Transport::is_quiet covers all of it.
-//      A fence of a lane (AccessKind::fence) is done when what the lane started is visible.
-//   3. Atomic operations on one word of one rank happen one after the other.
+// The symmetric heap for programs, as in OpenSHMEM and NVSHMEM: bytes and words at offsets that a
+// rank puts to, gets from, updates atomically and waits for. It complements the Moves of a
+// schedule, shares their heap, and has the same ordering:
+//   1. A signal word changes after the payload of its put is visible.
+//   2. Transport::fence orders accesses to one peer. Transport::is_quiet covers all accesses. A
+//   fence
+//      of a lane (AccessKind::fence) completes when all earlier accesses of the lane are visible.
+//   3. Atomic operations on one word of one rank are serialized.
 //
 // Wrong:  put the data, then set a flag with a second put: the flag may overtake the data.
 
@@ -34,32 +35,33 @@ enum class AtomicOperation : std::uint8_t {
   compare_swap,
 };
 
-// Who issues an access. It prices the access where a machine is simulated and has no effect live.
+// The issuer of an access. Determines its cost on a simulated machine. No effect live.
 struct Issuer {
-  int threads = 1;  // that copy together: 1, a warp of 32, or a block; of a fence, all that call it
-  int lane = 0;     // the issuing thread block, by which an adapter's queue pair is chosen
-  int multiprocessor = 0;  // where it runs: fences of its warps are one after the other
-  Rate rate_max{};  // what the issuer's multiprocessor leaves it; zero where it leaves everything
+  int threads = 1;  // threads that copy together: 1, a warp of 32, or a block; for a fence, all
+                    // callers
+  int lane = 0;     // the issuing thread block; selects an adapter's queue pair
+  int multiprocessor = 0;  // its multiprocessor, which serializes its warps' fences
+  Rate rate_max{};         // the remaining rate of the issuer's multiprocessor; zero: unlimited
 };
 
-// One access to the heap of a rank, the own one included. The caller owns it, and its operands, and
-// keeps both unchanged until `done` and, where it is set, `visible` were called, which may be
-// before start() returns.
+// One access to the heap of a rank, possibly this one. The caller owns it and its operands, and
+// keeps both unchanged until `done` and, if set, `visible` have been called, which may be before
+// start() returns.
 //
-// A put of no bytes with a signal is a signal alone. A fence has no operands: `done` is called when
-// what its lane started before is visible at its peers. A thread_fence orders stores that the
-// issuer's threads made themselves, by address, and only takes time.
+// A put of no bytes with a signal is only a signal. A fence has no operands: `done` is called when
+// all earlier accesses of its lane are visible at its peers. A thread_fence orders direct stores of
+// the issuer's threads, and only takes time.
 struct Access {
   AccessKind kind = AccessKind::put;
   int peer = kNoPeer;
   Offset remote = 0;
-  // A put's source or a get's destination; null where a put or get shall take time but move no
-  // bytes, which is possible where a machine is simulated.
+  // A put's source or a get's destination. Null for an access that takes time but moves no bytes,
+  // on a simulated machine only.
   std::byte* local = nullptr;
-  std::uint64_t size_bytes = 0;  // of an atomic: 4 or 8
+  std::uint64_t size_bytes = 0;  // atomic: 4 or 8
   Issuer issuer;
 
-  // After a put: the word of 8 bytes at `signal_at` of the peer.
+  // After a put: the 8-byte word at the peer's `signal_at`.
   bool has_signal = false;
   Offset signal_at = 0;
   std::uint64_t signal_value = 0;
@@ -67,40 +69,38 @@ struct Access {
 
   AtomicOperation operation = AtomicOperation::fetch;
   std::uint64_t operand = 0;
-  std::uint64_t expected = 0;  // of compare_swap
-  std::uint64_t result = 0;    // the word before; valid in `done` where the operation fetches
+  std::uint64_t expected = 0;  // compare_swap only
+  std::uint64_t result = 0;    // the previous word, valid in `done` of fetching operations
   bool fetches = false;        // `done` waits for the result
 
-  // Called once: a put's source may be overwritten; a get's bytes, or an atomic's result, are
-  // there. May be null.
+  // Called once, when a put's source may be overwritten, or a get's bytes or an atomic's result
+  // have arrived. May be null.
   void (*done)(Access& access) = nullptr;
-  // Called once, not before `done`: what was stored is visible at the peer. May be null.
+  // Called once, not before `done`, when the stores are visible at the peer. May be null.
   void (*visible)(Access& access) = nullptr;
-  // Called once where a machine is simulated, at the moment at which a put's bytes and its signal,
-  // or what an atomic operation changed, are there, before those who wait for them are told. May be
-  // null.
+  // Simulated machines only. Called once when a put's bytes and signal, or an atomic's effect, have
+  // arrived, before waiters are notified. May be null.
   void (*landed)(Access& access) = nullptr;
   void* context = nullptr;
 
-  // The transport's own.
+  // For the transport.
   void* context_of_transport = nullptr;
 };
 
-// Waiting until bytes of the own heap say what they should. The caller owns it and keeps it until
-// `ready` is called or the wait is cancelled.
+// A wait for a condition on bytes of the local heap. The caller owns it and keeps it until `ready`
+// is called or the wait is cancelled.
 struct MemoryWait {
   Offset first = 0;
   std::uint64_t size_bytes = 0;
-  bool (*holds)(const MemoryWait& wait) = nullptr;  // looks at the heap
+  bool (*holds)(const MemoryWait& wait) = nullptr;  // reads the heap
   void (*ready)(MemoryWait& wait) = nullptr;
-  std::string (*describe)(const MemoryWait& wait) =
-      nullptr;  // for the error's sentence; may be null
+  std::string (*describe)(const MemoryWait& wait) = nullptr;  // for error messages; may be null
   void* context = nullptr;
 
-  bool is_waiting = false;  // the transport's own
+  bool is_waiting = false;  // for the transport
 };
 
-// The word after an atomic operation on it; both are of the operation's size.
+// The word after an atomic operation. Both have the operation's size.
 std::uint64_t changed_word(const Access& access, std::uint64_t before);
 
 // The word after a put's signal.
@@ -109,22 +109,22 @@ inline std::uint64_t signalled_word(const Access& access, std::uint64_t before) 
   return adds ? before + access.signal_value : access.signal_value;
 }
 
-// Throws as RemoteMemory::start does for what every transport checks: ranks, ranges, words.
+// Throws as RemoteMemory::start does for the checks common to all transports: ranks, ranges, words.
 class SymmetricHeap;
 void check_access(const Access& access, const SymmetricHeap& heap, int ranks);
 
-// The waits of one rank, oldest first. Hundreds of blocks wait, each for a word of its own, and
-// every change of memory looks for who waits for it: the places stand side by side.
+// The waits of one rank, oldest first. Hundreds of blocks wait, each for a different word, and
+// every memory change searches the waits. Their ranges are therefore stored contiguously.
 class MemoryWaits {
  public:
   void add(MemoryWait& wait);
   void remove(MemoryWait& wait);
   bool is_empty() const { return places_.empty(); }
-  // One sentence each line; empty when there is none.
+  // One sentence per line; empty if there is none.
   std::string pending(int rank) const;
 
-  // Calls found(wait) for each wait of these bytes that holds, after it was removed. `found` may
-  // add and remove waits.
+  // Calls found(wait) for each wait on these bytes that holds, after removing it. `found` may add
+  // and remove waits.
   template <typename Found>
   bool look(Offset first, std::uint64_t size_bytes, const Found& found) {
     bool any = false;
@@ -148,28 +148,27 @@ class MemoryWaits {
     MemoryWait* wait;
   };
   std::vector<Place> places_;
-  std::size_t next_ = 0;  // to be looked at; survives what `found` does to the list
+  std::size_t next_ = 0;  // next to check; stays valid if `found` changes the list
 };
 
-// One rank's remote memory; Transport::remote_memory gives it. It belongs to the transport's
-// thread.
+// One rank's remote memory, from Transport::remote_memory. It belongs to the transport's thread.
 class RemoteMemory {
  public:
   virtual ~RemoteMemory() = default;
 
-  // Throws std::out_of_range for a rank or a place that does not exist, std::invalid_argument for
-  // an atomic whose word is neither 4 nor 8 bytes, and for a word that is not aligned to its size.
+  // Throws std::out_of_range for a rank or offset that does not exist, std::invalid_argument for an
+  // atomic with a word of neither 4 nor 8 bytes, and for a misaligned word.
   virtual void start(Access& access) = 0;
 
-  // Calls wait.ready once it holds: before wait() returns, from progress(), or from an event of
-  // the simulation. It is looked at whenever bytes of its range may have changed: by a peer, by an
-  // access of this rank, or because this rank said so with stored().
+  // Calls wait.ready once the condition holds: before wait() returns, from progress(), or from an
+  // event of the simulation. Checked whenever bytes in its range may have changed: by a peer, by an
+  // access of this rank, or by stored().
   virtual void wait(MemoryWait& wait) = 0;
   virtual void cancel(MemoryWait& wait) = 0;
-  // This rank has stored to its own heap without an access.
+  // This rank has stored to its heap without an access.
   virtual void stored(Offset first, std::uint64_t size_bytes) = 0;
 
-  // A peer's copy of a place of the heap, where this rank's loads and stores reach it; else null
+  // The address of a peer's copy of a heap offset for loads and stores; null if not reachable
   // (OpenSHMEM's shmem_ptr).
   virtual std::byte* reach(int peer, Offset offset) = 0;
 };

@@ -18,8 +18,8 @@ class SignalWaits {
   void remove(SignalWait& wait);
   const SignalWait* first() const { return first_; }
 
-  // Calls `ready` of each wait that holds, after it was removed; returns whether any did. `ready`
-  // may add and remove waits.
+  // Calls `ready` of each wait that holds, after removing it. Returns whether there were any.
+  // `ready` may add and remove waits.
   template <typename Holds>
   bool look(const Holds& holds) {
     bool any = false;
@@ -35,17 +35,17 @@ class SignalWaits {
     return any;
   }
 
-  // One wait in words: its own, or what is compared.
+  // A description of one wait: from its callback, or from its comparison.
   static std::string describe(const SignalWait& wait, const Transport& transport);
-  // One line each, each with its end.
+  // One line per wait, with a newline each.
   std::string pending(const Transport& transport) const;
-  // What is waited for, `what` first, then what concerns the culprit, then all, shortened.
+  // All waits as text: `what` first, then waits for the culprit, then the others, shortened.
   std::string describe_all(int culprit, const std::string& what, const Transport& transport) const;
 
  private:
   SignalWait* first_ = nullptr;
   SignalWait* last_ = nullptr;
-  SignalWait* next_ = nullptr;  // to be looked at; survives what `ready` does to the list
+  SignalWait* next_ = nullptr;  // next to check; stays valid if `ready` changes the list
 };
 
 }  // namespace towpath::transport

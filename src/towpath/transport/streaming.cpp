@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-// As in reduction.cpp: once more for each vector unit of the architecture.
+// As in reduction.cpp: compiled once per vector unit of the architecture.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "towpath/transport/streaming.cpp"
 #include <hwy/cache_control.h>
@@ -17,7 +17,7 @@ namespace towpath::transport {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A whole line at a time: a line that is stored in parts goes to memory in parts.
+// A whole line at a time: a partially stored line is written to memory in parts.
 void stream_here(std::byte* to, const std::byte* from, std::uint64_t size_bytes) {
   const hn::CappedTag<std::uint8_t, 64> d;
   constexpr std::uint64_t kLineBytes = 64;

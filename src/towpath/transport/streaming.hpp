@@ -7,10 +7,9 @@
 
 namespace towpath::transport {
 
-// Copies past the caches to memory, where another processor finds the bytes sooner than in a cache
-// far from its own. They are there when it returns: what is stored afterwards with release order
-// announces them. What was not in a cache need not be read into one first, either. Where the
-// processor has no such stores it is a plain copy.
+// Copies to memory past the caches, from where another processor reads sooner than from a distant
+// cache. The bytes have arrived on return: later stores with release order announce them. Target
+// lines need not be read into a cache first. On processors without such stores it is a plain copy.
 void stream_copy(std::byte* to, const std::byte* from, std::uint64_t size_bytes);
 
 }  // namespace towpath::transport

@@ -17,7 +17,7 @@ std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// The first that SymmetricHeap may hand out; checked here because members are built from it.
+// The first byte available to SymmetricHeap. Checked here because members are initialized with it.
 std::uint64_t first_free_byte(int ranks, std::uint64_t heap_bytes) {
   if (ranks < 1) throw std::invalid_argument(fmt::format("{} ranks; at least 1 is needed", ranks));
   const std::uint64_t reserved = Transport::reserved_bytes(ranks);

@@ -119,8 +119,8 @@ void Transport::quiet(Time timeout) {
               [] { return std::string("quiet: puts not yet visible at their peers"); });
 }
 
-// Dissemination: in round k every rank tells the one 2^k further on. Counters only grow, so a rank
-// that is already in the next barrier disturbs no other.
+// Dissemination barrier: in round k every rank signals the rank 2^k further. Counters only
+// increase, so a rank that is already in the next barrier does not interfere.
 void Transport::barrier(Time timeout) {
   quiet(timeout);
   ++barriers_;
@@ -134,10 +134,10 @@ void Transport::barrier(Time timeout) {
   }
 }
 
-// A statement is the number of the agreement, text, and at its end that number again once its rank
-// has read all statements. Statements alternate between two slots: a rank can be one agreement
-// ahead of a slow reader but not two, because the next one needs the slow reader's statement. Only
-// after a timeout may another number be found there; it is not taken for an answer.
+// A statement consists of the agreement's number, text, and the number again once its rank has read
+// all statements. Statements alternate between two slots: a rank can be one agreement ahead of a
+// slow reader but not two, because the next one needs the slow reader's statement. Only after a
+// timeout may a slot have another number, which is not accepted as an answer.
 void Transport::agree(std::string_view statement, Time timeout) {
   const std::uint64_t number = ++agreements_;
   const std::uint64_t parity = number % 2;
@@ -177,14 +177,14 @@ void Transport::agree(std::string_view statement, Time timeout) {
   }
 }
 
-// A rank may end with its error; that must not be the notice for one that still waits for the
-// statement of a third.
+// A rank may end with its error. This must not hide the disagreement from a rank that still waits
+// for a third rank's statement.
 void Transport::tell_all_read(std::uint64_t number, Time timeout) {
   const auto has_read = [&](int peer) {
     return std::memcmp(data(statement_of(peer, number) + kAllReadAt), &number, sizeof(number)) == 0;
   };
   try {
-    fence();  // the statement itself has none of it, and comes before
+    fence();  // the statement itself has no fence and comes before
     for (int peer = 0; peer < ranks(); ++peer) {
       put_signal(peer, statement_of(rank(), number) + kAllReadAt, {&number, sizeof(number)},
                  {kAllReadSignal, 1, SignalOperation::add}, timeout);
@@ -194,7 +194,7 @@ void Transport::tell_all_read(std::uint64_t number, Time timeout) {
                   [&] { return fmt::format("rank {} to read what ranks want", peer); });
     }
   } catch (const TransportError&) {
-    // A rank has gone: what this rank has to say is that ranks disagree.
+    // A rank has left: this rank reports the disagreement instead.
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 // The interval at which a waiting rank checks its peers.
 constexpr Time kLookInterval = 1_ms;
-// Polls before the clock is read, however much arrives.
+// Polls before the clock is read, regardless of arrivals.
 constexpr int kPollsPerLook = 1000;
 
 }  // namespace
@@ -105,7 +105,7 @@ bool WaitingTransport::looks_around(Time time) {
 }
 
 // If several ranks gave up or died: a rank that blames itself is the cause. Otherwise it is one
-// that died and blamed no other, and the others ended because of it.
+// that died without blaming another, and the others ended because of it.
 std::optional<RankFailure> WaitingTransport::find_failed_rank() const {
   std::optional<RankFailure> dead, blamed;
   for (int rank = 0; rank < ranks(); ++rank) {

@@ -25,13 +25,13 @@ struct Standing {
   std::optional<RankFailure> blame = {};  // the reason that it published
 };
 
-// A rank waits by polling. About every millisecond it also checks its peers. A wait that can not
-// end throws a TransportError. After the failure of a rank every later call throws it again.
+// A rank waits by polling. About every millisecond it also checks its peers. A wait that cannot end
+// throws a TransportError. After the failure of a rank every later call throws it again.
 class WaitingTransport : public LiveTransport {
  public:
   int rank() const override { return rank_; }
   bool is_crowded() const override { return is_crowded_; }
-  // Since this transport was made: 64 bits of picoseconds are 106 days.
+  // Since the creation of this transport: 64 bits of picoseconds are 106 days.
   Time now() const override;
   void wait(SignalWait& wait) override;
   void cancel(SignalWait& wait) override { waits_.remove(wait); }
@@ -41,25 +41,25 @@ class WaitingTransport : public LiveTransport {
                    const std::function<std::string()>& what) override;
 
  protected:
-  // `is_crowded`: there are more ranks than cores, so that spinning keeps a peer from working.
+  // `is_crowded`: more ranks than cores, so spinning takes time from a peer.
   WaitingTransport(const LiveOptions& options, bool is_crowded);
 
   // --- implemented by a transport ----------------------------------------------------------------
   virtual Standing standing(int rank) const = 0;
   // A rank in a sentence: "rank 2 (pid 17)".
   virtual std::string named(int rank) const = 0;
-  // Takes all arrivals. Whether there were any.
+  // Takes all arrivals. Returns whether there were any.
   virtual bool take_arrivals() = 0;
   // Called before standing().
   virtual void look_at_peers() {}
-  // Yields the processor for a while. Whether anything arrived meanwhile.
+  // Yields the processor for a while. Returns whether anything arrived.
   virtual bool rest(Time now, const std::function<bool()>& holds) = 0;
-  // This group can not continue because of that failure.
+  // The group cannot continue because of that failure.
   virtual void note_final_failure(const RankFailure& failure) { static_cast<void>(failure); }
   // The report of a wait that took too long.
   struct Lateness {
     int culprit = kNoPeer;
-    std::string did;   // the culprit, for the others
+    std::string did;   // a predicate about the culprit, for the others
     std::string says;  // the end of the sentence: "rank 2 (pid 17) is stopped"
   };
   virtual Lateness find_late(Time timeout, int awaited) = 0;

@@ -37,8 +37,8 @@ def test_python_bindings_stay_out_of_the_core():
 
 def test_a_vendor_is_named_in_its_own_folders_only():
     text = "// What noc_async_write costs.\nint cycles = 5;\n"
-    (problem,) = tidy.check_vendor("machine/chip.hpp", text)
-    assert "machine/chip.hpp:1: names a vendor" in problem
+    (problem,) = tidy.check_vendor("machine/host.hpp", text)
+    assert "machine/host.hpp:1: names a vendor" in problem
     assert not tidy.check_vendor("tenstorrent/device/program.hpp", text)
     assert not tidy.check_vendor("tenstorrent/ccl/fabric_worker.cpp", text)
     joins = '#include "towpath/tenstorrent/cluster/cluster.hpp"\nusing tenstorrent::Cluster;\n'

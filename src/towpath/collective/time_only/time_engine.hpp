@@ -33,7 +33,7 @@ class TimeEngine {
 
   bool is_finished() const { return unfinished_ == 0; }
   Time finished_at() const { return finished_at_; }
-  // The latest time so far: credits come back after the end.
+  // The latest time: credits come back after the end.
   Time now() const { return now_; }
   void set_now(Time now) { now_ = now; }
   std::uint64_t slices() const { return slices_; }

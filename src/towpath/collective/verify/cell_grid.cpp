@@ -56,7 +56,7 @@ void CellGrid::add_cuts(const Step& step, const Access& access, const Access* pi
   cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
 }
 
-// Scratch is used again after every few units, so all units have to be cut alike.
+// Scratch is reused every few units, so all units must be divided equally.
 void CellGrid::repeat_cuts(std::uint64_t unit) {
   std::vector<std::uint64_t> repeated;
   for (const std::uint64_t cut : cuts_) {

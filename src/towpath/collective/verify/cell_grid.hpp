@@ -16,8 +16,8 @@ struct CellSpan {
   std::uint32_t cells = 0;
 };
 
-// The verifier's own: how chunks are cut into cells, all chunks alike. Where transfers have two
-// slices a chunk is two cells; where thread blocks share ranges or pipelines go through them,
+// Internal to the verifier: the division of chunks into cells, equal for all chunks. A chunk has
+// two cells if transfers have two slices. If thread blocks share ranges or pipelines process them,
 // every piece is a whole number of cells.
 class CellGrid {
  public:
@@ -33,10 +33,10 @@ class CellGrid {
 
   const Chunking& chunking_;
   std::uint32_t per_chunk_ = 1;
-  std::vector<std::uint64_t> cuts_;  // elements of a chunk at which cells begin; empty: halves
+  std::vector<std::uint64_t> cuts_;  // offsets of the cells in a chunk, in elements; empty: halves
 };
 
-// Whether it has more cells per chunk than a check is for.
+// Maximum number of cells per chunk.
 inline constexpr std::uint32_t kCellsPerChunkMax = 1 << 16;
 
 }  // namespace towpath::collective

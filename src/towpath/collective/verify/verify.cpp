@@ -35,7 +35,7 @@ bool check_deadlock(const Network& network, const Chunking& chunking, FindingLis
   return false;
 }
 
-// The sizes of the transfers that one end of a connection makes, in order.
+// The sizes of the transfers at one end of a connection, in order.
 class Transfers {
  public:
   Transfers(const Network::Block& block, bool (*takes_part)(StepType), const Chunking& chunking)
@@ -87,7 +87,8 @@ std::string describe_mismatch(const Schedule& schedule, const Transfers& sent,
                      sent.chunks(), transfer, place(received), received.chunks());
 }
 
-// Whether the ends of a connection agree; says the first disagreement to `findings`, if given.
+// Whether the ends of a connection agree. Adds the first disagreement to `findings` if it is not
+// null.
 bool ends_agree(const Network& network, const Network::Connection& connection,
                 const Chunking& chunking, FindingList* findings) {
   const Network::Block& from = network.blocks[connection.sender];
@@ -125,7 +126,7 @@ bool agrees(const Network& network, const Chunking& chunking) {
                      [&](const auto& c) { return ends_agree(network, c, chunking, nullptr); });
 }
 
-// How often a counter is raised and taken from in one invocation, and the first step of each.
+// Number of raises and takes of a counter in one invocation, and the first step of each.
 struct CounterBalance {
   std::uint64_t raised = 0;
   std::uint64_t taken = 0;
@@ -170,12 +171,12 @@ std::map<std::uint32_t, CounterBalance> balances(const Network& network, const C
   return found;
 }
 
-// What is raised more often than taken would be there in the next invocation.
+// Surplus raises would be visible in the next invocation.
 bool check_counters(const Network& network, const Chunking& chunking, FindingList& findings) {
   if (!network.is_one_sided()) return true;
   bool all_agree = true;
   for (const auto& [counter, balance] : balances(network, chunking)) {
-    // Packets may be read by several steps, or by none.
+    // Packets may be read by any number of steps.
     const bool is_counted =
         balance.reason == WaitReason::signal || balance.reason == WaitReason::semaphore;
     const bool is_taken = balance.taker_step != kNone;
@@ -199,8 +200,8 @@ bool check_counters(const Network& network, const Chunking& chunking, FindingLis
   return all_agree;
 }
 
-// Signals that order no memory, behind stores of their thread block. Whether the stores are seen in
-// time is then a matter of the hardware.
+// Reports relaxed signals after stores of their thread block. Whether the stores are visible in
+// time depends on the hardware.
 void note_relaxed_signals(const Network& network, Verdict& verdict) {
   for (const Network::Block& block : network.blocks) {
     bool has_stored = false;
@@ -233,9 +234,8 @@ void check_placement(const Network& network, const Chunking& chunking, Placement
   check_data(network, chunking, placement, findings);
 }
 
-// The chunk sizes, in elements, at which chunks_per_transfer steps down. Between two of them steps
-// make the same transfers, and into how many slices these are cut does not matter for deadlocks
-// (verify_walk.hpp).
+// The chunk sizes, in elements, at which chunks_per_transfer decreases. Between two of them steps
+// have the same transfers. Their number of slices does not matter for deadlocks (verify_walk.hpp).
 std::set<std::uint64_t> chunk_sizes_that_matter(const Schedule& schedule,
                                                 std::uint64_t element_bytes) {
   const std::uint64_t transfer = fifo_limits(schedule.protocol).transfer_bytes_max / element_bytes;
@@ -258,7 +258,7 @@ std::set<std::uint32_t> distinct_counts(const Schedule& schedule) {
   return counts;
 }
 
-// The chunks of the transfers of a step of each count.
+// The chunks of the transfers of a step, for each count.
 std::vector<std::uint32_t> transfer_pattern(const Chunking& chunking,
                                             const std::set<std::uint32_t>& counts) {
   std::vector<std::uint32_t> pattern;
@@ -268,7 +268,7 @@ std::vector<std::uint32_t> transfer_pattern(const Chunking& chunking,
   return pattern;
 }
 
-// Each step takes some hundred bytes while it is verified.
+// Each step takes some hundred bytes during verification.
 constexpr std::size_t kStepsVerifiedMax = 4 * kStepsWrittenMax;
 
 }  // namespace

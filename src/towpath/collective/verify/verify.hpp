@@ -10,28 +10,31 @@
 
 #include "towpath/collective/schedule/schedule.hpp"
 
-// Whether a schedule computes what it claims, at one size. An exact answer, not a sample: for any
-// order in which thread blocks may run, with the FIFO slots that SlotCounts gives, in place and
-// out of place as the schedule allows, and for any number of invocations back to back.
+// Verifies that a schedule computes its collective at one size. The result is exact: it holds for
+// any order of execution of thread blocks with the FIFO slots of SlotCounts, in place and out of
+// place as the schedule allows, and for any number of consecutive invocations.
 //
 //   Verdict verdict = verify(schedule, 1 << 20, 4);
 //   if (!verdict.is_correct()) std::cerr << verdict.findings.front().sentence;
 //
-// Checked in this order; what rests on a failed check is not looked at and named in not_checked:
+// Checks run in this order. A check that depends on a failed one is skipped and named in
+// not_checked:
 //   structure  check_structure accepts it.
-//   mismatch   The n-th transfer sent on a connection is the n-th received there: as many chunks,
-//              and none left over.
+//   mismatch   The n-th transfer sent on a connection is the n-th received there: equal chunk
+//   counts,
+//              and no transfer left over.
 //   deadlock   All thread blocks finish with the finite FIFO slots of this size.
-//   race       Two accesses of one rank's memory, at least one a store, are ordered by the program,
-//              by data or by dependencies. Being ordered by back-pressure alone (a sender waits
-//              for free slots) is a race: the slots are a matter of size and protocol.
-//   data       Every output chunk is the sum of exactly the contributions that the collective asks
-//              for, whatever its memory held before.
-//   input      Out of place, nothing stores to the input.
+//   race       Two accesses to one rank's memory, at least one a store, are ordered by the program,
+//   by
+//              data or by dependencies. Order by back-pressure alone (a sender waits for free
+//              slots) counts as a race: the slots depend on size and protocol.
+//   data       Every output chunk is the sum of exactly the contributions that the collective
+//              requires, for any previous memory contents.
+//   input      Out of place, no step stores to the input.
 //
-// An element that one of a step's ranges lacks, because its chunk is a ragged one (chunking.hpp),
-// is left out of the step: nothing is stored, and what is sent of it is undefined. A slice's local
-// store counts as done before its signal reaches the peer.
+// An element missing from one of a step's ranges, because its chunk is ragged (chunking.hpp), is
+// omitted from the step: it is not stored, and its sent value is undefined. A slice's local store
+// is complete before its signal reaches the peer.
 
 namespace towpath::collective {
 
@@ -46,7 +49,7 @@ enum class FindingKind : std::uint8_t {
 inline constexpr int kFindingKinds = 6;
 std::string_view name_of(FindingKind kind);  // "wrong_data"
 
-// What is wrong, in words and in fields. Fields that do not apply are kNone.
+// A finding as text and as fields. Fields that do not apply are kNone.
 struct Finding {
   FindingKind kind = FindingKind::structure;
   std::string sentence;
@@ -54,14 +57,14 @@ struct Finding {
   int block = kNone;
   int channel = kNone;
   int step = kNone;
-  int other_rank = kNone;  // the other end, the other access, or who is waited for
+  int other_rank = kNone;  // the other end, the other access, or the awaited rank
   int other_block = kNone;
   int other_step = kNone;
 };
 
-// How many slots the FIFO of a connection has, by where its ends are. Ranks r to r + ranks_per_host
-// - 1 are in one host; 0: all are. A number of slots that is 0 is that of chunking.hpp; others are
-// multiples of the slots of a transfer.
+// Number of FIFO slots of a connection, by the placement of its ends. Ranks r to r + ranks_per_host
+// - 1 share a host; 0: all ranks do. A slot count of 0 means the default of chunking.hpp. Other
+// counts are multiples of a transfer's slots.
 struct SlotCounts {
   std::uint32_t within_host = 0;
   std::uint32_t between_hosts = 0;
@@ -70,21 +73,21 @@ struct SlotCounts {
 
 struct Verdict {
   std::vector<Finding> findings;         // the first few of each kind
-  std::uint64_t omitted = 0;             // how many more there are
-  std::vector<std::string> not_checked;  // one sentence each: what, and why
+  std::uint64_t omitted = 0;             // number of further findings
+  std::vector<std::string> not_checked;  // one sentence each, with the reason
 
-  // Nothing wrong was found in what was checked.
+  // True if no check failed. Skipped checks are in not_checked.
   bool is_correct() const { return findings.empty(); }
 };
 
-// `elements` is the size of the whole array, as in Chunking, which throws std::invalid_argument
-// when the schedule cannot cut it or when a number of slots is not allowed.
+// `elements` is the size of the whole array, as in Chunking, which throws std::invalid_argument if
+// the schedule cannot split it or a slot count is invalid.
 Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes,
                const SlotCounts& slots = {});
 
 // The smallest array, in elements and at most `elements_max`, at which the schedule deadlocks, if
-// any. Sizes at which the ends of a connection disagree (a mismatch) are passed over. Throws
-// ScheduleError when check_structure does.
+// any. Skips sizes at which the ends of a connection disagree (a mismatch). Throws ScheduleError as
+// check_structure does.
 std::optional<std::uint64_t> smallest_hanging_size(const Schedule& schedule,
                                                    std::uint64_t element_bytes,
                                                    std::uint64_t elements_max,

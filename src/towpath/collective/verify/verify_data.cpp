@@ -11,10 +11,11 @@
 
 #include "towpath/collective/verify/verify_checks.hpp"
 
-// What the outputs hold in the end. Every chunk of memory begins as an *atom* of its own: an input
+// The final contents of the outputs. Every chunk of memory starts as a distinct *atom*: an input
 // chunk, or the unknown contents of another. Copies copy, reductions add. The first run adds 128
-// random bits per atom, so that equal sums are the same atoms equally often (a wrong one passes
-// once in 2^128); where a sum is wrong, a second run keeps the atoms and tells what is amiss.
+// random bits per atom, so that equal sums have the same atoms with equal counts (a wrong one
+// passes once in 2^128). For a wrong sum, a second run keeps the atoms and describes the
+// difference.
 
 namespace towpath::collective {
 namespace {
@@ -30,7 +31,7 @@ struct Atom {
   auto operator<=>(const Atom&) const = default;
 };
 
-// In place of the chunk: what is sent of elements that do not exist.
+// Stands for sent elements that do not exist.
 constexpr std::uint32_t kPastTheEnd = UINT32_MAX;
 
 // --- two kinds of value ---------------------------------------------------------------------
@@ -57,7 +58,7 @@ struct Sums {
 };
 
 struct Contributions {
-  // How often each atom is in a sum, sorted by atom.
+  // Count of each atom in a sum, sorted by atom.
   using Counts = std::vector<std::pair<Atom, std::uint64_t>>;
   using Value = std::shared_ptr<const Counts>;
   static Value of(const Atom& atom) { return std::make_shared<const Counts>(Counts{{atom, 1}}); }
@@ -91,7 +92,7 @@ class DataRun : public Visitor {
  public:
   using Value = typename Kind::Value;
 
-  // `begun` chunks of each part hold elements.
+  // `begun` chunks of each part have elements.
   DataRun(const Network& network, const CellGrid& grid, const Memory& memory, const Extent& extent,
           std::uint32_t begun)
       : network_(network),
@@ -142,7 +143,7 @@ class DataRun : public Visitor {
     }
   }
 
-  // The sum of the sources, cell by cell, to every place of the destinations.
+  // Stores the sum of the sources, cell by cell, to every destination.
   void move_directly(const SliceEvent& event) {
     const Access& access = *event.access;
     const int own = network_.blocks[event.block].rank;
@@ -174,7 +175,7 @@ class DataRun : public Visitor {
     }
   }
 
-  // Whether chunk `offset` of all operands holds elements.
+  // Whether chunk `offset` of all operands has elements.
   bool all_exist(const SliceEvent& event, std::uint32_t offset) const {
     const auto does = [&](const Operand& operand) {
       return exists(operand.buffer, operand.chunk + offset);
@@ -184,14 +185,14 @@ class DataRun : public Visitor {
            std::all_of(access.destinations.begin(), access.destinations.end(), does);
   }
 
-  // Whether all ranges of the step hold elements in their chunk `offset`.
+  // Whether chunk `offset` of all ranges of the step has elements.
   bool exists_at(const Step& step, std::uint32_t offset) const {
     return (!reads_source(step.type) || exists(step.source, step.source_chunk + offset)) &&
            (!writes_destination(step.type) ||
             exists(step.destination, step.destination_chunk + offset));
   }
 
-  // What the step makes of one cell of its operands.
+  // The step's result for one cell of its operands.
   Value operand(const SliceEvent& event, std::size_t source, std::size_t destination) {
     const Step& step = *event.step;
     if (step.type == StepType::reduce) return Kind::add(values_[destination], values_[source]);
@@ -216,8 +217,8 @@ class DataRun : public Visitor {
 // --- what is asked for -----------------------------------------------------------------------
 
 struct Expected {
-  bool is_any = false;  // the collective does not say
-  int rank = kNone;     // whose input chunk; kNone: the sum over all ranks
+  bool is_any = false;  // unspecified by the collective
+  int rank = kNone;     // the owner of the input chunk; kNone: the sum over all ranks
   std::uint32_t chunk = 0;
 };
 
@@ -339,7 +340,7 @@ class LastStores : public Visitor {
            event.cells);
     }
   }
-  // Thread block of the network and step, or kNone twice.
+  // Thread block of the network and step; kNone twice if there is none.
   std::pair<int, int> at(std::size_t cell) const { return last_.at(cell); }
 
  private:
@@ -357,9 +358,9 @@ class LastStores : public Visitor {
 
 // --- one run and its explanation -------------------------------------------------------------
 
-// Which elements of its chunks a run represents.
+// The elements of its chunks that a run represents.
 struct Elements {
-  std::uint32_t begun = 0;  // this many chunks of a part hold them
+  std::uint32_t begun = 0;  // number of chunks of a part that have them
   const char* words = "";
 };
 
@@ -383,7 +384,8 @@ class DataCheck {
     }
   }
 
-  // The first elements of chunks behave alike, and so do those past the ragged chunk's end.
+  // The first elements of all chunks behave alike, and so do the elements past the ragged chunk's
+  // end.
   void run() {
     check({extent_.begun(), ""});
     if (extent_.ragged_elements > 0) {

@@ -10,13 +10,13 @@
 #include "towpath/causality/access_history.hpp"
 #include "towpath/collective/verify/verify_checks.hpp"
 
-// Races by vector clocks, as FastTrack does it: an access carries the time of its thread block; a
-// later one is ordered after it if its own clock has reached that time. Clocks travel with slices
-// and along dependencies, not with freed slots. Memory belongs to a rank, so only thread blocks
-// that share a chunk with another of their rank, and not only to read it, need a time of their
-// own; the rings that ranks run by the thousand have none. And what the dependencies within a rank
-// order by themselves needs no clocks from other ranks: a first pass does without them, and only
-// ranks in which it finds something unordered are gone through again with all.
+// Race detection by vector clocks, as in FastTrack: an access carries the time of its thread block.
+// A later one is ordered after it if its clock has reached that time. Clocks travel with slices and
+// along dependencies, not with freed slots. Memory belongs to a rank, so only thread blocks that
+// share a chunk with another of their rank, with at least one store, need a time. Rings over
+// thousands of ranks need none. Order by dependencies within a rank needs no clocks from other
+// ranks: a first pass does without them, and only ranks with unordered accesses are checked again
+// with all clocks.
 
 namespace towpath::collective {
 namespace {
@@ -25,7 +25,7 @@ using causality::AccessHistory;
 using causality::ClockPool;
 using causality::TimedAccess;
 
-// Words of clocks that a check may copy and hold: some seconds and 2 GB.
+// Limits of the clock words that a check copies and holds: some seconds and 2 GB.
 constexpr std::uint64_t kClockWordsCopiedMax = 4'000'000'000;
 constexpr std::uint64_t kClockWordsHeldMax = 500'000'000;
 
@@ -34,8 +34,8 @@ struct Accesses {
   bool writes = false;
 };
 
-// Calls visit(buffer, chunk, Accesses) for each range of step.count chunks that `step` touches.
-// A reduction's reading of its destination goes with its store.
+// Calls visit(buffer, chunk, Accesses) for each range of step.count chunks that `step` accesses. A
+// reduction's read of its destination counts as part of its store.
 template <typename Visit>
 void for_each_range(const Step& step, Visit&& visit) {
   if (reads_source(step.type)) visit(step.source, step.source_chunk, Accesses{true, false});
@@ -44,7 +44,7 @@ void for_each_range(const Step& step, Visit&& visit) {
   }
 }
 
-// The chunks that several thread blocks of a rank touch, at least one storing.
+// The chunks that several thread blocks of a rank access, at least one with a store.
 class SharedChunks {
  public:
   SharedChunks(const Network& network, const Memory& chunks)
@@ -75,7 +75,7 @@ class SharedChunks {
     bool is_written = false;
   };
 
-  // Of direct steps in whole chunks; and of the user of input and output, who may store to both
+  // Chunks of direct steps as a whole, and of the user of input and output, who may store to both
   // between two invocations.
   template <typename Visit>
   static void for_each_direct_chunk(const Network& network, const Memory& chunks, Visit&& visit) {
@@ -127,16 +127,16 @@ class SharedChunks {
   std::vector<std::int32_t> shared_;  // per chunk
 
  public:
-  const Memory& chunks;  // where all chunks are, shared or not
+  const Memory& chunks;  // numbering of all chunks, shared or not
   std::int32_t count = 0;
   std::vector<bool> is_sharing;  // per block, then per rank for the user of its buffers
 };
 
-enum class Reach : std::uint8_t { rank, everywhere };  // how far clocks travel
+enum class Reach : std::uint8_t { rank, everywhere };  // range of clocks
 
 class RaceCheck : public Visitor {
  public:
-  // Looks at the ranks in `suspects` only.
+  // Checks only the ranks in `suspects`.
   RaceCheck(const Network& network, const Chunking& chunking, const SharedChunks& shared,
             const std::vector<bool>& suspects, Reach reach)
       : network_(network),
@@ -165,7 +165,7 @@ class RaceCheck : public Visitor {
     note_dependencies();
   }
 
-  // Whether the clocks it takes are within the limits.
+  // Whether its clocks are within the limits.
   bool is_feasible() const {
     const std::uint64_t slices =
         step_count(network_.schedule) * cells_per_chunk_ * static_cast<std::uint64_t>(invocations_);
@@ -252,7 +252,7 @@ class RaceCheck : public Visitor {
   struct Chunk {
     Buffer buffer;
     std::uint32_t number;
-    int holder = kNone;  // the rank whose memory it is, if a direct step reaches it
+    int holder = kNone;  // the owner of the memory, if a direct step accesses it
   };
   static std::uint64_t key(std::uint32_t block, std::uint32_t step) {
     return (std::uint64_t{block} << 32) | step;
@@ -273,7 +273,7 @@ class RaceCheck : public Visitor {
     return block < blocks ? network_.blocks[block].rank : static_cast<int>(block - blocks);
   }
 
-  // Who uses a rank's buffers, as one more thread block.
+  // The user of a rank's buffers, as one more thread block.
   std::uint32_t user_of(int rank) const {
     return static_cast<std::uint32_t>(network_.blocks.size()) + static_cast<std::uint32_t>(rank);
   }
@@ -458,7 +458,7 @@ class RaceCheck : public Visitor {
   std::size_t clock_length_ = 0;
   int invocations_;
   std::vector<int> invocation_ = std::vector<int>(network_.schedule.ranks.size(), 0);  // per rank
-  std::vector<std::int32_t> own_;  // per block and user: its place in a clock, or kNone
+  std::vector<std::int32_t> own_;  // per block and user: its index in a clock, or kNone
   std::vector<bool> races_;        // per rank
   FindingList* findings_ = nullptr;
   Placement placement_;
@@ -466,7 +466,7 @@ class RaceCheck : public Visitor {
   ClockPool pool_{0};
   std::vector<Queue<std::uint32_t>> in_flight_;  // per connection: a clock with each slice
   std::unordered_map<std::uint64_t, std::uint32_t> depended_;  // step depended on -> its clock
-  // (counter, n-th time) -> clock of those that raised it
+  // (counter, n-th raise) -> merged clock of the raisers
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> raised_;
   std::vector<AccessHistory> histories_;  // per cell of the shared chunks
 };
@@ -476,8 +476,8 @@ std::string chunk_words(std::uint32_t first, std::uint32_t count) {
   return fmt::format("chunks {} to {}", first, first + count - 1);
 }
 
-// A step whose source and destination overlap but are not the same reads, in the one order, what it
-// has stored already, and in the other what it has not.
+// A step with overlapping but different source and destination reads data that it has already
+// stored, or not, depending on the order.
 void check_overlaps(const Network& network, const Memory& chunks, Placement placement,
                     FindingList& findings) {
   for (const Network::Block& block : network.blocks) {

@@ -16,50 +16,53 @@
 #include "towpath/collective/verify/cell_grid.hpp"
 #include "towpath/collective/verify/verify.hpp"
 
-// The verifier's own: one pass over a schedule, slice by slice, in an order that could happen.
+// Internal to the verifier: one pass over a schedule, slice by slice, in a possible order.
 //
-// Why one pass is enough for every order, iteration and invocation. A connection has one sender and
-// one receiver, and a completed step stays completed, so a slice that could move can still move
-// after any other did: all maximal runs move the same slices (a Kahn process network with bounded
+// One pass is sufficient for every order, iteration and invocation. A connection has one sender and
+// one receiver, and a completed step stays completed, so a slice that can move can still move after
+// any other has moved: all maximal runs move the same slices (a Kahn process network with bounded
 // buffers). Hence:
-//   - Orders: either every run finishes or none does, and what is ordered by program, data and
-//     dependencies is so in every run.
-//   - Iterations and invocations: when one iteration finishes and no connection is left with a
-//     slice in it (no mismatch), it ends in the state in which the next one begins; so running them
-//     one after the other is a run that finishes, hence all do. When one iteration is stuck, the
-//     blocks that wait in it wait for others that do not finish it either, since a block that has
-//     finished has sent and received all that its peers expect of it; so no later iteration helps.
-//     Only slices can differ between iterations, and only in the last, whose pieces are shorter.
+//   - Orders: either every run finishes or none does, and order by program, data and dependencies
+//   is
+//     the same in every run.
+//   - Iterations and invocations: if one iteration finishes and no connection has a slice left (no
+//     mismatch), it ends in the initial state of the next one, so running them in sequence is a run
+//     that finishes, hence all do. If one iteration is stuck, its waiting blocks wait for others
+//     that do not finish it either, since a finished block has sent and received all that its peers
+//     expect of it. No later iteration helps. Only slices can differ between iterations, and only
+//     in the last, which has shorter pieces.
 //   - Slices: a transfer takes the same slots in one slice as in several, and the slots of a FIFO
-//     are a multiple of those. A run with whole transfers is also one with slices, which move one
-//     behind the other. Where it is stuck, each FIFO holds whole transfers, so one without room
-//     for a transfer has none for a slice, and one without a transfer has no slice: slices are
-//     stuck, too. Hence how transfers are cut does not matter for deadlocks.
-//   - Races: memory belongs to one rank, whose invocations do not overlap, and iterations touch
-//     different elements; two accesses can only race within one iteration.
-//   - Data: one invocation is a linear map of the rank's memory before it. If its outputs are the
-//     right sums with no part of what output and scratch held before, then so are those of the
-//     next invocation, which begins with leftovers in the same places.
+//   are
+//     a multiple of a transfer's. A run with whole transfers is also a run with slices in sequence.
+//     If it is stuck, each FIFO holds whole transfers, so a FIFO without space for a transfer has
+//     none for a slice, and a FIFO without a transfer has no slice: slices are stuck, too. Hence
+//     the number of slices does not matter for deadlocks.
+//   - Races: memory belongs to one rank, whose invocations do not overlap, and iterations access
+//     different elements. Two accesses can only race within one iteration.
+//   - Data: one invocation is a linear map of the rank's previous memory. If its outputs are the
+//   right
+//     sums without any previous contents of output and scratch, so are the outputs of the next
+//     invocation, which starts with leftovers in the same places.
+//   - One-sided steps: a counter has one thread block that takes from it (all blocks of a barrier
+//   are
+//     released at once), and raising it does not reduce any other, so all of the above holds.
+//     However, other ranks access a rank's memory between its invocations, too, when its user may
+//     access input and output. Races are therefore checked over several consecutive invocations.
 //
-//   - One-sided steps: a counter has one thread block that takes from it (a barrier's are all let
-//     go at once), and raising it takes nothing from any other, so all this holds with them.
-//     But other ranks reach a rank's memory between its invocations, too, where its user may touch
-//     input and output; so races are looked for in several invocations in a row.
-//
-// A *cell* is the unit of memory: a slice begins and ends at a chunk's border or at its middle, so
-// where transfers have two slices a chunk is two cells, otherwise one (CellGrid).
+// A *cell* is the unit of memory: a slice starts and ends at a chunk's border or middle, so a chunk
+// has two cells if transfers have two slices, otherwise one (CellGrid).
 
 namespace towpath::collective {
 
-// A schedule with its thread blocks and connections numbered through.
+// A schedule with consecutive numbers for thread blocks and connections.
 struct Network {
-  // Throws std::invalid_argument unless a transfer fits a whole number of times into a FIFO.
+  // Throws std::invalid_argument unless the slots of a FIFO are a multiple of a transfer's.
   Network(const Schedule& schedule, const SlotCounts& slots);
 
   struct Block {
     const ThreadBlock* program = nullptr;
     int rank = kNone;
-    int number = kNone;             // in its rank
+    int number = kNone;             // within its rank
     std::int32_t incoming = kNone;  // connections
     std::int32_t outgoing = kNone;
   };
@@ -96,13 +99,14 @@ struct SliceEvent {
   const Step* step = nullptr;
   std::uint32_t first_cell = 0;  // from the start of the step's ranges
   std::uint32_t cells = 0;
-  std::int32_t incoming = kNone;  // connections it takes a slice from or adds one to
+  std::int32_t incoming = kNone;  // connections from which it takes a slice, or to which it adds
+                                  // one
   std::int32_t outgoing = kNone;
-  const Access* access = nullptr;  // of a direct step, whose cells are those of its operands
+  const Access* access = nullptr;  // of a direct step; its cells are those in its operands
   Piece piece{};
 };
 
-// What a pass may listen to; a visitor hides what it needs.
+// Events of a pass. A visitor hides the ones it needs.
 struct Visitor {
   void on_slice(const SliceEvent&) {}
   // The dependency of `block`'s next step is met.
@@ -110,19 +114,19 @@ struct Visitor {
     (void)block, (void)on_block, (void)on_step;
   }
   void on_completion(std::uint32_t block, std::uint32_t step) { (void)block, (void)step; }
-  // The n-th time that `block` raises a counter, or goes on because it was raised.
+  // The n-th time that `block` raises a counter, or continues because of a raise.
   void on_raise(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
     (void)block, (void)counter, (void)n;
   }
   void on_take(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
     (void)block, (void)counter, (void)n;
   }
-  // All thread blocks of a rank are at their end.
+  // All thread blocks of a rank have reached their end.
   void on_invocation_end(int rank, int invocation) { (void)rank, (void)invocation; }
 };
 
-// Moves slices of one iteration until all is done or nothing can move; of several invocations in a
-// row if asked for.
+// Moves slices of one iteration, or of several consecutive invocations, until all are done or none
+// can move.
 template <typename VisitorType>
 class Walk {
  public:
@@ -147,7 +151,7 @@ class Walk {
     if (network.is_one_sided()) prepare_one_sided();
   }
 
-  // Returns who is stuck; empty when all finished.
+  // Returns the blocked thread blocks; empty if all finished.
   std::vector<Blocked> run() {
     for (std::size_t b = blocks_.size(); b-- > 0;) wake(static_cast<std::uint32_t>(b));
     for (int rank = 0; rank < network_.schedule.rank_count(); ++rank) {
@@ -180,7 +184,7 @@ class Walk {
     bool is_parked = true;
     WaitReason reason = WaitReason::data;
     int invocation = 0;
-    std::vector<std::uint32_t> dependents;  // who is parked for its steps
+    std::vector<std::uint32_t> dependents;  // blocks parked for its steps
   };
 
   const TransferTable& transfers() const { return transfers_; }
@@ -206,7 +210,7 @@ class Walk {
   bool has_room(Block& block, std::uint32_t slots) {
     return free_slots_[index(at(block).outgoing)] >= slots || park(block, WaitReason::slot);
   }
-  // At once, and so in an order that could happen.
+  // At once, which is a possible order.
   bool are_stores_visible(const Block&) const { return true; }
   bool is_moving(const Block&) const { return false; }
   bool is_raised(Block& block, const CounterTake& take, std::uint64_t times) {
@@ -273,7 +277,7 @@ class Walk {
     block.dependents.clear();
   }
   void end_program(const Block&) {}
-  // The next invocation begins when all thread blocks of the rank are at their end.
+  // The next invocation starts when all thread blocks of the rank have ended.
   void end_iteration(Block& block) {
     has_ended_ = true;
     const int rank = at(block).rank;
@@ -293,7 +297,7 @@ class Walk {
   }
 
   const Network::Block& at(const Block& block) const { return network_.blocks[block.number]; }
-  // The current step, as it stands until the next call.
+  // The current step. Valid until the next call.
   const Step* rotated(const Block& block) {
     step_ = at(block).program->steps[block.cursor.step];
     return &step_;
@@ -344,14 +348,14 @@ class Walk {
   int invocations_;
   std::vector<Block> blocks_;
   Step step_;
-  bool has_ended_ = false;                 // the block that advances, its iteration
+  bool has_ended_ = false;                 // the advancing block, its iteration
   std::vector<std::uint32_t> arrived_;     // per connection, slices
   std::vector<std::uint32_t> free_slots_;  // per connection
   std::vector<std::uint32_t> ready_;
-  std::vector<std::uint32_t> finished_;             // per rank, blocks at their end
+  std::vector<std::uint32_t> finished_;             // per rank: finished blocks
   std::vector<OneSidedCursor> one_sided_;           // per block
-  std::vector<std::uint64_t> counters_;             // how often each was raised
-  std::vector<std::vector<std::uint32_t>> takers_;  // per counter, who is parked for it
+  std::vector<std::uint64_t> counters_;             // number of raises of each
+  std::vector<std::vector<std::uint32_t>> takers_;  // per counter: blocks parked for it
 };
 
 template <typename VisitorType>
@@ -360,7 +364,7 @@ std::vector<Blocked> walk(const Network& network, const Chunking& chunking, Visi
   return Walk<VisitorType>(network, chunking, visitor, invocations).run();
 }
 
-// What travels on one connection; most are empty most of the time, and there may be a million.
+// Data in flight on one connection. Usually empty, and there may be a million.
 template <typename T>
 class Queue {
  public:
@@ -382,7 +386,7 @@ class Queue {
   std::size_t first_ = 0;
 };
 
-// Where a rank's buffers lie in one numbering of all memory, in or out of place.
+// Positions of the ranks' buffers in one numbering of all memory, in or out of place.
 class Memory {
  public:
   Memory(const Schedule& schedule, bool in_place, std::uint32_t cells_per_chunk);
@@ -392,8 +396,8 @@ class Memory {
     return base_[static_cast<std::size_t>(rank) * kBuffers + static_cast<std::size_t>(buffer)] +
            std::size_t{chunk} * cells_per_chunk_;
   }
-  // Of an operand, at one rank; `is_second` is for every other invocation with a scratch of its
-  // own.
+  // For an operand at one rank. `is_second` selects the alternate scratch of every other
+  // invocation.
   std::size_t cell(int rank, const Operand& operand, bool is_second) const {
     return cell(rank, operand.buffer, operand.chunk) +
            (is_second && operand.buffer == Buffer::scratch
@@ -407,19 +411,19 @@ class Memory {
  private:
   std::uint32_t cells_per_chunk_;
   std::vector<std::size_t> base_;            // [rank][buffer]
-  std::vector<std::size_t> second_scratch_;  // [rank], from the first one
+  std::vector<std::size_t> second_scratch_;  // [rank], distance from the first one
   std::vector<std::size_t> first_;           // [rank], and the end
 };
 
-// Which chunks hold elements at all: the array may end inside a part's chunk.
+// Chunks with elements: the array may end within a part's chunk.
 struct Extent {
   Extent(const Schedule& schedule, const Chunking& chunking);
 
   std::uint32_t chunks_per_part = 1;
-  std::uint32_t whole = 0;            // chunks of a part that are complete
-  std::uint64_t ragged_elements = 0;  // in the one after them
+  std::uint32_t whole = 0;            // complete chunks of a part
+  std::uint64_t ragged_elements = 0;  // in the next chunk
 
-  // Chunks of a part that hold any element.
+  // Chunks of a part with any element.
   std::uint32_t begun() const { return whole + (ragged_elements > 0 ? 1 : 0); }
 };
 

@@ -24,7 +24,7 @@ LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path&
       Pe::Options{.heap_bytes = heap_bytes, .gpu_name = "threads of this host"});
 }
 
-// A host program that is in the middle of something is unwound while its PE is still there.
+// Unwinds a host program that is still running while its PE exists.
 LivePe::~LivePe() {
   pe_->host().close();
   simulation_.reset();

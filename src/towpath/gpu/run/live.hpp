@@ -15,8 +15,8 @@
 
 namespace towpath::gpu {
 
-// This process's PE of a live run. Its host program and its kernels take turns on one thread:
-// blocks run while the host program waits, and wait for bytes that other processes put.
+// This process's PE of a live run. Its host program and kernels alternate on one thread: blocks run
+// while the host program waits, and wait for bytes from other processes.
 class LivePe {
  public:
   // `heap_bytes` is the size of the transport's heap. The profile, which may be null, records the

@@ -45,7 +45,7 @@ int ranks_per_host(const machine::Machine& machine, int pes) {
   return count;
 }
 
-// The links by which a GPU leaves for the other GPUs of its host, together.
+// Total rate of the links from a GPU to the other GPUs of its host.
 Rate peer_rate(const machine::Machine& machine, int rank) {
   std::set<int> links;
   for (int peer = 0; peer < machine.ranks(); ++peer) {
@@ -92,7 +92,7 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
   }
 }
 
-// Host programs that are in the middle of something are unwound while their PEs are still there.
+// Unwinds host programs that are still running while their PEs exist.
 SimulatedPes::~SimulatedPes() {
   for (const auto& pe : pes_) pe->host().close();
   simulation_.reset();
@@ -100,7 +100,7 @@ SimulatedPes::~SimulatedPes() {
 
 std::unique_ptr<Profile> SimulatedPes::new_profile(std::size_t records_max) const {
   if (records_max == 0) return nullptr;
-  // Blocks of a run that failed end when their simulation is gone.
+  // Blocks of a failed run end after their simulation is gone.
   const auto now = [this] { return simulation_ == nullptr ? Time() : simulation_->now(); };
   return std::make_unique<Profile>(now, records_max);
 }
@@ -154,7 +154,7 @@ void SimulatedPes::finish() {
   finished_at_ = simulation_->now();
   // Transfers under way arrive.
   while (simulation_->step()) continue;
-  // Whoever starts the next kernels has waited for all of these.
+  // The next kernels start after all of these, so their history includes them.
   for (const auto& pe : pes_) pe->hazards().past().learn_everything(simulation_->now());
 }
 

@@ -17,7 +17,7 @@
 namespace towpath::gpu {
 
 struct SimulatedOptions {
-  int pes = 0;  // 0: one for each GPU of the machine
+  int pes = 0;  // 0: one per GPU of the machine
   std::uint64_t seed = 1;
   sim::Trace* trace = nullptr;
   // Number of records of each kind that the profile keeps. 0: no profile.

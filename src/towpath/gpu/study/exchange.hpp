@@ -14,7 +14,7 @@
 namespace towpath::gpu::study {
 
 enum class ExchangeStage : std::uint8_t {
-  // Put; the host waits for all GPUs and copies, which is not part of the kernel.
+  // Put. The host waits for all GPUs and copies, which is not part of the kernel.
   plain,
   // Put, fence by all threads, signal by one, wait by all, copy by words of 2 bytes.
   separate_signal,

@@ -21,7 +21,7 @@ namespace towpath::gpu::study {
 struct Launch {
   BlockShape shape;
   int blocks = 1;
-  int multiprocessors_max = 0;  // that it may use; zero for all
+  int multiprocessors_max = 0;  // that it may use. Zero for all
 };
 
 class Grid;
@@ -32,7 +32,7 @@ class Block {
   int index() const { return index_; }
   int threads() const;
 
-  // To the peer, by all threads; returns when the source may be overwritten.
+  // To the peer, by all threads. Returns when the source may be overwritten.
   void put(transport::Access& put);
   // The same, but returns at once: the access must outlive the block's grid.
   void put_without_waiting(transport::Access& put);
@@ -72,7 +72,7 @@ class Grid {
   Grid(const Grid&) = delete;
   Grid& operator=(const Grid&) = delete;
 
-  // Begins now; call it once.
+  // Begins now. Call it once.
   void start();
   // Blocks that have not ended; their stores may be under way still.
   int running() const { return launch_.blocks - ended_; }

@@ -16,7 +16,7 @@ namespace towpath::riscv_mailbox::live {
 
 namespace {
 
-constexpr std::uint64_t kVersion = 0x6d61'696c'626f'7802;  // the last byte counts up
+constexpr std::uint64_t kVersion = 0x6d61'696c'626f'7802;  // the last byte is the version number
 constexpr std::size_t kControlBytes = 4096;
 static_assert(sizeof(Control) <= kControlBytes);
 

@@ -23,7 +23,7 @@ struct EthernetBenchOptions {
   bool finds_hazards = true;
 };
 
-// A link and its direction: the first from one chip to another that kernels may use.
+// A link and its direction: the first usable one from one chip to another.
 struct LinkPlace {
   int sender_chip = 0;
   int receiver_chip = 1;
@@ -38,7 +38,7 @@ std::vector<kernels::LinkPingTimes> link_ping(const SharedCluster& cluster, cons
                                               const EthernetBenchOptions& options);
 Time link_bandwidth(const SharedCluster& cluster, const LinkPlace& place,
                     const kernels::LinkBandwidth& test, const EthernetBenchOptions& options);
-// GB/s of both directions together.
+// GB/s, sum of both directions.
 double duplex_bandwidth(const SharedCluster& cluster, const LinkPlace& place,
                         const kernels::DuplexBandwidth& test, const EthernetBenchOptions& options);
 

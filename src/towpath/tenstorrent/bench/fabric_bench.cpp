@@ -26,11 +26,11 @@ using fabric::pack;
 
 namespace {
 
-// Words of a worker besides its connection, in its L1.
+// Words of a worker in its L1, in addition to its connection.
 constexpr std::uint64_t kInbox = kWorkerPayloads + 0x10000;
 constexpr std::uint64_t kCounter = kInbox + 0x10000;
 
-// Time until all connections are open. Chosen here; no source.
+// Time until all connections are open. An assumption without a source.
 constexpr noc::Cycle kOpenCycles = 10'000;
 
 // Alignment of payloads: a header has 16 bits for it. Pings count in the payload's last word.
@@ -74,7 +74,7 @@ struct StreamWay {
   Header header;
 };
 
-// Each stream the shorter way, or all round their ring the other way.
+// Each stream in the shorter direction, or around its ring in the longer one.
 std::vector<StreamWay> ways_of(const Fabric& fabric, const std::vector<FabricStream>& streams,
                                const FabricStreamOptions& options) {
   const fabric::Dimension& line = fabric.topology().shape().dimensions.front();
@@ -101,8 +101,8 @@ std::vector<StreamWay> ways_of(const Fabric& fabric, const std::vector<FabricStr
   return ways;
 }
 
-// Puts into a header what a stream's packets do at a worker; of a packet that scatters, puts the
-// list behind its halves.
+// Sets the action of a stream's packets at a worker. Adds the segment list after the halves of a
+// scatter.
 void set_operation(DataMovementCore& core, Header& header, machine::Coordinate worker,
                    const FabricStreamOptions& options) {
   header.operation = options.operation;
@@ -185,8 +185,9 @@ struct Pinger {
   }
 };
 
-// How long before its last flit the first one of a payload is in the receiver's memory. Writes show
-// as a whole here; a receiver that waits for the payload itself looks at its first word.
+// Time between the first and the last flit of a payload in the receiver's memory. In the model,
+// writes become visible as a whole. A receiver that waits for the payload itself polls its first
+// word.
 Time first_flit_lead(const machine::Chip& chip, const FabricPing& ping) {
   if (ping.is_fused || ping.payload_bytes == 0) return Time();
   const auto flit_bytes = static_cast<std::uint64_t>(chip.router.flit_bytes);
@@ -204,7 +205,7 @@ FabricRoundTrip fabric_round_trip(const std::shared_ptr<const machine::ChipClust
   check(ping);
   Cluster cluster(description, {.finds_hazards = false});
   Fabric fabric(cluster, shape, options_for(ping.payload_bytes));
-  way_of(fabric, ping.from, ping.to);  // throws unless there is one
+  way_of(fabric, ping.from, ping.to);  // throws if there is none
   FabricRoundTrip sum;
   const auto worker = [&](int place) { return fabric.device(place).chip().workers.front(); };
   fabric.program(ping.from).create_kernel(

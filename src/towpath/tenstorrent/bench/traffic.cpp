@@ -106,7 +106,8 @@ struct Runner {
   }
 };
 
-// What a chip cannot carry out in a step, where that is known before the run; empty if nothing.
+// The reason why a chip cannot execute a step, if it is decidable before the run; empty if there is
+// none.
 struct Obstacle {
   const machine::Chip& chip;
 
@@ -133,7 +134,7 @@ struct Obstacle {
   }
 };
 
-// Refuses what the chip cannot carry out, naming the program.
+// Rejects steps that the chip cannot execute, with the program's name.
 void check(const machine::Chip& chip, const TrafficProgram& program, std::size_t number) {
   const auto refuse = [number](const std::string& why) {
     throw std::invalid_argument(fmt::format("traffic program {}: {}", number, why));
@@ -220,7 +221,7 @@ class Traffic {
       }
       result_.link_samples.push_back(std::move(flits));
     }
-    // A sample must not keep a simulation going in which nothing else happens.
+    // A sample must not keep an otherwise idle simulation running.
     if (running_ == 0 || simulation_.pending_events() == 0) return;
     simulation_.at(network_.clock().edge(Cycles(network_.cycle() + options_.link_sample_cycles)),
                    &Traffic::sample_links, this);

@@ -11,8 +11,8 @@
 #include "towpath/machine/chip.hpp"
 #include "towpath/noc/chip_network.hpp"
 
-// Traffic on a chip, described as steps per data-movement core instead of as kernels: the input of
-// sweeps and of replayed traces.
+// Traffic on a chip as steps per data-movement core instead of kernels: the input of sweeps and
+// replayed traces.
 
 namespace towpath::tenstorrent::bench {
 
@@ -42,7 +42,7 @@ struct TrafficMulticast {
   int vcs = 1;
   bool is_linked = false;  // all but the last of `count`
   bool includes_source = false;
-  int last_call_cycles = 0;  // what the call of the last takes longer, if there are several
+  int last_call_cycles = 0;  // additional cost of the last call, if there are several
 };
 
 enum class TrafficBarrier : std::uint8_t { writes, writes_flushed, reads, atomics };
@@ -83,19 +83,18 @@ struct TrafficResult {
   };
   std::vector<Program> programs;
   std::vector<noc::RequestTimes> requests;
-  // One row per sample and NoC: total flits that had left on each link. Links are numbered tile * 4
-  // + port with the tile's number in NoC 0's coordinates; ports are along the first axis that the
-  // NoC travels, along the second, to the NIU, from the NIU.
+  // One row per sample and NoC: total flits sent on each link. Links are numbered tile * 4 + port
+  // with the tile's number in NoC 0 coordinates. Ports are: along the first axis of the NoC's
+  // routes, along the second, to the NIU, from the NIU.
   std::vector<std::vector<std::int64_t>> link_samples;
   std::int64_t flit_hops = 0;
   noc::Cycle cycles = 0;
 };
 
-// Traffic on a network that others use too, of which a caller runs the simulation. What has
-// happened so far is in programs().
+// Traffic on a shared network. The caller runs the simulation. programs() has the current results.
 class TrafficBeside {
  public:
-  // Starts the programs. Throws like run_traffic(). The network must stay until they have ended.
+  // Starts the programs. Throws as run_traffic(). The network must outlive them.
   TrafficBeside(noc::ChipNetwork& network, const std::vector<TrafficProgram>& programs);
 
   bool is_over() const;
@@ -104,12 +103,12 @@ class TrafficBeside {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // the kernels', too
+  std::shared_ptr<State> state_;  // shared with the kernels
 };
 
-// Runs all programs on one chip. Throws std::invalid_argument, naming the program, on a step that
-// the chip cannot carry out, before the run where that can be known; DeadlockError when the traffic
-// deadlocks and std::runtime_error when it takes more than cycles_max, naming what waits for what.
+// Runs all programs on one chip. Throws std::invalid_argument with the program's name for a step
+// that the chip cannot execute, before the run if possible; DeadlockError for a deadlock, and
+// std::runtime_error after more than cycles_max, both with the wait-for relations.
 TrafficResult run_traffic(const std::shared_ptr<const machine::Chip>& chip,
                           const std::vector<TrafficProgram>& programs,
                           const TrafficOptions& options);

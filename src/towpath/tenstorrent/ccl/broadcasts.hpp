@@ -83,7 +83,7 @@ class Broadcasts {
 
   Chips& chips_;
   Unicasts& unicasts_;
-  std::vector<Pool<Broadcast>> pools_;  // by place
+  std::vector<Pool<Broadcast>> pools_;  // by position
   // By place, then by plane: pages at all places for data from here. Empty unless enabled.
   std::vector<std::vector<PageRing>> landings_;
 };

@@ -32,10 +32,10 @@ inline constexpr ByArchitecture<CallCosts> kCallCosts{
             // Estimator: the difference of 64 B reads if cores serve each other (all from all)
             // and from cores that read nothing (one from all).
             .read_held_up = 9,
-            .set_state = 22,     // assumed: that of a write
+            .set_state = 22,     // assumed: as a write
             .multicast = 22,     // estimator: slope of 64 to 256 linked multicasts of 64 B
-            .inline_write = 22,  // assumed: that of a write
-            .atomic = 22,        // assumed: that of a write
+            .inline_write = 22,  // assumed: as a write
+            .atomic = 22,        // assumed: as a write
             // Assumed: that of a NoC write. With a look at the queue and the stores around it, it
             // is the 33 ns that ubench5 (tt-metal, Basic Ethernet Multichip) leaves for a send.
             .ethernet_send = 22,
@@ -47,10 +47,10 @@ inline constexpr ByArchitecture<CallCosts> kCallCosts{
             .write_with_state = 20,  // estimator: 256 stateful writes of 64 B
             .read_with_state = 34,   // estimator: 64 stateful reads of 64 B
             .read_held_up = 6,       // as on Wormhole
-            .set_state = 24,         // assumed: that of a write
+            .set_state = 24,         // assumed: as a write
             .multicast = 23,         // estimator: slope of 64 to 256 linked multicasts of 64 B
-            .inline_write = 24,      // assumed: that of a write
-            .atomic = 24,            // assumed: that of a write
+            .inline_write = 24,      // assumed: as a write
+            .atomic = 24,            // assumed: as a write
             // Fitted to tt-metal test_all_ethernet_links_bandwidth: one way, 512 B take 140 ns
             // each. It occupies the core, not the queue: a packet to a worker, where the receiver
             // writes and answers as well, takes about 15 ns more.

@@ -49,7 +49,7 @@ machine::Coordinate Device::ethernet_core(LogicalCore core) const {
 }
 
 EthernetTile& Device::ethernet_tile(LogicalCore core) {
-  static_cast<void>(ethernet_core(core));  // for its checks
+  static_cast<void>(ethernet_core(core));  // for its check
   return *tiles_[static_cast<std::size_t>(core.y)];
 }
 
@@ -59,7 +59,7 @@ bool Device::is_reserved(LogicalCore core) const {
 }
 
 std::pair<int, LogicalCore> Device::get_connected_ethernet_core(LogicalCore core) const {
-  static_cast<void>(ethernet_core(core));  // for its checks
+  static_cast<void>(ethernet_core(core));  // for its check
   const auto other = cluster_.connected({id_, core.y});
   if (!other) {
     throw std::invalid_argument(fmt::format(
@@ -121,7 +121,7 @@ void Device::start_next() {
   while (!is_over()) {
     programs_[next_]->start();
     if (programs_[next_]->is_running()) return;
-    advance();  // it waits for no kernel
+    advance();  // does not wait for a kernel
   }
 }
 

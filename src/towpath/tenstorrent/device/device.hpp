@@ -17,8 +17,8 @@
 
 namespace towpath::tenstorrent {
 
-// One chip of a cluster: its networks, its Ethernet cores, and its programs. Programs run in order,
-// each as soon as the last kernel of the previous one has ended. Made by Cluster.
+// One chip of a cluster: its networks, Ethernet cores, and programs. Programs run in order, each
+// after the last kernel of the previous one. Created by Cluster.
 class Device {
  public:
   // `monitor` may be null.
@@ -33,18 +33,17 @@ class Device {
   const noc::ChipNetwork& network() const { return network_; }
   noc::Memory& memory(machine::Coordinate tile) { return network_.memory(tile); }
 
-  // Ethernet cores with a link to another, in order. `skip_reserved` leaves out those whose link
-  // the dispatcher has taken.
+  // Ethernet cores with a link, in order. `skip_reserved` omits links reserved for the dispatcher.
   std::vector<LogicalCore> get_active_ethernet_cores(bool skip_reserved) const;
-  // Chip and core at the other end. Throws std::invalid_argument when there is none.
+  // Chip and core at the far end. Throws std::invalid_argument if there is none.
   std::pair<int, LogicalCore> get_connected_ethernet_core(LogicalCore core) const;
-  // Tile of an Ethernet core on the grid. Throws std::invalid_argument when there is none.
+  // Tile of an Ethernet core. Throws std::invalid_argument if there is none.
   machine::Coordinate ethernet_core(LogicalCore core) const;
   EthernetTile& ethernet_tile(LogicalCore core);
   bool is_reserved(LogicalCore core) const;
 
-  // Declares a buffer, so that hazards of its lifetime are found. Throws std::invalid_argument when
-  // a tile has no such bytes.
+  // Declares a buffer for the hazard checks of its lifetime. Throws std::invalid_argument if a tile
+  // lacks these bytes.
   void allocate(const Allocation& allocation);
 
   // --- for programs and their cluster -----------------------------------------------------------
@@ -59,7 +58,7 @@ class Device {
   void program_over();
   bool is_over() const { return next_ == programs_.size(); }
   std::size_t programs_over() const { return next_; }
-  // Wakes the process once, when the next program has ended.
+  // Wakes the process once, at the end of the next program.
   void wake_at_end(sim::Process& process) { waiting_.push_back(&process); }
   // Begin of a program's L1 on Ethernet cores, behind the L1 of resident kernels.
   std::uint64_t free_ethernet_l1() const;
@@ -67,7 +66,7 @@ class Device {
   Time over_at() const { return over_at_; }
   // The kernel that stays on an Ethernet core during later programs. Null if there is none.
   const Program::Entry* resident_at(machine::Coordinate core) const;
-  // Whether a kernel of any program is there.
+  // Whether a kernel of any program is on the core.
   bool is_used(machine::Coordinate core) const;
   // The dispatcher's count of cores whose kernels of a program have all ended. None
   // without fast dispatch over a host.

@@ -103,7 +103,7 @@ std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
   }
   if (!device_->is_only_one()) config.chip = device_->id();
   Entry entry{.config = std::move(config), .kernel = std::move(kernel)};
-  static_cast<void>(make_core(entry));  // for its checks
+  static_cast<void>(make_core(entry));  // for its check
   kernels_.push_back(std::move(entry));
   return kernels_.size() - 1;
 }
@@ -137,7 +137,7 @@ std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, Ethe
                             DataMovementCore& on) { kernel(static_cast<EthernetCore&>(on)); },
               .tile = &device_->ethernet_tile(core),
               .is_resident = config.is_resident};
-  static_cast<void>(make_core(entry));  // for its checks
+  static_cast<void>(make_core(entry));  // for its check
   kernels_.push_back(std::move(entry));
   return kernels_.size() - 1;
 }
@@ -219,7 +219,7 @@ std::uint64_t Program::resident_l1_end() const {
 }
 
 void Program::declare_words(HazardMonitor& monitor) const {
-  if (number_ == 0) return;  // its words are there before anything runs
+  if (number_ == 0) return;  // its words are set before any kernel starts
   for (const std::vector<Word>* words : {&semaphores_, &words_}) {
     for (const Word& word : *words) {
       monitor.buffers.add_word_at_start(device_->id(), number_, generation_, word.cores,
@@ -286,7 +286,7 @@ void Program::report_end(const Entry& entry) {
   if (are_all_over(core)) network().store_word(core, launch_word(core), 0);
 }
 
-// The firmware of a core increments the dispatcher's count, once for all kernels of the core.
+// A core's firmware increments the dispatcher's counter, once for all kernels of the core.
 void Program::tell_dispatcher(const Entry& entry) {
   if (!are_all_over(entry.config.core)) return;
   DataMovementCore firmware(network(), {.core = entry.config.core,

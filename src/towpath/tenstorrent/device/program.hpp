@@ -38,9 +38,9 @@ struct ProgramResult {
     noc::Cycle begin = 0;
     noc::Cycle end = 0;
   };
-  std::vector<KernelTimes> kernels;  // in the order in which they were created
-  noc::Cycle cycles = 0;             // when the last one ended
-  std::int64_t flit_hops = 0;        // on the chip, while the program ran
+  std::vector<KernelTimes> kernels;  // in creation order
+  noc::Cycle cycles = 0;             // end of the last kernel
+  std::int64_t flit_hops = 0;        // on the chip, during the program
 };
 
 struct RunOptions {
@@ -50,7 +50,7 @@ struct RunOptions {
   // if false, data to or from DRAM only takes time
   bool stores_dram = true;
   bool records_requests = false;
-  // Largest random delay, from 0, of the start of each kernel and of each program.
+  // Maximum random delay of the start of each kernel and of each program.
   noc::Cycle start_skew_cycles = 0;
   noc::Cycle program_skew_cycles = 0;
   noc::Cycle cycles_max = 0;                        // 0: no limit
@@ -103,7 +103,7 @@ class Program {
   virtual ~Program() = default;
 
   // Allocates the same offset in the L1 of every worker, or of every Ethernet core, aligned for any
-  // transfer. Throws std::invalid_argument when L1 is full.
+  // transfer. Throws std::invalid_argument if L1 is full.
   std::uint64_t allocate(std::uint64_t size_bytes,
                          machine::TileKind kind = machine::TileKind::worker);
   // Largest size that allocate() can return now.
@@ -112,7 +112,7 @@ class Program {
   // id for get_semaphore.
   std::size_t create_semaphore(std::uint32_t initial_value,
                                machine::TileKind kind = machine::TileKind::worker);
-  // Words at this offset of these cores have this value when the program starts.
+  // Sets words at this offset of these cores when the program starts.
   void set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t offset,
                     std::uint32_t value);
   // Creates a kernel and returns its number. Throws std::invalid_argument if no kernel can run
@@ -121,12 +121,12 @@ class Program {
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
   std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
 
-  // The chip's network: memories to fill before a run and to inspect afterwards, and its counters.
+  // The chip's network, with memories to fill before and to inspect after a run, and counters.
   noc::ChipNetwork& network();
   noc::Memory& memory(machine::Coordinate tile) { return network().memory(tile); }
-  // Programs of different chips with the same generation belong together.
+  // Programs of different chips with the same generation form a group.
   int generation() const { return generation_; }
-  // Its place among the programs of its chip.
+  // Its index among the programs of its chip.
   int number() const { return number_; }
 
   const ProgramResult& result() const { return result_; }
@@ -138,9 +138,9 @@ class Program {
   // Cores of a launch, and the offset of its bytes.
   std::vector<machine::Coordinate> cores() const;
   std::uint64_t launch_at(machine::Coordinate core) const;
-  // The last word of the message, which is not zero while the core runs the program.
+  // The last word of the message: nonzero while the core runs the program.
   std::uint64_t launch_word(machine::Coordinate core) const;
-  // How many of them say when their kernels have ended: those without kernels that stay.
+  // Number of cores that report the end of their kernels: cores without resident kernels.
   std::uint32_t cores_that_end() const;
   bool all_blocked() const;
   // End of the L1 of its resident kernels, or 0.
@@ -152,7 +152,7 @@ class Program {
     Kernel kernel;
     EthernetTile* tile = nullptr;  // on an Ethernet core
     bool is_resident = false;
-    std::unique_ptr<DataMovementCore> core{};  // from start() on
+    std::unique_ptr<DataMovementCore> core{};  // since start()
     KernelWatch* watch = nullptr;              // if hazards are monitored
     bool is_launched = false;
     bool is_over = false;
@@ -160,7 +160,7 @@ class Program {
   const std::vector<Entry>& kernels() const { return kernels_; }
 
  protected:
-  // For a program that owns its device: place_on() comes before anything else.
+  // For a program that owns its device: place_on() must be called first.
   Program() = default;
   void place_on(Device& device, int generation);
 
@@ -181,7 +181,7 @@ class Program {
   void report_end(const Entry& entry);
   void tell_dispatcher(const Entry& entry);
 
-  // Kernels outlive the simulation, whose end unwinds them.
+  // Kernels outlive the simulation, which unwinds them at its end.
   std::vector<Entry> kernels_;
   std::vector<Word> semaphores_;
   std::vector<Word> words_;                         // that are no semaphores

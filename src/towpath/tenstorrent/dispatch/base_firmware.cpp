@@ -46,8 +46,7 @@ void BaseFirmware::run() {
   }
 }
 
-// It looks at multiples of its period while it has the core and is idle, or in the turn that a
-// kernel gives it.
+// Polls at multiples of its period while it has the core and is idle, or in a kernel's turn.
 void BaseFirmware::wait_for_look() {
   constexpr Cycle period = kRoutingFirmwareCycles;
   Cycle first = core_.cycle();
@@ -59,14 +58,14 @@ void BaseFirmware::wait_for_look() {
     if (has_core && has_work()) {
       due = first + ((core_.cycle() - first) / period + 1) * period;
     } else if (has_work()) {
-      tile_.wake_kernel();  // the kernel may wait, and yield
+      tile_.wake_kernel();  // the kernel may be waiting to yield
     }
     suspend_until(due);
     if (!has_core) first = core_.cycle();
   }
 }
 
-// Suspends it until that cycle, or until something may have changed.
+// Suspends it until that cycle, or until a change.
 void BaseFirmware::suspend_until(Cycle due) {
   noc::ChipNetwork& network = device_.network();
   sim::Simulation& simulation = network.simulation();
@@ -140,7 +139,7 @@ bool BaseFirmware::has_work() const {
   return false;
 }
 
-// Handles all commands and answers that it sees, oldest first.
+// Handles all visible commands and answers, oldest first.
 void BaseFirmware::look() {
   std::vector<int> busy;
   for (int slot = 0; slot < kFirmwareSlots; ++slot) {

@@ -28,17 +28,17 @@ inline constexpr int kFirstNocSlot = 8;
 inline constexpr int kFirmwareSlots = 24;
 inline constexpr std::uint64_t kSlotBytes = 1024;
 
-// A byte has the same offset in a slot's buffer as in the kilobyte of its target, so that the NoC's
-// alignment rules are kept, and an access does not cross a kilobyte.
+// A byte has the same offset in a slot's buffer as in its target's kilobyte. This satisfies the
+// NoC's alignment rules, and no access crosses a kilobyte.
 struct FirmwareCommand {
   enum class Kind : std::uint32_t { read, write };
-  std::uint32_t sequence = 0;  // larger than in all earlier commands of the same gateway
+  std::uint32_t sequence = 0;  // increases with each command of a gateway
   Kind kind = Kind::read;
   std::int32_t chip = 0;  // target
   std::int32_t tile = 0;  // target's number on the chip
   std::uint64_t offset = 0;
   std::uint32_t size_bytes = 0;
-  // Destination of the answer: a slot of a core of the same chip, or of the far end.
+  // Destination of the answer: a slot of a core on the same chip, or of the far end.
   std::uint16_t from_channel = 0;
   std::uint16_t from_slot = 0;
 };
@@ -110,8 +110,8 @@ class BaseFirmware final : public CoreFirmware {
   bool can_send(const Destination& to) const;
   Destination next_of(int slot) const;
   Destination previous_of(int slot) const;
-  // Sends data, if there is any, then the command itself, to a command's slot or to its answer's.
-  // False when the transmit queue is busy.
+  // Sends data, if any, then the command, to a command slot or answer slot. Returns false if the
+  // transmit queue is busy.
   bool send(int slot, const Destination& to, bool is_answer);
   void send_part(std::uint64_t source, const Destination& to, std::uint64_t destination,
                  std::uint64_t size_bytes);
@@ -122,7 +122,7 @@ class BaseFirmware final : public CoreFirmware {
   const HostRoutes& routes_;
   DataMovementCore core_;
   sim::Process* process_ = nullptr;
-  sim::Process* kernel_ = nullptr;  // waits for it to be done
+  sim::Process* kernel_ = nullptr;  // waits for its end
   bool has_turn_ = false;
   bool is_at_work_ = false;
   sim::Timer timer_;

@@ -19,7 +19,7 @@ namespace {
 
 // Source: tt-metal, cq_commands.hpp: targets of one command with data for each.
 constexpr std::size_t kLargeTargetsMax = 35;
-// Data of a target begins at a multiple of it, as the NoC requires (L1 alignment there).
+// Alignment of a target's data, required by the NoC (L1 alignment in the source).
 constexpr std::uint64_t kDataAlignmentBytes = 16;
 // Source: tt-metal, device_command_calculator.hpp: words of the command that sets them.
 constexpr int kWriteOffsets = 4;

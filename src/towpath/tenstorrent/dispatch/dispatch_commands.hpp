@@ -43,7 +43,7 @@ static_assert(sizeof(PrefetchCommand) == 16);
 
 // In front of commands for another chip, padded to the host's alignment.
 struct RelayHeader {
-  std::uint64_t length_bytes = 0;  // with the header
+  std::uint64_t length_bytes = 0;  // including the header
 };
 
 struct DispatchCommand {
@@ -58,8 +58,8 @@ struct DispatchCommand {
   };
   Kind kind = Kind::wait;
   std::uint8_t flags = 0;
-  std::uint16_t count = 0;         // of targets
-  std::uint32_t length_bytes = 0;  // of all of it
+  std::uint16_t count = 0;         // number of targets
+  std::uint32_t length_bytes = 0;  // of the whole command
   std::uint32_t size_bytes = 0;    // of the data of a target, or the word of go_signal
   std::uint32_t value = 0;         // an offset, or for wait the number of ended cores
 };
@@ -69,7 +69,7 @@ inline constexpr std::uint8_t kWaitsForWrites = 1;      // of wait
 inline constexpr std::uint8_t kNotifiesPrefetcher = 2;  // of wait
 inline constexpr std::uint8_t kGoesToRectangles = 4;    // of write_packed, go_signal
 
-// Behind the command of write_linear.
+// Follows the command of write_linear.
 struct LinearTarget {
   std::int32_t x = 0;
   std::int32_t y = 0;
@@ -94,11 +94,11 @@ struct LargeTarget {
 static_assert(sizeof(UnicastTarget) == 4 && sizeof(MulticastTarget) == 8 &&
               sizeof(LargeTarget) == 12);
 
-// Rectangles that hold these workers and no others of the chip, each worker once.
+// Rectangles that cover exactly these workers of the chip, each once.
 std::vector<MulticastTarget> rectangles_of(const machine::Chip& chip,
                                            std::vector<machine::Coordinate> workers);
 
-// Commands as the host writes them, each a sequence of bytes.
+// Encodes the host's commands as byte sequences.
 class CommandWriter {
  public:
   using Bytes = std::vector<std::byte>;

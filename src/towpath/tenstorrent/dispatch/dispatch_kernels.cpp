@@ -14,7 +14,7 @@ namespace {
 // for. Counted in tt-metal's cq_prefetch.cpp and cq_dispatch.cpp: kind, length, stride or address,
 // and two pointers. The rest of the program is assumed to take no time.
 constexpr int kFieldsRead = 5;
-// Source: cq_prefetch.cpp: those before are of other reads.
+// Source: cq_prefetch.cpp: lower ids belong to other reads.
 constexpr int kFirstTransactionId = 2;
 
 void read_fields(DataMovementCore& core, int fields) {

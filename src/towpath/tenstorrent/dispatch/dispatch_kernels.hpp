@@ -27,7 +27,7 @@ struct HostQueuePlaces {
   std::uint64_t commands = 0;  // offset of the commands in the host's memory
   std::uint64_t commands_bytes = 0;
   std::uint64_t entries = 0;  // in L1: sizes of the next fetches, in units of 16 bytes
-  std::uint64_t fetched = 0;  // in L1: entries fetched, then commands fetched in units
+  std::uint64_t fetched = 0;  // in L1: entries fetched, then commands fetched, in units
 };
 
 // The offset of a batch in the host's memory: `at`, or the beginning without room before the end.
@@ -43,7 +43,7 @@ class HostFetcher {
     std::uint64_t position = 0;
     std::uint64_t size_bytes = 0;
   };
-  // `header_bytes` are left free in front of each batch, and are part of it.
+  // Each batch starts with `header_bytes` of free space, which count as part of it.
   HostFetcher(DataMovementCore& core, const Ring& ring, const HostQueuePlaces& places,
               std::uint64_t header_bytes);
 
@@ -86,25 +86,25 @@ class CommandRelay {
   std::uint32_t stalls_ = 0;
 };
 
-// Events for the host: how many have come to pass, in the host's memory.
+// Completed events in host memory.
 struct EventPlaces {
   machine::Coordinate pcie_tile;
-  std::uint64_t count = 0;    // of the word with their number
+  std::uint64_t count = 0;    // address of their count
   std::uint64_t slots = 0;    // the events, in turn
   std::uint64_t staging = 0;  // in L1
 };
 inline constexpr std::uint64_t kEventSlots = 62;
 inline constexpr std::uint64_t kEventSlotBytes = 64;
-inline constexpr std::uint64_t kEventBytes = 32;  // with the command
-// Writes an event that lies in L1, then how many there are.
+inline constexpr std::uint64_t kEventBytes = 32;  // including the command
+// Writes an event from L1, then the count.
 void write_event(DataMovementCore& core, std::uint64_t from, const EventPlaces& to);
 
 class Dispatcher {
  public:
   struct Places {
     std::uint64_t ended_word = 0;  // cores that have ended
-    std::uint64_t go_word = 0;     // 16 bytes: go signals are sent from there
-    NocAddress stall_word;         // of the prefetcher
+    std::uint64_t go_word = 0;     // 16 bytes: source of go signals
+    NocAddress stall_word;         // in the prefetcher's L1
   };
   // `monitor` may be null.
   Dispatcher(DataMovementCore& core, RingReader& from, const Places& places,

@@ -22,7 +22,7 @@ constexpr std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// Bytes of an L1. A position counts all bytes that ever were in it.
+// A ring of bytes in an L1. Positions count all bytes since the start.
 struct Ring {
   std::uint64_t base = 0;
   std::uint64_t size_bytes = 0;
@@ -67,7 +67,7 @@ class RingWriter {
   void wait_for_room(std::uint64_t size_bytes);
   // Writes bytes of a ring in its L1.
   void put(const Ring& from, std::uint64_t position, std::uint64_t size_bytes);
-  // Leaves out bytes up to a multiple of `unit_bytes`.
+  // Pads to a multiple of `unit_bytes`.
   void skip_to(std::uint64_t unit_bytes) { put_bytes_ = rounded_up(put_bytes_, unit_bytes); }
   // Announces the bytes to the consumer when all have left the core, and their source may change.
   void announce();
@@ -87,10 +87,10 @@ class RingReader {
       : core_(core), from_(from), freed_(freed), staging_(staging) {}
 
   const Ring& ring() const { return from_.ring; }
-  // Waits until all bytes before a position are there.
+  // Waits until all bytes before a position have arrived.
   void wait_for(std::uint64_t position);
   void load(std::uint64_t position, std::span<std::byte> to);
-  // Gives all bytes before a position back.
+  // Frees all bytes before a position.
   void free(std::uint64_t position);
 
  private:

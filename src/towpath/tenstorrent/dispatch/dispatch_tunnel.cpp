@@ -33,7 +33,7 @@ constexpr std::int64_t kRoundsPerContextSwitch = 16;
 // bytes that it has sent and freed. Counted in packet_queue.hpp. The rest is assumed to take no
 // time.
 constexpr int kPollsPerLane = 3;
-// Source: packet_queue.hpp: registers of streams, three of them for each queue.
+// Source: packet_queue.hpp: three stream registers per queue.
 enum Counter : int { kPut, kSent, kFreed, kCounters };
 constexpr std::uint64_t counter_at(int lane, int counter) {
   return EthernetTile::kCountersBase +
@@ -124,7 +124,7 @@ bool Tunneller::send(Lane& lane) {
   const std::uint64_t put = lane.goes_over_link
                                 ? core_.load_word(lane.end.count_word) * kRingUnitBytes
                                 : count(lane, kPut);
-  // The queue at the far end is like this one, and bytes have the same place in it.
+  // The queue at the far end has the same layout, and bytes have the same position in it.
   const std::uint64_t room = lane.goes_over_link
                                  ? queue.size_bytes - (lane.sent_bytes - count(lane, kFreed))
                                  : lane.writer->room_bytes();
@@ -145,7 +145,7 @@ bool Tunneller::send(Lane& lane) {
   return true;
 }
 
-// Over the NoC places are free when their bytes have left the core, which announce() waits for.
+// Over the NoC, space is free when its bytes have left the core. announce() waits for that.
 bool Tunneller::free(Lane& lane) {
   const std::uint64_t freed = lane.goes_over_link ? count(lane, kSent) : lane.sent_bytes;
   const std::uint64_t bytes = freed - lane.freed_bytes;
@@ -170,7 +170,7 @@ std::vector<DispatchTunnel::Link> DispatchTunnel::links_to(int chip) const {
   return links;
 }
 
-// Two for each chip whose route goes over that link.
+// Two for each chip with a route over that link.
 int DispatchTunnel::lanes_max(EthernetEnd end) const {
   int lanes = 0;
   for (int chip = 0; chip < static_cast<int>(cluster_.chips.size()); ++chip) {

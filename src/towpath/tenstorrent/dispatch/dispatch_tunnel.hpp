@@ -32,9 +32,9 @@ class Device;
 struct LaneEnd {
   int number = 0;  // on its link
   Ring queue;
-  std::uint64_t count_word = 0;    // of bytes that came over the NoC
-  std::uint64_t freed_word = 0;    // of the next one, over the NoC
-  std::uint64_t staging_word = 0;  // counts are sent from here
+  std::uint64_t count_word = 0;    // of bytes that arrived over the NoC
+  std::uint64_t freed_word = 0;    // of the next queue, over the NoC
+  std::uint64_t staging_word = 0;  // source of count writes
 };
 
 // The kernel at one end of a link.
@@ -60,7 +60,7 @@ class Tunneller {
   struct Lane {
     LaneEnd end;
     bool goes_over_link = false;
-    NocAddress freed;                    // goes_over_link: of the producer
+    NocAddress freed;                    // goes_over_link: the producer's word
     std::unique_ptr<RingWriter> writer;  // otherwise
     std::uint64_t sent_bytes = 0;
     std::uint64_t freed_bytes = 0;
@@ -80,7 +80,7 @@ class Tunneller {
   std::deque<Lane> lanes_;
 };
 
-// The tunnellers of a cluster, and the ways through them.
+// The tunnellers of a cluster, and the routes through them.
 class DispatchTunnel {
  public:
   DispatchTunnel(const machine::ChipCluster& cluster,
@@ -97,7 +97,7 @@ class DispatchTunnel {
   // of freed bytes in `freed`.
   Way way_to(int chip, const NocAddress& freed, const RingPlace& to);
   Way way_from(int chip, const NocAddress& freed, const RingPlace& to);
-  // Whether it has the core of that end.
+  // Whether it uses the core of that end.
   bool has(machine::EthernetEnd end) const { return tunnellers_.contains(end); }
 
  private:

@@ -48,7 +48,7 @@ void CommandQueue::lock() {
   simulation_.suspend("another process that submits commands");
 }
 
-// Hands it to the one that has waited longest.
+// Passes it to the longest waiting process.
 void CommandQueue::unlock() {
   if (waiting_.empty()) {
     is_locked_ = false;
@@ -86,7 +86,7 @@ void CommandQueue::submit_one(std::span<const std::byte> entry, bool& is_waiting
   host_at_ = at + entry.size();
 }
 
-// Asks the prefetcher how far it is, until there is room for one more entry.
+// Polls the prefetcher's progress until there is space for one more entry.
 void CommandQueue::wait_for_room(std::uint64_t end_bytes, bool& is_waiting) {
   const auto is_there = [&] {
     return entries_ - fetched_entries_ < kPrefetchEntries &&
@@ -214,7 +214,7 @@ EventPlaces events_of(const HostQueuePlaces& queue, std::uint64_t staging) {
   return {queue.pcie_tile, events, events + kEventSlotBytes, staging};
 }
 
-// A batch goes in parts that fit, each announced when it has left.
+// A batch is sent in parts that fit, each announced after it has left.
 void send_batch(RingWriter& writer, const Ring& from, HostFetcher::Batch batch,
                 std::uint64_t part_bytes) {
   for (const std::uint64_t end = batch.position + batch.size_bytes; batch.position < end;) {
@@ -273,7 +273,7 @@ void FastDispatch::serve_local(Core prefetcher, Core dispatcher, const HostQueue
   });
 }
 
-// Four cores, two of them on the chip itself, and lanes both ways.
+// Four cores, two of them on the chip itself, and lanes in both directions.
 void FastDispatch::serve_remote(int chip, Core host_prefetcher, const HostQueuePlaces& queue) {
   Device& remote = device(chip);
   Core host_dispatcher = take_core(device(host_prefetcher.core->config().chip), "host dispatcher");
@@ -344,7 +344,7 @@ void FastDispatch::relay_commands(Core& prefetcher, const RingPlace& from, const
   });
 }
 
-// The dispatcher of the host's chip that writes a remote chip's events.
+// The dispatcher on the host's chip that writes a remote chip's events.
 void FastDispatch::relay_events(Core& dispatcher, const RingPlace& from, const NocAddress& freed,
                                 const HostQueuePlaces& queue) {
   DataMovementCore& core = *dispatcher.core;

@@ -48,23 +48,23 @@ class L1Layout {
   std::uint64_t next_;
 };
 
-// The commands for one chip, as the host sees them.
+// The host's side of one chip's command queue.
 class CommandQueue {
  public:
   struct Places {
     pcie::HostLink* link = nullptr;
     std::size_t buffer = 0;  // of the link, with commands and then events
-    pcie::Window window;     // onto the prefetcher's L1
+    pcie::Window window;     // to the prefetcher's L1
     HostQueuePlaces queue;
   };
   explicit CommandQueue(sim::Simulation& simulation, const Places& places)
       : simulation_(simulation), places_(places) {}
 
-  // For a process of the host. `is_waiting` is set while it waits for the chip.
+  // Called from a host process. `is_waiting` is set while it waits for the chip.
   void submit(std::vector<CommandWriter::Bytes> entries, bool& is_waiting);
   void wait_for_events(std::uint32_t events, bool& is_waiting);
 
-  // Cores of all programs that were submitted, and events.
+  // Cores of all submitted programs, and events.
   std::uint32_t cores = 0;
   std::uint32_t events = 0;
 
@@ -78,7 +78,7 @@ class CommandQueue {
   sim::Simulation& simulation_;
   Places places_;
   bool is_locked_ = false;
-  std::deque<sim::Process*> waiting_;  // for it, in order
+  std::deque<sim::Process*> waiting_;  // waiting for the lock, in order
   std::uint64_t host_at_ = 0;
   std::uint64_t put_bytes_ = 0;  // with skipped bytes at the end of the memory
   std::uint32_t entries_ = 0;
@@ -105,7 +105,7 @@ class FastDispatch {
 
   // Whether it has taken the core by now.
   bool has(int chip, machine::Coordinate core) const { return taken_.contains({chip, core}); }
-  // Whether a tunneller has the core.
+  // Whether a tunneller uses the core.
   bool has(machine::EthernetEnd end) const { return tunnel_.has(end); }
 
  private:
@@ -115,7 +115,7 @@ class FastDispatch {
     L1Layout l1;
     NocAddress at(std::uint64_t offset) const { return {core->config().core, offset}; }
   };
-  // Events, from a position in a dispatcher's ring.
+  // Events at a position in a dispatcher's ring.
   using OnEvent = std::function<void(DataMovementCore&, const Ring&, std::uint64_t)>;
   // The memory that a dispatcher and its prefetcher share.
   struct DispatcherPlaces {

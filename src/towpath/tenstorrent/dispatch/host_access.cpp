@@ -343,7 +343,8 @@ std::string Host::describe_unanswered(const HostAccess& process) const {
       describe_hold_up(oldest->chip));
 }
 
-// A core on the route to a chip whose base firmware has work but not the core.
+// A core on the route to a chip that has pending work for its base firmware, but is not released to
+// it.
 std::string Host::describe_hold_up(int chip) const {
   while (routes_.to(chip).links > 0) {
     const HostRoutes::Route& route = routes_.to(chip);

@@ -51,8 +51,8 @@ class HostAccess {
   HostAccess(const HostAccess&) = delete;
   HostAccess& operator=(const HostAccess&) = delete;
 
-  // Throw std::invalid_argument when there is no such memory, the host does not reach it, or the
-  // bytes to be written belong to the base firmware.
+  // Throw std::invalid_argument if the memory does not exist, is not reachable from the host, or
+  // the written bytes belong to the base firmware.
   void write(int chip, const NocAddress& to, std::span<const std::byte> bytes);
   void read(int chip, const NocAddress& from, std::span<std::byte> bytes);
   // Waits until all writes of this process have arrived.
@@ -72,7 +72,7 @@ class HostAccess {
   // Waits until the first `programs` programs of a chip have ended.
   void wait_for_programs(int chip, std::size_t programs);
 
-  // Has the chip's dispatcher launch a program: Cluster does.
+  // Launches a program through the chip's dispatcher. For Cluster.
   void launch(int chip, const Program& program);
 
   const std::string& name() const { return name_; }
@@ -89,7 +89,7 @@ class HostAccess {
   bool is_over_ = false;
 };
 
-// The host of a cluster: its processes and their accesses under way. Made by Cluster.
+// The host of a cluster: its processes and their pending accesses. Created by Cluster.
 class Host {
  public:
   Host(const machine::ChipCluster& cluster, const std::vector<std::unique_ptr<Device>>& devices);
@@ -102,8 +102,8 @@ class Host {
   bool all_blocked() const;
   // When the last process ended.
   Time over_at() const { return over_at_; }
-  // Describes, for each process that has not ended, its call and the kernel that blocks it. Empty
-  // when all have ended.
+  // Describes the call of each running process and the kernel that blocks it. Empty if all have
+  // ended.
   std::string describe_waits() const;
 
  private:
@@ -114,7 +114,7 @@ class Host {
     int chip = 0;
     NocAddress address;
   };
-  // A command that a gateway has not answered yet.
+  // An unanswered command of a gateway.
   struct Pending {
     HostAccess* process = nullptr;  // null: the slot is free
     FirmwareCommand command;
@@ -139,7 +139,7 @@ class Host {
   // Submits at most one kilobyte. `from` is empty for a read, `to` for a write.
   void submit(HostAccess& process, const Access& access, std::span<const std::byte> from,
               std::span<std::byte> to);
-  // Takes the answers that have arrived.
+  // Collects the answers that have arrived.
   static void take_answers(Gateway& gateway);
   static bool has_pending(const Gateway& gateway, const HostAccess& process);
   // Suspends the process until there may be an answer.
@@ -160,7 +160,7 @@ class Host {
   std::map<int, PcieLink> links_;  // by chip, if the host is described
   HostRoutes routes_;
   std::vector<std::unique_ptr<BaseFirmware>> firmware_;
-  std::unique_ptr<FastDispatch> dispatch_;  // null without a described host, with slow dispatch
+  std::unique_ptr<FastDispatch> dispatch_;  // null without a described host, or with slow dispatch
   std::map<machine::EthernetEnd, Gateway> gateways_;
   std::deque<HostAccess> processes_;
   Time over_at_;

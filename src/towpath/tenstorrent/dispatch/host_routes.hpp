@@ -17,9 +17,9 @@ class HostRoutes {
   explicit HostRoutes(const machine::ChipCluster& cluster);
 
   struct Route {
-    int links = kNotReached;      // 0: the host reaches the chip directly
-    int reserved_links = 0;       // links of the route that the dispatcher has taken
-    machine::EthernetEnd near{};  // ends of the last link: on the chip before, and on this one
+    int links = kNotReached;      // 0: directly reachable from the host
+    int reserved_links = 0;       // links of the route reserved for the dispatcher
+    machine::EthernetEnd near{};  // ends of the last link: on the previous chip, and on this one
     machine::EthernetEnd far{};
   };
   const Route& to(int chip) const { return routes_[static_cast<std::size_t>(chip)]; }
@@ -27,7 +27,7 @@ class HostRoutes {
   // Ethernet core of a chip on PCIe, the begin of the route to a chip. The route has at least one
   // link.
   machine::EthernetEnd gateway(int chip) const;
-  // Ethernet core of a chip on this route over which it continues.
+  // Ethernet core of a chip on this route for the next hop.
   machine::EthernetEnd next(int chip, int target) const;
 
  private:

@@ -24,7 +24,7 @@ namespace {
 struct Cores {
   std::vector<Coordinate> all;
   std::map<std::string, std::vector<Coordinate>> by_code;
-  std::vector<Bytes> arguments;  // of each, equally long
+  std::vector<Bytes> arguments;  // per core, of equal length
   std::uint64_t code_at = 0;
   std::uint64_t code_bytes = 0;
   std::uint64_t arguments_at = 0;
@@ -32,7 +32,7 @@ struct Cores {
   std::uint64_t go_at = 0;
 };
 
-// Kernels of the same names are taken to be the same code.
+// Kernels with equal names are assumed to have the same code.
 std::string code_of(const Program& program, Coordinate core) {
   std::string names;
   for (const Program::Entry& entry : program.kernels()) {
@@ -81,7 +81,7 @@ Cores cores_of(const Device& device, const Program& program, machine::TileKind k
   return cores;
 }
 
-// Workers get code and messages by multicasts.
+// Workers receive code and messages by multicast.
 void write_workers(CommandWriter& writer, const machine::Chip& chip, const Cores& cores) {
   const Bytes code(cores.code_bytes);
   for (const auto& [names, some] : cores.by_code) {

@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint64_t kHeaderBytes = 48;
 constexpr std::uint64_t kHeaderBytesOfMesh = 96;
 
-// Slots of a channel, and of the receiver, of lines and of meshes. Source: tt-metal,
-// fabric_static_sized_channels_allocator.cpp, where {7, 11} is Wormhole's; {2, 4} is chosen here.
+// Slots of a channel and of the receiver, for lines and meshes. Source: tt-metal,
+// fabric_static_sized_channels_allocator.cpp, with {7, 11} for Wormhole. {2, 4} is an assumption.
 using Slots = std::array<int, 2>;
 constexpr Slots kLineSlots[] = {{32, 32}, {16, 32}, {16, 16}, {8, 16}, {8, 8}, {4, 8}, {2, 4}};
 constexpr Slots kMeshSlots[] = {{8, 16}, {8, 8}, {7, 11}, {4, 8}, {2, 4}};
@@ -57,7 +57,7 @@ void check(const Cluster& cluster) {
       cluster.description().name));
 }
 
-// The second RISC-V runs beside the kernel, which runs on the first.
+// The second RISC-V runs in parallel with the kernel, which runs on the first.
 tenstorrent::EthernetKernel router(const RouterConfig& config, EthernetTile& tile) {
   return [config, &tile](EthernetCore& core) {
     if (kRouterCosts.of(core.network().chip()).cores == 1) return route(core, config);
@@ -121,7 +121,7 @@ RouterConfig Fabric::config(int place, Direction direction, int plane) const {
   const auto exists = [&](Direction other) {
     return topology_.end(place, other, plane).has_value();
   };
-  // Packets that go straight on come from the link behind.
+  // Packets that continue straight come from the link behind.
   if (options_.forwards && exists(opposite(direction))) {
     config.clients[kStraightChannel] = {tile(opposite(direction)), direction};
     config.next[opposite(direction)] = {tile(opposite(direction)), kStraightChannel,
@@ -197,7 +197,7 @@ struct Interval {
   int last = -1;
 };
 
-// The part of an interval that is behind a position, upwards or downwards, as hops from there.
+// The part of an interval beyond a position, upwards or downwards, as hops from there.
 Stretch stretch_beyond(int position, Interval interval, bool is_downwards) {
   const int nearest = is_downwards ? std::min(position - 1, interval.last) - position
                                    : std::max(position + 1, interval.first) - position;
@@ -282,7 +282,7 @@ Time Fabric::run() {
   return simulation.now();
 }
 
-// Whether a program goes on; they end without the routers.
+// Whether a program is still running. Programs end without the routers.
 bool Fabric::is_running() const {
   for (int place = 0; place < topology_.places(); ++place) {
     if (!device(place).is_over()) return true;

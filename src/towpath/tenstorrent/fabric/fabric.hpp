@@ -13,7 +13,7 @@
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 #include "towpath/tenstorrent/fabric/fabric_watch.hpp"
 
-// Routers at all links of a topology, and the ports through which workers reach them.
+// Routers at all links of a topology, and their ports for workers.
 //
 //   Cluster cluster(t3000, {});
 //   Fabric fabric(cluster, default_shape(*t3000), {});
@@ -27,56 +27,57 @@ namespace towpath::tenstorrent::fabric {
 
 struct FabricOptions {
   std::uint64_t payload_bytes_max = 4352;
-  bool has_bubbles = true;  // without them rings are refused
-  // Without forwarding, packets go to neighbours only, and routers of one dimension have a worker's
-  // channel and no other.
+  bool has_bubbles = true;  // without them, rings are rejected
+  // Without forwarding, packets only go to neighbours, and routers of one dimension have only a
+  // worker channel.
   bool forwards = true;
-  // Without turns, packets stay in their dimension, and routers of a mesh are those of lines.
+  // Without turns, packets stay in their dimension, and routers of a mesh are like routers of
+  // lines.
   bool turns = true;
-  // Idle rounds of a router between context switches; tt-metal's
+  // Idle rounds of a router between context switches. Source: tt-metal,
   // default_firmware_context_switch_interval.
   std::int64_t polls_per_context_switch = 10'000;
 };
 
 class Fabric {
  public:
-  // Makes a program for each chip, with the routers, which go on beside later ones. The cluster
-  // lives as long as the fabric is used. It must carry data, because routers read headers. If it
-  // finds hazards, those of workers are found, also over routers, which are not watched themselves.
-  // Throws std::invalid_argument when it carries no data, when the routes may deadlock, or when
-  // slots do not fit into L1.
+  // Creates a program with the routers on each chip, which run next to later programs. The cluster
+  // must outlive the fabric and carry data, because routers read headers. A hazard monitor finds
+  // hazards between workers, also through routers, which are not watched themselves. Throws
+  // std::invalid_argument if the cluster carries no data, the routes may deadlock, or slots do not
+  // fit into L1.
   Fabric(Cluster& cluster, Shape shape, const FabricOptions& options);
 
   const Topology& topology() const { return topology_; }
   const Layout& layout() const { return layout_; }
-  // Program of the chip at a place, for the kernels of workers.
+  // Program of the chip at a place, for workers' kernels.
   Program& program(int place) const { return *programs_[static_cast<std::size_t>(place)]; }
   Device& device(int place) const { return cluster_.device(topology_.chip_at(place)); }
   RouterPort port(int place, Direction direction, int plane) const;
-  // Port of the router at an Ethernet channel; none where there is no router.
+  // Port of the router at an Ethernet channel; empty if there is no router.
   std::optional<RouterPort> port_at(int place, int channel) const;
 
-  // Both throw std::invalid_argument when there is no such place or both are the same; a header,
-  // with the route in it, also when that is too long.
+  // Both throw std::invalid_argument if the places do not exist or are equal. header() includes the
+  // route and also throws if it is too long.
   Direction first_hop(int from, int to) const { return route(from, to).front(); }
   Header header(int from, int to) const;
-  // Header of a packet that makes so many hops in one direction. Throws std::invalid_argument when
+  // Header of a packet with a number of hops in one direction. Throws std::invalid_argument if
   // there is no chip, or for too many hops.
   Header header_along(int from, Direction direction, int hops) const;
-  // Header of a packet that so many chips in one direction get, each a copy from the one before,
-  // after `skipped` that do not. Throws std::invalid_argument when there are not as many.
+  // Header of a packet for `chips` chips in one direction after `skipped` others, each copied from
+  // the previous one. Throws std::invalid_argument if there are too few.
   Header multicast_along(int from, Direction direction, int chips, int skipped = 0) const;
-  // Packets that together reach all chips of a rectangle, given by the places of two corners, but
-  // for the sender: at most one for each of its links. Throws std::invalid_argument when there is
-  // no such place, `last` is not to the right of and below `first`, or no other chip is in it.
+  // Packets that together reach all chips of a rectangle except the sender, at most one per link of
+  // the sender. The rectangle is given by two corners. Throws std::invalid_argument if a place does
+  // not exist, `last` is not right of and below `first`, or the rectangle has no other chip.
   struct Multicast {
     Direction first_hop = 0;
     Header header;
   };
   std::vector<Multicast> multicast(int from, int first, int last) const;
 
-  // Runs until no event is left; the routers do not end. Throws DeadlockError when a
-  // worker's kernel has not ended by then, and std::runtime_error when it goes on at the limit.
+  // Runs until no event is left. Routers do not end. Throws DeadlockError if a worker's kernel has
+  // not ended by then, and std::runtime_error if it is still running at the limit.
   Time run();
 
  private:

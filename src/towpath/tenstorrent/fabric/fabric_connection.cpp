@@ -12,7 +12,7 @@
 
 namespace towpath::tenstorrent::fabric {
 
-// The notification of a router by a worker that has a packet for it, besides the three writes.
+// The notification of a router by a worker that has a packet for it, without the three writes.
 // tt-metal, golden latencies of the fabric: a responder's three writes take 114 to 122 ns on
 // Wormhole and 104 ns on Blackhole, with two timestamps. Assumed: those take 16 cycles.
 static constexpr ByArchitecture<int> kAnnounceCycles{.wormhole = 36, .blackhole = 54};
@@ -36,7 +36,7 @@ void Connection::open() {
                        Layout::kChannelBytes, {.noc = noc_});
   core_.noc_async_read_barrier(noc_);
   produced_ = core_.load_word(snapshot_);
-  // The previous client has waited for all its packets to be released.
+  // The previous client has waited for the release of all its packets.
   core_.store_word(credit_, produced_);
   core_.store_word(closed_, 0);
   const machine::Coordinate tile = core_.config().core;

@@ -22,7 +22,7 @@ struct RouterPort {
   FabricWatch* watch = nullptr;  // if hazards are monitored
 };
 
-// How a worker writes to its router, over its kernel's NoC.
+// A worker's way of writing to its router, over its kernel's NoC.
 struct ConnectionOptions {
   bool is_posted = true;
 };
@@ -34,7 +34,7 @@ struct ConnectionOptions {
 //   connection.send(header, header_at, payload_at);
 //   connection.close();
 //
-// Wrong: two workers with the same channel open. Each counts the slots as its own.
+// Wrong: two workers with the same channel open. Each would count all slots as free for itself.
 class Connection {
  public:
   static constexpr std::uint64_t kWordsBytes = 64 + Layout::kCells * Layout::kCellBytes;
@@ -46,15 +46,15 @@ class Connection {
   // Waits until the router has released all packets and has confirmed the close.
   void close();
   bool has_free_slot();
-  // The word that changes when a slot is free.
+  // The word that changes when a slot becomes free.
   std::uint64_t credit_at() const { return credit_; }
   void wait_for_free_slot();
-  // Waits for a free slot, and writes the payload and the header there. The payload's bytes and
-  // those at header_at, where the header is stored first, must stay until they have left the core
+  // Waits for a free slot, and writes the payload and the header there. The header is first stored
+  // at header_at. Its bytes and the payload's must stay until they have left the core
   // (wait_until_sent).
   void send(const Header& header, std::uint64_t header_at, std::uint64_t payload_at);
-  // The same in parts: a piece of the payload at its offset, and then the header, which sends the
-  // packet. Throws std::invalid_argument when the connection is not open or has no free slot.
+  // The same in parts: a piece of the payload at its offset, then the header, which sends the
+  // packet. Throws std::invalid_argument if the connection is not open or has no free slot.
   void write_payload(std::uint64_t from, std::uint64_t size_bytes, std::uint64_t offset = 0);
   void send_header(const Header& header, std::uint64_t header_at);
   void wait_until_sent() { core_.noc_async_posted_writes_flushed(noc_); }
@@ -76,21 +76,21 @@ class Connection {
   std::uint64_t closed_;           // written by the router
   std::uint64_t snapshot_;         // of the channel's words, read on opening
   std::uint64_t sources_;          // of words written to produced_at()
-  std::uint64_t payload_end_ = 0;  // of the piece of payload written last, in the worker's L1
+  std::uint64_t payload_end_ = 0;  // of the last piece of payload, in the worker's L1
   std::uint32_t produced_ = 0;
 };
 
-// The header of a packet that writes segments to addresses of their own; the segments, of which the
-// first goes to header.payload_to, and at list_offset() behind them the list are its payload.
-// Throws std::invalid_argument when there is nothing to write, or when a segment that others follow
-// is not a multiple of 16 bytes.
+// The header of a packet that writes segments to separate addresses. Its payload is the segments,
+// the first for header.payload_to, followed by the list at list_offset(). Throws
+// std::invalid_argument if it is empty, or if a segment other than the last is not a multiple of 16
+// bytes.
 Header scattered(Header header, const SegmentList& list);
 // Offset of the list in the payload of a scatter write.
 inline std::uint64_t list_offset(const Header& header) {
   return header.payload_bytes - sizeof(SegmentList);
 }
 
-// Offset in L1 for the words of a worker that has one connection.
+// Offset in L1 for the words of a worker with a single connection.
 inline constexpr std::uint64_t kWorkerWords = 0x1000;
 inline constexpr std::uint64_t kWorkerHeaders = 0x2000;
 inline constexpr std::uint64_t kWorkerPayloads = 0x4000;

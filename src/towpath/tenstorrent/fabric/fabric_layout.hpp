@@ -8,27 +8,26 @@
 #include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/fabric/fabric_packet.hpp"
 
-// Layout of a router's memory, from `base` on in the L1 of its Ethernet core: the same on all cores
-// of a fabric, so that each core knows the addresses in all others. The words of each writer have
-// cells of their own, each a word of Ethernet.
+// Memory layout of a router, from `base` in the L1 of its Ethernet core. It is the same on all
+// cores of a fabric, so that each core can address all others. Each writer has separate cells, each
+// one word of Ethernet.
 
 namespace towpath::tenstorrent::fabric {
 
-// Channels of a router, filled by workers and by other routers of the chip. Channel 0 is a
-// worker's; 1 takes what goes straight on; 2 and 3 what turns in from the first dimension, from
+// Channels of a router, filled by workers and by other routers of the chip. Channel 0 is for a
+// worker, 1 for straight traffic, 2 and 3 for traffic that turns in from the first dimension, from
 // below and from above.
 inline constexpr int kWorkerChannel = 0;
 inline constexpr int kStraightChannel = 1;
 constexpr int turn_channel(Direction came) { return 2 + came % 2; }
 
-// The NoCs that routers write over, wherever the target is (tt-metal, erisc_datamover_builder.hpp):
-// of what a receiver writes, to memory or to the next router, and of what a sender tells its
-// clients.
+// The NoCs of routers, independent of the target (tt-metal, erisc_datamover_builder.hpp): for a
+// receiver's writes to memory or the next router, and for a sender's writes to its clients.
 inline constexpr int kReceiverNoc = 1;
 inline constexpr int kSenderNoc = 0;
 
-// The defaults are those of a line. Source: tt-metal, fabric: 2 sender channels of 8 slots, 1
-// receiver of 16, headers of 48 bytes for one dimension, payloads of 4352.
+// The defaults are for a line. Source: tt-metal, fabric: 2 sender channels of 8 slots, 1 receiver
+// of 16, headers of 48 bytes for one dimension, payloads of 4352.
 struct Layout {
   std::uint64_t base = 0;
   int channels = 2;
@@ -41,21 +40,21 @@ struct Layout {
   bool has_turns() const { return channels > turn_channel(0); }
 
   static constexpr std::uint64_t kCellBytes = ethernet_memory_map::kWordBytes;
-  // Cells per writer, used in turn. Chosen here; no source.
+  // Cells per writer, used cyclically. An assumption without a source.
   static constexpr std::uint64_t kCells = 32;
   static constexpr std::uint64_t kChannelBytes = 32;
-  // Two for each slot whose copies can be under way. Chosen here; no source.
+  // Two per slot with copies in flight. An assumption without a source.
   static constexpr std::uint64_t kBranchHeaders = 2 * 16;
   static constexpr std::uint64_t kBranchHeaderBytes = 48;
 
-  // --- from the far end of the link: numbers of packets that have arrived there, and of those
+  // --- from the far end of the link: numbers of packets that have arrived there, and of packets
   // whose slots are free there
   std::uint64_t answer_at() const { return base; }
-  // --- sources of messages to there
+  // --- sources of messages to the far end
   std::uint64_t answer_source(std::uint32_t number) const { return cell(1, number); }
-  // --- source of what is written to the next router: the number of packets passed to it
+  // --- source of writes to the next router: the number of packets passed to it
   std::uint64_t produced_source(std::uint32_t number) const { return cell(1 + kCells, number); }
-  // --- headers of the copies that a multicast sends into the second dimension
+  // --- headers of multicast copies into the second dimension
   std::uint64_t branch_header(std::uint32_t number) const {
     return base + (1 + 2 * kCells) * kCellBytes + number % kBranchHeaders * kBranchHeaderBytes;
   }
@@ -68,7 +67,7 @@ struct Layout {
   std::uint64_t client_tile_at(int channel) const { return channel_at(channel) + 8; }
   std::uint64_t client_word_at(int channel) const { return channel_at(channel) + 12; }
   std::uint64_t released_at(int channel) const { return channel_at(channel) + 16; }
-  // --- per direction, of the router there: number of packets of this one that it has released
+  // --- per direction: number of packets that the router there has released
   std::uint64_t credit_at(Direction direction) const {
     return channel_at(channels) + direction * kCellBytes;
   }
@@ -98,7 +97,7 @@ struct Layout {
   std::uint64_t slots() const { return credit_at(kDirections); }
 };
 
-// State that a client writes to state_at().
+// Written to state_at() by a client.
 enum class ChannelState : std::uint32_t { free, open, closing };
 
 }  // namespace towpath::tenstorrent::fabric

@@ -11,30 +11,30 @@
 
 #include "towpath/noc/niu/request.hpp"
 
-// Packet of the fabric: a header, followed by up to a slot's worth of payload. A packet is source
-// routed: its header tells each router on its route what to do with it.
+// A packet of the fabric: a header, followed by a payload of up to one slot. Packets are
+// source-routed: the header has a command for each router on the route.
 
 namespace towpath::tenstorrent::fabric {
 
-// Action at the destination chip, as a set of what is done.
+// Action at the destination chip, as a set of flags.
 enum class Operation : std::uint8_t {
-  write = 1,      // the payload is written to an address
-  increment = 2,  // a word is incremented
-  // Both; the increment follows the payload on the same path over the NoC.
+  write = 1,      // write the payload to an address
+  increment = 2,  // increment a word
+  // Both. The increment follows the payload on the same path over the NoC.
   write_increment = write | increment,
-  // The word is incremented when all that this router has written is acknowledged: payloads and
-  // word may be in different tiles.
+  // Increments the word after all writes of this router are acknowledged: payloads and word may be
+  // in different tiles.
   flush_increment = increment | 4,
   write_flush_increment = write | flush_increment,
-  // Each segment of the payload is written to its own address, from the SegmentList behind them.
+  // Each segment of the payload is written to a separate address, from the SegmentList after them.
   scatter_write = write | 8,
   scatter_write_increment = scatter_write | increment,
   scatter_write_flush_increment = scatter_write | flush_increment,
-  inline_write = 16,  // a word is set to the value of `increment`
-  // As flush_increment, but the router goes on meanwhile; later increments stay behind it.
+  inline_write = 16,  // set a word to the value of `increment`
+  // Like flush_increment, but the router continues in the meantime. Later increments stay in order.
   deferred_increment = increment | 32,
   write_deferred_increment = write | deferred_increment,
-  // The payload is written page by page, as a scatter write of the pages of an array.
+  // The payload is written page by page, like a scatter write of the pages of an array.
   paged_write = write | 64,
 };
 constexpr bool does(Operation operation, Operation part) {
@@ -52,7 +52,7 @@ constexpr Operation paged(Operation operation) {
   return static_cast<Operation>(static_cast<std::uint8_t>(operation) |
                                 static_cast<std::uint8_t>(Operation::paged_write));
 }
-// Of an array of tiles of bfloat16, which tt-metal's tables have.
+// Page size of an array of bfloat16 tiles, as in tt-metal's tables.
 inline constexpr std::uint64_t kPageBytes = 2048;
 constexpr bool scatters(Operation operation) { return does(operation, Operation::scatter_write); }
 
@@ -68,27 +68,27 @@ constexpr Direction opposite(Direction direction) { return direction ^ 1; }
 inline constexpr std::uint8_t kDeliver = 0xf;
 inline constexpr int kHopsMax = 38;
 
-// The chips that a multicast reaches: so many in its direction, after those it skips, and from each
-// of them on into the second dimension, up and down. Every one is sent a copy by the one before it.
+// The chips of a multicast: a number of chips in its direction, after the skipped ones, and from
+// each of them up and down the second dimension. Every chip gets a copy from the previous one.
 struct Stretch {
   std::uint8_t skipped = 0;
   std::uint8_t count = 0;
 };
 struct MulticastRange {
   Direction direction = 0;
-  bool delivers = true;  // to the chips of `along`; otherwise to those of `up` and `down` only
+  bool delivers = true;  // to the chips of `along`; otherwise only to `up` and `down`
   Stretch along;
   Stretch up;
   Stretch down;
 };
 
-// Where the segments of a scatter write go. The payload holds them one behind the other, and then,
-// from the next word of Ethernet on, this list; the first goes to payload_to. Source: tt-metal, at
-// most four.
+// Destinations of a scatter write's segments. The payload has the segments in order, then, from the
+// next word of Ethernet, this list. The first segment goes to payload_to. Source: tt-metal, at most
+// four.
 inline constexpr int kSegmentsMax = 4;
 struct SegmentList {
-  std::array<std::uint64_t, kSegmentsMax - 1> to{};  // packed addresses, of the second one on
-  std::array<std::uint16_t, kSegmentsMax> bytes{};   // zero: no such segment
+  std::array<std::uint64_t, kSegmentsMax - 1> to{};  // packed addresses, from the second segment
+  std::array<std::uint16_t, kSegmentsMax> bytes{};   // zero: no segment
 };
 static_assert(sizeof(SegmentList) == 32);
 
@@ -98,11 +98,11 @@ struct Header {
   std::uint32_t increment = 0;
   std::uint16_t payload_bytes = 0;
   Operation operation = Operation::write;
-  std::uint8_t hop = 0;  // number of routers that have received it
-  // Number of the packet on its link; repeated behind the payload, whose arrival it announces.
+  std::uint8_t hop = 0;  // number of routers passed
+  // Number of the packet on its link, repeated after the payload to announce its arrival.
   std::uint32_t sequence = 0;
   bool is_multicast = false;
-  std::array<std::uint8_t, kHopsMax / 2> commands{};  // four bits each; or a MulticastRange
+  std::array<std::uint8_t, kHopsMax / 2> commands{};  // four bits each, or a MulticastRange
 
   MulticastRange range() const {
     MulticastRange range;
@@ -114,8 +114,8 @@ struct Header {
     std::memcpy(commands.data(), &range, sizeof(range));
   }
 
-  // Action of the router that receives the packet after `number` others: the direction to continue
-  // in, or kDeliver.
+  // Action of the router that receives the packet after `number` others: the next direction, or
+  // kDeliver.
   std::uint8_t command(int number) const {
     const std::uint8_t both = commands[static_cast<std::size_t>(number) / 2];
     return number % 2 == 0 ? both & 0xf : both >> 4;
@@ -132,10 +132,9 @@ static_assert(sizeof(Header) == 48);
 struct Copy {
   Direction direction = 0;
   Header header;
-  bool is_branch = false;  // beside the copy that goes straight on
+  bool is_branch = false;  // in addition to the straight copy
 };
-// What becomes of a packet at the router that receives it: it is delivered, handed on, or, of a
-// multicast, both.
+// Handling of a packet at a receiving router: delivery, forwarding, or both for a multicast.
 struct Fate {
   bool is_delivered = false;
   std::vector<Copy> copies;

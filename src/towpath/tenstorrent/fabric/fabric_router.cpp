@@ -34,13 +34,13 @@ void send(EthernetCore& core, int queue, std::uint64_t from, std::uint64_t to,
 
 WriteOptions of_receiver(bool is_posted) { return {.is_posted = is_posted, .noc = kReceiverNoc}; }
 
-// Tells a client of released slots.
+// Notifies a client of released slots.
 void write_word(EthernetCore& core, const noc::Address& to, std::uint32_t value) {
   core.noc_inline_dw_write(to, value, {.is_posted = true, .noc = kSenderNoc});
 }
 
-// The later of two counts. An answer that is sent again is read from L1 again, which may already
-// contain a newer one; so a following answer can be lower.
+// The later of two counts. A resent answer is read from L1 again, which may already contain a newer
+// one, so a following answer can be lower.
 std::uint32_t later(std::uint32_t one, std::uint32_t other) {
   return static_cast<std::int32_t>(other - one) > 0 ? other : one;
 }
@@ -55,7 +55,7 @@ class Sender {
         sent_cycles_(costs_of(core).sent + (config.layout.channels - 1) * costs_of(core).channel),
         channels_(index(config.layout.channels)) {}
 
-  // Each returns whether there was anything to do.
+  // Each returns whether there was any work.
   bool take_answers();
   bool send_packet();
 
@@ -63,7 +63,7 @@ class Sender {
   struct Channel {
     std::uint32_t sent = 0;
     std::uint32_t released = 0;
-    std::uint32_t told = 0;  // part of `released` that its client was told
+    std::uint32_t told = 0;  // part of `released` already sent to its client
   };
   bool needs_bubble(int channel) const { return config_.is_ring && channel != kStraightChannel; }
   bool may_send(int channel);
@@ -77,7 +77,7 @@ class Sender {
   const Layout& layout_;
   noc::Cycle sent_cycles_;
   std::vector<Channel> channels_;
-  std::deque<int> under_way_;  // channel of each packet whose slot is not free yet
+  std::deque<int> under_way_;  // channel of each packet with a slot that is not free yet
   std::uint32_t sent_ = 0;
   std::uint32_t released_ = 0;
   std::uint32_t arrived_ = 0;    // number at the far end
@@ -121,7 +121,7 @@ noc::Address Sender::worker_word(int channel) {
           core_.load_word(layout_.client_word_at(channel))};
 }
 
-// A worker that closes its channel waits for a word that follows its credits.
+// A worker that closes its channel waits for a word after its credits.
 void Sender::close(int channel) {
   if (config_.clients[index(channel)]) return;
   if (core_.load_word(layout_.state_at(channel)) !=
@@ -140,7 +140,7 @@ bool Sender::may_send(int channel) {
   return free >= (needs_bubble(channel) ? 2u : 1u);
 }
 
-// What is under way goes before what enters; rings would fill up otherwise, and only bubbles move.
+// Transit has priority over injection. Otherwise a ring fills and only bubbles move.
 int Sender::first_channel() const {
   return layout_.channels > kStraightChannel ? kStraightChannel : kWorkerChannel;
 }
@@ -183,8 +183,8 @@ class Receiver {
   static int transaction_id(std::uint32_t packet) {
     return static_cast<int>(packet % noc::kTransactionIdsMax);
   }
-  // There may be fewer ids than slots: an id is used again when its last packet has left, and is
-  // written if an increment waits for that.
+  // There may be fewer ids than slots: an id is reused when its last packet has left and, if an
+  // increment waits for it, is written.
   bool has_transaction_id() const {
     const std::uint32_t awaited = due_.empty() ? 0 : handled_ - due_.front().packet;
     return std::max(handled_ - completed_, awaited) < noc::kTransactionIdsMax;
@@ -213,11 +213,11 @@ class Receiver {
   const Layout& layout_;
   int queue_;
   noc::Cycle handle_cycles_;
-  noc::Cycle forward_cycles_;  // on top where a packet goes on
+  noc::Cycle forward_cycles_;  // additional cost of a forwarded packet
   std::uint32_t arrived_ = 0;
   std::uint32_t handled_ = 0;
-  std::uint32_t completed_ = 0;     // number that have left
-  std::uint32_t acknowledged_ = 0;  // number that are written
+  std::uint32_t completed_ = 0;     // number of packets that have left
+  std::uint32_t acknowledged_ = 0;  // number of packets written
   std::uint32_t told_arrived_ = 0;
   std::uint32_t told_completed_ = 0;
   std::uint32_t answers_ = 0;
@@ -225,21 +225,21 @@ class Receiver {
     std::uint32_t packet = 0;
     Header header;
   };
-  std::deque<Due> due_;  // packets whose increment is deferred, oldest first
+  std::deque<Due> due_;  // packets with a deferred increment, oldest first
   std::array<std::uint32_t, kDirections> produced_{};
   std::uint32_t notifications_ = 0;
   std::uint32_t branches_ = 0;
 };
 
-// Until all that this router has written is acknowledged. It stands still meanwhile, with the
-// sender if one RISC-V does both.
+// Waits until all writes of this router are acknowledged. Stalls it, together with the sender if
+// one RISC-V runs both.
 void Receiver::wait_until_written() { core_.noc_async_write_barrier(kReceiverNoc); }
 
 bool Receiver::is_written(std::uint32_t packet) const {
   return counters().outstanding[index(transaction_id(packet))] == 0;
 }
 
-// The oldest deferred increment, once all up to its packet is written.
+// Executes the oldest deferred increment once all packets up to its own are written.
 bool Receiver::increment_due() {
   if (due_.empty()) return false;
   while (acknowledged_ != handled_ && is_written(acknowledged_)) ++acknowledged_;
@@ -268,14 +268,14 @@ bool Receiver::handle_packet() {
   const std::uint64_t slot = layout_.receiver_slot(handled_);
   const Header header = load_header(core_, slot);
   const Fate fate = fate_of(header);
-  // All copies leave or none: a packet that has left in part would be sent twice.
+  // All copies leave or none: a partially sent packet would be sent twice.
   for (const Copy& copy : fate.copies) {
     TOWPATH_CHECK(config_.next[copy.direction], "a packet goes on to where there is no router");
     if (!has_room(copy)) return did_anything;
   }
   core_.work(handle_cycles_ + (fate.copies.empty() ? 0 : forward_cycles_));
   if (config_.watch != nullptr) report(fate);
-  // Copies first, as tt-metal's (receiver_forward_packet): what flushes waits for them as well.
+  // Copies first, as in tt-metal (receiver_forward_packet): a flush waits for them as well.
   for (const Copy& copy : fate.copies) forward(copy, slot);
   if (fate.is_delivered) deliver(header, slot);
   if (config_.is_ring) core_.work(costs_of(core_).ring_handled);
@@ -283,7 +283,7 @@ bool Receiver::handle_packet() {
   return true;
 }
 
-// The watch is told before anything that the packet writes can be seen.
+// Notifies the watch before any write of the packet is visible.
 void Receiver::report(const Fate& fate) {
   const std::size_t packet = config_.watch->taken(config_.far_end);
   for (const Copy& copy : fate.copies) {
@@ -364,7 +364,7 @@ bool Receiver::has_room(const Copy& copy) {
   return used != static_cast<std::uint32_t>(layout_.channel_slots);
 }
 
-// A branch has a header of its own; the payload is the slot's for all copies.
+// A branch has a separate header. All copies share the slot's payload.
 void Receiver::forward(const Copy& copy, std::uint64_t slot) {
   const RouterConfig::Next& next = *config_.next[copy.direction];
   std::uint32_t& produced = produced_[copy.direction];
@@ -402,8 +402,8 @@ bool Receiver::answer() {
   return true;
 }
 
-// The base firmware has its turn after polls_per_context_switch rounds; without it a link that went
-// down would never be trained.
+// The base firmware has its turn after polls_per_context_switch rounds. Without it a dropped link
+// would never be trained.
 void idle(EthernetCore& core, const RouterConfig& config) {
   core.idle(kRouterLoopCycles, config.polls_per_context_switch);
 }
@@ -414,7 +414,7 @@ void route(EthernetCore& core, const RouterConfig& config) {
   Sender sender(core, config);
   Receiver receiver(core, config, 0);
   while (true) {
-    // Answers first: a queue that is always busy with packets would never take them.
+    // Answers first: a queue that is always busy with packets would never accept them.
     bool did_anything = receiver.handle_packet();
     did_anything |= receiver.answer();
     did_anything |= sender.take_answers();

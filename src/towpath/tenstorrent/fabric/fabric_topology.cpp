@@ -26,7 +26,7 @@ Shape path_of(std::vector<int> chips, bool is_ring) {
   return {{{size, is_ring && size > 2}}, std::move(chips)};
 }
 
-// Whether the first and the last chip of every line are joined.
+// Whether the first and the last chip of every line are connected.
 bool is_closed(const machine::ChipCluster& cluster, const Shape& shape, int dimension) {
   const int width = shape.dimensions[0].size;
   const int height = shape.dimensions[1].size;
@@ -110,8 +110,8 @@ Topology::Topology(const machine::ChipCluster& cluster, Shape shape) : shape_(st
 
 namespace {
 
-// The ends at `chip` of its links to the other one, by plane: from left to right, as tt-metal has
-// them, on the chip with the higher number (control_plane.cpp, by the id of the chip).
+// The ends at `chip` of its links to the other chip, by plane: from left to right on the chip with
+// the higher number, as in tt-metal (control_plane.cpp, by chip id).
 std::vector<machine::EthernetEnd> ends_between(const machine::ChipCluster& cluster, int chip,
                                                int other) {
   struct Joined {
@@ -198,7 +198,7 @@ std::vector<Direction> Topology::route(int from, int to) const {
     int distance = coordinate(to, dimension) - coordinate(from, dimension);
     if (is_ring && 2 * distance > size) distance -= size;
     if (is_ring && 2 * distance < -size) distance += size;
-    // Halfway round, packets of even places go up and those of odd ones down.
+    // For exactly half the ring, packets of even places go up and of odd places down.
     if (is_ring && 2 * std::abs(distance) == size) {
       distance = coordinate(from, dimension) % 2 == 0 ? size / 2 : -(size / 2);
     }
@@ -211,7 +211,7 @@ std::vector<Direction> Topology::route(int from, int to) const {
 
 namespace {
 
-// Buffers of a link: its router's channels, and behind it the receiver's, which all of them share.
+// Buffers of a link: its router's channels, then the receiver's, shared by all of them.
 struct Buffer {
   int place = 0;
   Direction direction = 0;
@@ -225,7 +225,7 @@ std::string describe(const Topology& topology, const Buffer& buffer) {
   return fmt::format("chip {} channel {}", chip, end.channel);
 }
 
-// Whether the hop from here closes a ring, whose bubble keeps it moving.
+// Whether the hop from here closes a ring. Its bubble keeps the ring moving.
 bool closes_ring(const Topology& topology, int place, Direction direction) {
   const int next = *topology.neighbour(place, direction);
   return direction % 2 == 0 ? next < place : next > place;
@@ -248,7 +248,7 @@ void add_route(Graph& graph, const Topology& topology, RoutePair pair, bool has_
   }
 }
 
-// Depth-first search; the path from `buffer` back to itself, or nothing.
+// Depth-first search for a path from `buffer` back to itself; empty if there is none.
 bool find_cycle(const Graph& graph, const Buffer& at, std::vector<Buffer>& path,
                 std::set<Buffer>& done) {
   const auto begin = std::ranges::find(path, at);

@@ -47,7 +47,7 @@ Delivery delivery_of(const Header& header, const SegmentList& list) {
   return delivery;
 }
 
-// Chips where a packet that a place receives is delivered, now or after further hops.
+// Destination chips of a packet received at a place, now or after further hops.
 void add_destinations(const Topology& topology, int place, const Header& header,
                       std::vector<int>& chips) {
   const Fate fate = fate_of(header);

@@ -12,8 +12,8 @@
 #include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 #include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
-// Follows packets through the routers for a HazardMonitor. Packets of a channel, and those of a
-// link, stay in order, so what is known of each moves from queue to queue beside its bytes.
+// Follows packets through the routers for a HazardMonitor. Packets of a channel and of a link stay
+// in order, so their knowledge moves from queue to queue along with the bytes.
 
 namespace towpath::tenstorrent::fabric {
 
@@ -22,7 +22,7 @@ class FabricWatch {
   FabricWatch(HazardMonitor& monitor, const Topology& topology)
       : monitor_(monitor), topology_(topology) {}
 
-  // A worker opens a connection; it has closed it; it sends a packet.
+  // A worker opens a connection, has closed it, or sends a packet.
   void opening(const DataMovementCore& core, const RouterPort& port);
   void closed(const DataMovementCore& core, const RouterPort& port);
   void sending(const DataMovementCore& core, const RouterPort& port, const Header& header,
@@ -30,7 +30,7 @@ class FabricWatch {
 
   // A router takes the next packet of a channel and sends it over its link.
   void sent(machine::EthernetEnd router, int channel);
-  // The next packet of a link is taken at its other end; is delivered; a copy is put into a channel
+  // The next packet of a link is received at its far end, is delivered, or is copied into a channel
   // of another router of the chip.
   std::size_t taken(machine::EthernetEnd far_router);
   void delivered(std::size_t packet, int chip) { monitor_.packets.delivered(packet, chip); }
@@ -42,7 +42,7 @@ class FabricWatch {
   HazardMonitor& monitor_;
   const Topology& topology_;
   std::map<Channel, std::deque<std::size_t>> channels_;
-  std::map<machine::EthernetEnd, std::deque<std::size_t>> links_;  // by the router that sends
+  std::map<machine::EthernetEnd, std::deque<std::size_t>> links_;  // by the sending router
 };
 
 }  // namespace towpath::tenstorrent::fabric

@@ -10,7 +10,7 @@
 
 namespace towpath::tenstorrent::fabric {
 
-// Period of the loop that looks for work. Assumed: that of a wait.
+// Period of the loop that looks for work. Assumed: as a wait.
 inline constexpr int kRouterLoopCycles = 8;
 
 struct RouterCosts {
@@ -18,13 +18,13 @@ struct RouterCosts {
   int sent;          // after the command, while the queue fetches the packet
   int channel;       // the same, for each channel after the first
   int answer;        // submitting an answer to the far end
-  int receive;       // finding the next hop of a packet, besides the calls
+  int receive;       // finding the next hop of a packet, without the calls
   int ring;          // on a ring: first-level acknowledgement and bubble
   int ring_handled;  // on a ring: after a packet that is delivered or forwarded
   int mesh;          // on a mesh: routes in two dimensions and twice the channels
   int mesh_forward;  // on a mesh: to another router
   int list;          // the list of a packet with several destinations or pages
-  int segment;       // each of them after the first, besides the write
+  int segment;       // each of them after the first, without the write
 
   int cores;                    // of a router; with 2, one sends and the other receives
   int channel_slots_max;        // of a channel in one dimension
@@ -36,13 +36,13 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
     .wormhole =
         {
             // send and receive: fitted to tt-metal's latency of a line of 8, 16 B over 14 hops.
-            // Only their sum shows there. Assumed: they are alike, besides a command of 22.
+            // Only their sum shows there. Assumed: they are alike, without a command of 22.
             .send = 93,
             // Assumed: one RISC-V serves both directions, and the time after a command is part of
             // that of the next packet.
             .sent = 0,
             .channel = 0,
-            .answer = 22,  // assumed: that of a send
+            .answer = 22,  // assumed: as a send
             .receive = 71,
             // As on Blackhole, by the same program. tt-metal's latency around a ring of 8, 756 ns
             // a hop (705 along a line), checks it.
@@ -60,7 +60,7 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
             // and a load of 7, and their code from L1, since a router's exceeds the cache.
             .list = 38,
             // Counted likewise: 22 instructions and two loads that the core waits for, 70 cycles
-            // with their code from L1, less those of a write.
+            // with their code from L1, less a write's.
             .segment = 48,
             .cores = 1,  // tt-metal, TT-Fabric-Architecture.md: one RISC-V serves both directions
                          // tt-metal, fabric_static_sized_channels_allocator.cpp: 16, and 16 of the
@@ -72,7 +72,7 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
     .blackhole =
         {
             // Fitted to tt-metal, fabric bandwidth goldens of four p150: with slots of 5440 B and
-            // more a packet takes some 30 ns besides the time in which the queue fetches it.
+            // more a packet takes some 30 ns in addition to the time in which the queue fetches it.
             .send = 32,
             // Fitted to tt-metal, fabric bandwidth goldens of four p150: 8.13 million packets per
             // second between neighbours, of 2 or of 4 KiB.

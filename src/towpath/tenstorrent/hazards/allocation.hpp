@@ -11,9 +11,9 @@
 
 namespace towpath::tenstorrent {
 
-// A buffer of a chip: bytes that are its own while some of the chip's programs run, counted from 0
-// in the order in which they were created. It is there when all programs before `first_program`
-// have ended, and is freed when all before `end_program` have.
+// A buffer of a chip: bytes reserved for some of the chip's programs, which are numbered from 0 in
+// creation order. It exists after all programs before `first_program` have ended, and is freed
+// after all before `end_program` have.
 struct Allocation {
   static constexpr int kNoEnd = std::numeric_limits<int>::max();
 

@@ -131,7 +131,7 @@ void Buffers::change_word(const KernelWatch& kernel, int chip, const Use& use, c
                                   records_.now(), 0, stamp};
 }
 
-// The program sets the word, even after it was changed.
+// The program sets the word at its start, overwriting the change.
 void Buffers::check_word_at_start(const KernelWatch& kernel, int chip, const L1Bytes& word) const {
   const std::vector<WordAtStart>& words = chips_[index(chip)].words_at_start;
   if (words.empty()) return;

@@ -16,8 +16,8 @@
 namespace towpath::tenstorrent {
 
 // Lifetimes of buffers. Kernels of the chip of a buffer are sure of it, because programs of a chip
-// run one after the other. A kernel of another chip must know that a program with the buffer has
-// begun there. When the chip frees the buffer, it must know of the arrival of all sends to it.
+// run one after the other. A kernel of another chip needs proof that a program with the buffer has
+// begun there. When the chip frees the buffer, it needs proof of the arrival of all sends to it.
 // Bytes that never were part of a buffer are not checked.
 //
 // Hazards: buffer_not_there, buffer_freed, and missing_handshake for words that a program sets.
@@ -28,7 +28,7 @@ class Buffers {
 
   // A buffer, before it is used.
   void add(int chip, const Allocation& allocation);
-  // A word of these cores that a program of a chip sets when it starts.
+  // A word of these cores that a chip's program sets at its start.
   void add_word_at_start(int chip, int program, int generation,
                          const std::vector<machine::Coordinate>& cores, std::uint64_t offset);
   // The first `programs` programs of a chip have ended: buffers that they have freed are checked.
@@ -39,7 +39,7 @@ class Buffers {
     std::string_view verb;
     L1Bytes bytes;
   };
-  // A use by a kernel of the buffer's chip, which runs as long as its program.
+  // A use by a kernel of the buffer's chip, within its program.
   void check_own(const KernelWatch& kernel, const Use& use) const;
   // A use by a kernel of another chip: bytes that arrive over a stream, or a word.
   void send(const KernelWatch& kernel, int chip, const Use& use, const Arrived& arrival);
@@ -48,8 +48,8 @@ class Buffers {
   void check_word_at_start(const KernelWatch& kernel, int chip, const L1Bytes& word) const;
 
  private:
-  // A buffer, and the last use by each kernel of another chip: its end in each stream, and the
-  // words that it has changed, by the place of the kernel.
+  // The last use of a buffer by a kernel of another chip: its end in each stream, and the words
+  // that it has changed, by the kernel's place.
   struct Access {
     const KernelWatch* kernel = nullptr;
     std::string what;  // "writes bytes 0 to 63 of tile (1, 1)"

@@ -15,7 +15,7 @@
 
 namespace towpath::tenstorrent {
 
-// The chips of a cluster as their monitor numbers them, with a ledger for each memory of a core.
+// The chips of a cluster, with a ledger for each memory of a core.
 class ChipRecords {
  public:
   explicit ChipRecords(const machine::ChipCluster& cluster);
@@ -29,11 +29,11 @@ class ChipRecords {
   Time now() const;
   Ledger& ledger(int chip, machine::Coordinate tile);
   const Ledger* find_ledger(int chip, machine::Coordinate tile) const;
-  // Whether the memory has these bytes now.
+  // Whether the memory currently holds these bytes.
   bool holds(int chip, machine::Coordinate tile, std::uint64_t offset,
              std::span<const std::byte> bytes) const;
 
-  // Whether the tile has an L1. False outside of the chip: the network refuses the access.
+  // Whether the tile has an L1. False outside the chip: the network rejects the access.
   bool has_l1(int chip, machine::Coordinate tile) const;
   // The number of the tile's memory on the chip. Tiles of a DRAM group share one.
   int memory_of(int chip, machine::Coordinate tile) const;

@@ -12,27 +12,27 @@
 #include "towpath/base/deadlock_error.hpp"
 #include "towpath/machine/chip.hpp"
 
-// Errors that end a run of kernels. Each has one sentence, and fields for programs that inspect it.
+// Errors that end a run of kernels. Each has a sentence, and fields for programs.
 
 namespace towpath::tenstorrent {
 
-// Mistakes in kernels of several chips. They are derived from what each kernel can know of
-// the others, so they are found in every run, including those in which they do no harm.
+// Synchronization mistakes between kernels of several chips. They are derived from happens-before
+// knowledge, so they are found in every run, even if they have no effect in it.
 enum class Hazard : std::uint8_t {
-  missing_handshake,    // sends to a kernel that may not have started
-  missing_teardown,     // ends while something is, or will be, on its way to it
-  source_overwritten,   // changes bytes that a send may still have to read, or read again
-  sync_before_payload,  // announces, or uses, bytes that may not have arrived
+  missing_handshake,                     // sends to a kernel that may not have started
+  missing_teardown,                      // ends before the arrival of data sent to it
+  source_overwritten,                    // changes bytes that a send may still read, or read again
+  sync_before_payload,                   // announces or uses bytes that may not have arrived
   acknowledgement_from_channel_word,     // sends an acknowledgement from the word of a channel
   semaphore_cleared_after_notification,  // increments in between are lost
-  two_workers_on_one_channel,  // both write the same buffer, and neither knows of the other
-  buffer_not_there,            // uses bytes of another chip that may not be the buffer's yet
-  buffer_freed,  // uses bytes of another chip that are, or may be, the buffer's no longer
+  two_workers_on_one_channel,            // both write the same buffer without synchronization
+  buffer_not_there,          // uses bytes of another chip that may not be the buffer's yet
+  buffer_freed,              // uses bytes of another chip after the buffer may have been freed
   link_down_without_routing  // no kernel that could train the link yields to the base firmware
 };
 std::string_view name_of(Hazard hazard);
 
-// The kernel that made the mistake. `chip` is its number in the cluster.
+// The kernel with the mistake. `chip` is its number in the cluster.
 struct KernelName {
   int chip = 0;
   machine::Coordinate core;
@@ -52,7 +52,7 @@ class HazardError : public std::runtime_error {
   KernelName culprit_;
 };
 
-// A deadlock that kernels take part in.
+// A deadlock that involves kernels.
 class KernelDeadlock : public DeadlockError {
  public:
   KernelDeadlock(const std::string& sentence, std::vector<std::string> cycle,

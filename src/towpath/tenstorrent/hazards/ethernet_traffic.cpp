@@ -71,7 +71,7 @@ void EthernetTraffic::send(KernelWatch& kernel, int queue, const ethernet::Comma
       .incoming.assign(target.offset, target.end(), {stream, shift, &kernel});
 }
 
-// Checks that the kernel at the other end is there to take it.
+// Checks that the kernel at the far end can receive it.
 void EthernetTraffic::check_peer(const KernelWatch& kernel, const ethernet::Command& command,
                                  EthernetEnd to) const {
   const KernelWatch* const peer = kernels_.at(to, kernel.config().generation);
@@ -117,7 +117,7 @@ void EthernetTraffic::record_arrival(EthernetEnd at, std::uint64_t offset,
     return here.arrived.assign(offset, offset + bytes.size(), arrived);
   }
   for (std::uint64_t word = 0; word < bytes.size(); word += noc::kWordBytes) {
-    // A word that keeps its value does not announce an arrival.
+    // A word with an unchanged value does not announce an arrival.
     if (records_.holds(at.chip, core, offset + word, bytes.subspan(word, noc::kWordBytes)))
       continue;
     here.arrived.assign(offset + word, offset + word + noc::kWordBytes, arrived);

@@ -23,7 +23,7 @@ class EthernetTraffic {
 
   // A kernel submits a write to a queue.
   void send(KernelWatch& kernel, int queue, const ethernet::Command& command);
-  // A frame is going to be written into the L1 at an end of a link.
+  // Called before a frame is written into the L1 at an end of a link.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
   // It ends: it knows of the arrival of all sends of its peer, and has seen every sync word.
   void check_end(const KernelWatch& kernel) const;

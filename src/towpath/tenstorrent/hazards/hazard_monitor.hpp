@@ -5,10 +5,9 @@
 #include "towpath/tenstorrent/hazards/ethernet_traffic.hpp"
 #include "towpath/tenstorrent/hazards/noc_requests.hpp"
 
-// Finds the mistakes of `Hazard` while kernels run, from what each kernel can know. An event is
-// known to a kernel when a chain of words, written after the event and then looked at, leads from
-// it to the kernel. An event that merely happened earlier in this run is not known, so a mistake is
-// found whether or not it does any harm this time.
+// Finds `Hazard`s in running kernels from their happens-before knowledge. An event precedes a
+// kernel if a chain of words, each written after the event and then observed, leads to it. Mere
+// order in time is not enough, so a hazard is found even if it has no effect in this run.
 
 namespace towpath::tenstorrent {
 
@@ -29,7 +28,7 @@ class HazardMonitor final : public FrameObserver {
 
   // Adds a kernel of the program that has begun last. Its watch lives as long as the monitor.
   KernelWatch& add_kernel(KernelWatch::Config config);
-  // The host has written these bytes over the writes of kernels.
+  // The host has overwritten these bytes.
   void host_has_written(int chip, machine::Coordinate tile, std::uint64_t offset,
                         std::uint64_t size_bytes);
   void arriving(machine::EthernetEnd at, std::uint64_t offset,

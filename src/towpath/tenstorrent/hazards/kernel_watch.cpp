@@ -14,7 +14,7 @@ namespace map = ethernet_memory_map;
 
 namespace {
 
-// Most words that a loop is recorded to look at.
+// Maximum number of words recorded per polling loop.
 constexpr std::size_t kLooksMax = 256;
 
 }  // namespace

@@ -19,8 +19,8 @@ namespace towpath::tenstorrent {
 class DataMovementCore;
 class HazardMonitor;
 
-// Watch of one kernel. It passes each action to the parts of the monitor that check and record it.
-// A call throws HazardError, which names kernel, core and call, when the action is a mistake.
+// Watch of one kernel. It passes each action to the parts of the monitor. A call throws HazardError
+// with kernel, core and call if the action is a mistake.
 class KernelWatch final : public CoreObserver {
  public:
   struct Config {
@@ -28,7 +28,7 @@ class KernelWatch final : public CoreObserver {
     machine::Coordinate core;
     int noc_index = 0;
     std::string name;
-    // Programs of different chips with the same generation belong together.
+    // Programs of different chips with the same generation form a group.
     int generation = 0;
   };
   // A kernel of a program of its chip. `channel` is -1 on a worker.
@@ -53,7 +53,7 @@ class KernelWatch final : public CoreObserver {
   }
   // Words that it has looked at since it last idled, on an Ethernet core only.
   const std::vector<std::uint64_t>& looked_at() const { return looked_at_; }
-  // Cores whose words it has changed, with their chips.
+  // Cores with words that it has changed, by chip.
   void note_target(int chip, machine::Coordinate core);
   bool has_target(int chip, machine::Coordinate core) const;
 

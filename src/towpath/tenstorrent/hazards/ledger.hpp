@@ -23,12 +23,12 @@ using causality::RangeMap;
 using causality::Stamp;
 using causality::Stream;
 
-// Bytes on their way: their positions in the stream are their offsets plus `shift`.
+// Bytes in flight: their positions in the stream are their offsets plus `shift`.
 struct Incoming {
   Stream stream = 0;
   std::uint64_t shift = 0;
   const KernelWatch* sender = nullptr;
-  // The shift of the replaced bytes, if nobody has used them.
+  // The shift of the replaced bytes if they are unused.
   std::optional<std::uint64_t> unread_shift{};
 };
 
@@ -59,7 +59,7 @@ struct Used {
   Stamp last;
 };
 
-// A send that its receiver must wait for, up to a position of the stream.
+// A send that its receiver must await, up to a position of the stream.
 struct Awaited {
   std::uint64_t end = 0;
   const KernelWatch* sender = nullptr;
@@ -67,18 +67,18 @@ struct Awaited {
   std::uint64_t size_bytes = 0;
 };
 
-// A word that atomics or whole stores change.
+// A word that is changed by atomics or whole stores.
 struct Word {
   struct Increment {
-    std::uint32_t total = 0;  // sum of all since the last store
+    std::uint32_t total = 0;  // since the last store
     const KernelWatch* writer = nullptr;
     Stamp stamp;
   };
   std::uint32_t base = 0;
-  std::vector<Increment> increments;  // all that are not yet in `seen`
-  Knowledge seen;                     // the knowledge of increments that were seen long ago
+  std::vector<Increment> increments;  // not yet in `seen`
+  Knowledge seen;                     // the knowledge of increments observed earlier
   bool is_counted = true;             // no increment was negative
-  std::optional<Pushed> store;        // the last one, by a kernel of this core
+  std::optional<Pushed> store;        // the last one by a kernel of this core
   std::optional<Pushed> inline_write;
   std::uint32_t inline_value = 0;
   std::vector<const KernelWatch*> writers;
@@ -86,7 +86,7 @@ struct Word {
 
 // The record of one tile's memory.
 struct Ledger {
-  // The latest arrival in the sync word of each channel, until a kernel looks at it.
+  // The latest arrival in the sync word of each channel until a kernel observes it.
   std::array<std::optional<Awaited>, ethernet_memory_map::kChannels> unseen_syncs;
   RangeMap<Incoming> incoming;
   RangeMap<Arrived> arrived;

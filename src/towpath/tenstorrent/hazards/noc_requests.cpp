@@ -45,9 +45,9 @@ void NocRequests::read(KernelWatch& kernel, const noc::Request& request) {
   const L1Bytes from{request.remote.tile, request.remote.offset, request.size_bytes};
   const L1Bytes to{config.core, request.local_offset, request.size_bytes};
   buffers_.check_own(kernel, {"reads", from});
-  if (!records_.chip(config.chip).holds(from.tile)) return;  // the network will refuse it
+  if (!records_.chip(config.chip).holds(from.tile)) return;  // the network will reject it
   if (records_.has_l1(config.chip, from.tile)) {
-    // A kernel that reads a word looks whether it has arrived.
+    // Reading a word is a check for its arrival.
     if (request.size_bytes > noc::kWordBytes) {
       bytes_.check_arrival(kernel, config.chip, from);
       packets_.use(kernel, config.chip, from);

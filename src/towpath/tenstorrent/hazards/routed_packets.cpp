@@ -75,7 +75,7 @@ Arrived RoutedPackets::expect(KernelWatch& kernel, Connection& connection, int c
   check_unused(kernel, chip, bytes);
   bytes_.check_change(kernel, chip, bytes);
   Ledger& there = records_.ledger(chip, bytes.tile);
-  // The shift of replaced bytes of the same stream, if nobody has used any of them.
+  // The shift of replaced bytes of the same stream if all are unused.
   std::optional<std::uint64_t> unread;
   if (!there.used.has_any(bytes.offset, bytes.end())) {
     there.incoming.each(bytes.offset, bytes.end(),

@@ -15,7 +15,7 @@
 
 namespace towpath::tenstorrent {
 
-// Packets that routers of a fabric deliver for a kernel. Routers are not watched themselves. A
+// Packets that fabric routers deliver for a kernel. Routers themselves are not watched. A
 // connection to a router serves one kernel at a time, and its packets to one tile arrive in order.
 //
 // Hazards: two_workers_on_one_channel, missing_teardown, source_overwritten, sync_before_payload.
@@ -28,11 +28,11 @@ class RoutedPackets {
   void close(KernelWatch& kernel, int connection);
   // Returns the number of the packet.
   std::size_t send(KernelWatch& kernel, int connection, std::vector<Delivery> deliveries);
-  // The delivery of a packet on a chip is done.
+  // A packet has been delivered on a chip.
   void delivered(std::size_t packet, int chip);
   // A kernel uses bytes of a core.
   void use(KernelWatch& kernel, int chip, const L1Bytes& bytes);
-  // It ends: its connections are closed.
+  // Called at the kernel's end: its connections must be closed.
   void check_end(const KernelWatch& kernel) const;
 
  private:

@@ -43,12 +43,12 @@ void SentBytes::check_change(const KernelWatch& kernel, int chip, const L1Bytes&
       bytes.offset, bytes.end(), [&](std::uint64_t first, std::uint64_t end, const Source& source) {
         if (kernel.learner().knows_arrival(source.stream, source.end)) return;
         if (map::is_handshake_area(first, end - first)) return;
-        // The last answers of an earlier program are not answered themselves.
+        // The last answers of an earlier program have no answer themselves.
         if (source.sender->is_over() &&
             source.sender->config().generation < kernel.config().generation) {
           return;
         }
-        // Bytes that keep their value are allowed.
+        // A write without a change of value is allowed.
         if (!content.empty() &&
             records_.holds(chip, bytes.tile, first,
                            content.subspan(first - bytes.offset, end - first))) {

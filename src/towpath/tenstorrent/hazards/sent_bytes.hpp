@@ -10,7 +10,7 @@
 
 namespace towpath::tenstorrent {
 
-// Bytes of an L1, or of a range of it.
+// Bytes of an L1.
 struct L1Bytes {
   machine::Coordinate tile;
   std::uint64_t offset = 0;
@@ -18,25 +18,25 @@ struct L1Bytes {
   std::uint64_t end() const { return offset + size_bytes; }
 };
 
-// Bytes that sends read and write, over Ethernet, over the NoC and through routers: which kernel
-// can know that they have arrived.
+// Bytes that sends read and write, over Ethernet, over the NoC and through routers: which kernels
+// have evidence of their arrival.
 //
 // Hazards: source_overwritten, sync_before_payload.
 class SentBytes {
  public:
   explicit SentBytes(ChipRecords& records) : records_(records) {}
 
-  // A kernel uses bytes: it knows that they have arrived.
+  // A kernel uses bytes, after proof of their arrival.
   void check_arrival(const KernelWatch& kernel, int chip, const L1Bytes& bytes) const;
   // A kernel changes bytes: no send may still read them. `content` may be empty if it is unknown.
   void check_change(const KernelWatch& kernel, int chip, const L1Bytes& bytes,
                     std::span<const std::byte> content = {}) const;
-  // A kernel sends bytes of its core: it knows that writes of other kernels into them are done.
+  // A kernel sends bytes of its core, after proof that writes of other kernels into them are done.
   void check_pushed(const KernelWatch& kernel, const L1Bytes& bytes) const;
-  // A kernel looks at bytes, and learns of their arrival.
+  // A kernel observes bytes. Adds their arrival to its knowledge.
   static void learn(KernelWatch& kernel, const Ledger& ledger, std::uint64_t offset,
                     std::uint64_t end);
-  // A write or a store replaces bytes on their way.
+  // A write or a store replaces bytes in flight.
   static void replace(Ledger& ledger, std::uint64_t offset, std::uint64_t end);
 
  private:

@@ -8,15 +8,15 @@ namespace towpath::tenstorrent {
 
 namespace {
 
-// Most increments of a word that are kept one by one.
+// Maximum number of increments per word that are kept separately.
 constexpr std::size_t kIncrementsMax = 32;
 
-// Whether a word that is `value` shows that an increment to `total` has taken place.
+// Whether a word with `value` includes an increment to `total`.
 bool has_reached(std::uint32_t value, std::uint32_t total) {
   return static_cast<std::int32_t>(value - total) >= 0;
 }
 
-// An increment that the kernel may not have seen would be lost.
+// A store would lose an increment that the kernel may not have observed.
 void check_store(const KernelWatch& kernel, std::uint64_t offset, const Word& word) {
   for (const Word::Increment& increment : word.increments) {
     if (increment.writer == &kernel || kernel.knows(increment.stamp)) continue;
@@ -54,7 +54,7 @@ void Words::look_at_all(KernelWatch& kernel, int chip, machine::Coordinate tile,
   }
 }
 
-// Only increments count that were needed to continue: in another run there are no more.
+// Only increments that were required to continue count: in another run there may be no more.
 void Words::learn(KernelWatch& kernel, Word& word, std::uint32_t value, std::uint32_t needed) {
   Learner& learner = kernel.learner();
   for (const Word::Increment& increment : word.increments) {

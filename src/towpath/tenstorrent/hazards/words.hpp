@@ -10,9 +10,9 @@
 
 namespace towpath::tenstorrent {
 
-// Words of L1 by which kernels synchronize: semaphores, flags, counts. Semaphores are counted
-// exactly. The content of a word that is written over the NoC counts as known from the time at
-// which the write was issued, if the value that is seen allows for it.
+// Words of L1 that synchronize kernels: semaphores, flags, counts. Semaphores are counted exactly.
+// The content of a word written over the NoC counts as observed from the issue of the write, if it
+// is consistent with the observed value.
 //
 // Hazard: semaphore_cleared_after_notification.
 class Words {
@@ -21,7 +21,7 @@ class Words {
 
   // The word has its initial value, and no kernel has written it.
   void initialise(int chip, machine::Coordinate core, std::uint64_t offset);
-  // A kernel sees a value of a word of a tile, and continues because of `needed`.
+  // A kernel observes a value of a tile's word, and continues because of `needed`.
   void look(KernelWatch& kernel, Ledger& ledger, std::uint64_t offset, std::uint32_t value,
             std::uint32_t needed);
   // It reads all words of a range of another core.

@@ -87,7 +87,7 @@ Coordinate HostCluster::core(int chip, TileKind kind, int number) const {
                                           of.name, machine::name_of(kind), number, left, mask));
 }
 
-// The link's calls wait only for times.
+// The link's calls only wait for times.
 template <typename Body>
 auto HostCluster::call(Body body) {
   auto result = std::make_shared<decltype(body())>();

@@ -16,14 +16,14 @@
 
 namespace towpath::tenstorrent {
 
-// A host with chips in its slots, as a driver shows them: calls that name a chip, move real bytes,
-// and take simulated time. For programs that are not processes of a simulation themselves.
+// A host with chips in its slots, in the form of a driver: calls with a chip number that move real
+// bytes and take simulated time. For programs that are not processes of a simulation.
 //
 //   HostCluster cluster(host, {blackhole}, {});
 //   cluster.configure_tlb(0, {.size_bytes = 2 << 20, .tile = {1, 2}});
 //   cluster.write_to_device(data, 0, {1, 2}, 0x1000);
 //
-// All throw std::invalid_argument like HostLink, and for a chip that does not exist.
+// All throw std::invalid_argument as HostLink does, and for a chip that does not exist.
 class HostCluster {
  public:
   struct Options {
@@ -39,8 +39,8 @@ class HostCluster {
 
   std::size_t chips() const { return slots_.size(); }
   const machine::Chip& chip(int chip) const { return link(chip).chip(); }
-  // Tile of a chip's n-th core of a kind. When there is none, the error says how many there are and
-  // what is harvested.
+  // Tile of a chip's n-th core of a kind. If there is none, the error has the number of cores and
+  // the harvested ones.
   machine::Coordinate core(int chip, machine::TileKind kind, int number) const;
   Time now() const { return simulation_.now(); }
 
@@ -58,26 +58,26 @@ class HostCluster {
                                       std::uint64_t address,
                                       const pcie::TransferOptions& options = {});
 
-  // Buffers that the chip reaches; each chip numbers its own.
+  // Buffers accessible to the chip. Each chip has separate numbers.
   std::size_t allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
   std::size_t map_sysmem_buffer(int chip, std::span<std::byte> memory);
   void unmap_sysmem_buffer(int chip, std::size_t buffer);
   pcie::SysmemBuffer& sysmem_buffer(int chip, std::size_t buffer) {
     return link(chip).sysmem_buffer(buffer);
   }
-  // Moves a part of a buffer by any of the link's calls for buffers, with its bytes.
+  // Moves a part of a buffer, with its bytes, by any of the link's calls for buffers.
   pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
 
-  // The network of a chip, for kernels on it. From the first call on the host's transfers are
-  // requests on that network, too: each waits for the other. Throws std::invalid_argument where
-  // limits of the link are switched off.
+  // The network of a chip, for kernels on it. After the first call the host's transfers are
+  // requests on that network too, and contend with the kernels. Throws std::invalid_argument if
+  // limits of the link are disabled.
   noc::ChipNetwork& share_noc(int chip);
 
-  // Lets time pass in which the host does nothing.
+  // Advances time without host activity.
   void wait(Time time);
-  // Lets everything that is posted land, and kernels run to their end.
+  // Completes all posted writes and runs kernels to their end.
   void flush() { simulation_.run(); }
-  // The memory behind a tile, in its current state.
+  // The current memory of a tile.
   noc::Memory& memory(int chip, machine::Coordinate tile);
 
  private:

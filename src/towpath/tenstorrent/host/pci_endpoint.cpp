@@ -16,7 +16,7 @@ namespace towpath::tenstorrent {
 struct PciLayout {
   std::string_view architecture;
   std::uint32_t device_id;
-  int address_bits;  // of the NoC's addresses: a window's register holds those above its size
+  int address_bits;  // of NoC addresses: a window's register holds the bits above its size
   std::uint64_t window_register_bytes;
   std::uint64_t translation_offset;  // of the host's address translation in BAR 2
 };
@@ -33,10 +33,10 @@ constexpr std::uint64_t kWindowRegisters = 0x1FC0'0000;  // in BAR 0
 constexpr int kCoordinateBits = 6;
 // A region of host memory has 0x200 bytes of registers, and there are 16.
 constexpr std::uint64_t kTranslationBytes = 16 * 0x200;
-// Configuration of the PCIe tile's interface to NoC 0, in BAR 0 of Blackhole; 0 says among others
-// that coordinates are not translated.
+// Configuration of the PCIe tile's interface to NoC 0, in BAR 0 of Blackhole. 0 includes
+// untranslated coordinates.
 constexpr std::uint64_t kNocConfiguration = 0x1FD0'4100;
-// BARs begin so far apart that none reaches the next.
+// Distance between BARs, so that they do not overlap.
 constexpr int kBarShift = 40;
 constexpr int kBars = 6;
 // Attributes of a BAR: memory, 64 bits.
@@ -77,7 +77,7 @@ PciEndpoint::PciEndpoint(HostCluster& cluster, int chip)
     : cluster_(cluster), chip_(chip), layout_(layout_of(cluster.chip(chip))) {
   std::uint64_t next[kBars] = {};
   for (const machine::WindowSize& size : cluster.chip(chip).pcie.windows) {
-    // Larger windows than BAR 0 are in BAR 4.
+    // Windows larger than BAR 0 are in BAR 4.
     const int bar = size.size_bytes < kBar0Bytes ? 0 : 4;
     for (int n = 0; n < size.count; ++n) {
       windows_.push_back({bar, next[bar], size.size_bytes, n >= size.count - size.reserved});
@@ -97,7 +97,7 @@ std::uint32_t PciEndpoint::configuration(std::uint32_t offset) const {
   if (offset < kFirstBarRegister || offset % 4 != 0) return 0;
   const std::uint32_t word = (offset - kFirstBarRegister) / 4;
   if (word >= kBars) return 0;
-  // A BAR of 64 bits takes two words.
+  // A 64-bit BAR takes two words.
   const std::uint64_t begin = bar(static_cast<int>(word & ~1U));
   return word % 2 == 0 ? static_cast<std::uint32_t>(begin) | kBarAttributes
                        : static_cast<std::uint32_t>(begin >> 32);

@@ -17,7 +17,7 @@ namespace {
 
 using machine::TileKind;
 
-// A pass, besides its calls, and the additional cost if it finds a channel free, has sent, or
+// A pass without its calls, and the additional cost if it finds a channel free, has sent, or
 // answers; more with sync words behind their packets, which a table points to. Fitted together to
 // ubench2 (tt-metal, Basic Ethernet Multichip), 512 B over one and over four channels, and to
 // ubench1, 1 KiB.

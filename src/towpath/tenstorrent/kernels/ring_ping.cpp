@@ -23,7 +23,7 @@ constexpr int kRingChannelsMax = 8;
 // phases, as on chips without a common clock phase.
 constexpr noc::Cycle kPauseCycles = 10'000;
 constexpr noc::Cycle kPauseSpreadCycles = 255;
-// Costs of a packet besides the calls, fitted to tt-metal, Basic Ethernet Multichip.
+// Costs of a packet without the calls, fitted to tt-metal, Basic Ethernet Multichip.
 constexpr noc::Cycle kSenderCycles = 76;    // ubench3, 16 B: the slope from one to eight channels
 constexpr noc::Cycle kReceiverCycles = 28;  // ubench3, 16 B: the round trip of one channel
 // Between a packet and its sync word as a command of its own: ubench4, 512 B and more.

@@ -95,7 +95,7 @@ class Program {
 using CoreSpecification = std::variant<CoreCoord, CoreRange, CoreRangeSet>;
 
 Program CreateProgram();
-// The file is found from the working folder, and from $TT_METAL_HOME.
+// The file is searched in the working folder and in $TT_METAL_HOME.
 KernelHandle CreateKernel(Program& program, const std::string& file, const CoreSpecification& cores,
                           const KernelConfiguration& config);
 KernelHandle CreateKernelFromString(Program& program, const std::string& source,
@@ -116,7 +116,7 @@ void SetCommonRuntimeArgs(const Program& program, KernelHandle kernel,
                           std::initializer_list<std::uint32_t> arguments);
 CBHandle CreateCircularBuffer(Program& program, const CoreSpecification& cores,
                               const CircularBufferConfig& config);
-// The number of the semaphore, for the kernels' get_semaphore().
+// The id of the semaphore for the kernels' get_semaphore().
 std::uint32_t CreateSemaphore(Program& program, const std::variant<CoreRange, CoreRangeSet>& cores,
                               std::uint32_t initial_value, CoreType type = CoreType::WORKER);
 
@@ -172,7 +172,7 @@ class Buffer {
 std::shared_ptr<Buffer> CreateBuffer(const InterleavedBufferConfig& config);
 void DeallocateBuffer(Buffer& buffer);
 
-// A word at the same place in the L1 of each of some cores, which no program sets when it starts.
+// A word at the same address in the L1 of several cores, which programs do not initialize.
 class GlobalSemaphore {
  public:
   GlobalSemaphore(Device* device, const CoreRangeSet& cores, std::uint32_t initial_value);
@@ -186,12 +186,12 @@ class GlobalSemaphore {
   std::shared_ptr<Buffer> words_;
 };
 
-// Throws std::invalid_argument when it is to be in DRAM.
+// Throws std::invalid_argument for DRAM.
 GlobalSemaphore CreateGlobalSemaphore(Device* device, const CoreRangeSet& cores,
                                       std::uint32_t initial_value,
                                       BufferType type = BufferType::L1);
 
-// Compile-time arguments with which a kernel's TensorAccessorArgs describes a buffer.
+// Compile-time arguments that describe a buffer to a kernel's TensorAccessorArgs.
 class TensorAccessorArgs {
  public:
   explicit TensorAccessorArgs(const Buffer& buffer);
@@ -246,7 +246,7 @@ void EnqueueReadBuffer(CommandQueue&, AnyBuffer&& buffer, void* data, bool /*blo
   from.read({static_cast<std::byte*>(data), from.size()});
 }
 
-// Simulated time since the first device was made, in nanoseconds: not of TT-Metalium.
+// Simulated nanoseconds since the first device was created. An extension of TT-Metalium.
 double simulated_time_ns();
 
 namespace detail {

@@ -8,7 +8,7 @@
 #include "towpath/tenstorrent/metalium/host_api.hpp"
 #include "towpath/tenstorrent/metalium/host_system.hpp"
 
-// Buffers, and the memories of a device as its host reaches them.
+// Buffers, and host access to a device's memories.
 
 namespace tt::tt_metal {
 
@@ -42,7 +42,7 @@ Bank bank_of(const towpath::machine::Chip& chip, BufferType type, std::size_t nu
 }
 
 std::uint32_t Allocator::get_base_allocator_addr(HalMemType memory) const {
-  constexpr std::uint32_t kDramBase = 64;  // the first bytes are the hardware's
+  constexpr std::uint32_t kDramBase = 64;  // the first bytes are reserved for the hardware
   return memory == HalMemType::L1
              ? static_cast<std::uint32_t>(
                    towpath::tenstorrent::metalium::worker_memory_map::kUnreservedBase)
@@ -117,7 +117,7 @@ std::uint32_t Buffer::aligned_page_size() const {
 }
 
 // Calls visit(memory, offset, first, size) for the part of each page in a block of bytes that
-// begins with the buffer.
+// starts with the buffer.
 template <typename Visit>
 void Buffer::for_each_part(std::size_t size_bytes, const Visit& visit) const {
   const towpath::machine::Chip& chip = HostSystem::get().chip(device_id_);
@@ -180,7 +180,7 @@ GlobalSemaphore CreateGlobalSemaphore(Device* device, const CoreRangeSet& cores,
   return {device, cores, initial_value};
 }
 
-// The numbers of kernel_include/api/dataflow/addresses.h.
+// The encoding of kernel_include/api/dataflow/addresses.h.
 TensorAccessorArgs::TensorAccessorArgs(const Buffer& buffer)
     : arguments_{buffer.is_dram() ? 2u : 0u, buffer.aligned_page_size()} {}
 

@@ -84,7 +84,7 @@ void append_fabric_connection_rt_args(const FabricNodeId& from, const FabricNode
   }
   const std::uint32_t channel = HostSystem::get().fabric().channel_to(chip_of(from), chip_of(to),
                                                                       static_cast<int>(link_index));
-  // Two semaphores follow, which are not needed here.
+  // Two unused semaphores follow.
   arguments.insert(arguments.end(), {channel, 0, 0});
 }
 
@@ -120,7 +120,7 @@ std::vector<std::uint32_t> get_forwarding_link_indices(const FabricNodeId& from,
   const metalium::KernelFabric& fabric = HostSystem::get().fabric();
   std::vector<std::uint32_t> links;
   for (int link = 0; link < fabric.planes(); ++link) {
-    // Throws for chips that are not there.
+    // Throws for chips that do not exist.
     static_cast<void>(fabric.channel_to(chip_of(from), chip_of(to), link));
     links.push_back(static_cast<std::uint32_t>(link));
   }

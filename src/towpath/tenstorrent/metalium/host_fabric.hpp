@@ -13,7 +13,7 @@
 // The fabric of TT-Metalium's host interface: its routers, and the arguments with which a kernel
 // connects to them. There is one mesh, 0, and a chip has the number of its device in it.
 
-// Directions, as kernels number them too.
+// Directions, with the same numbers as in kernels.
 enum eth_chan_directions : std::uint8_t { EAST, WEST, NORTH, SOUTH, Z, COUNT };
 
 namespace tt::tt_fabric {
@@ -67,7 +67,7 @@ FabricConfig GetFabricConfig();
 
 FabricNodeId get_fabric_node_id_from_physical_chip_id(chip_id_t chip);
 
-// The functions below throw std::invalid_argument when there is no fabric, no such chip or link, or
+// The functions below throw std::invalid_argument if there is no fabric, no such chip or link, or
 // another mesh is named.
 
 // Appends the arguments of a worker for a connection to the router at a link of the first hop from
@@ -84,13 +84,13 @@ void append_routing_plane_connection_manager_rt_args(
     tt_metal::KernelHandle& kernel, const CoreCoord& core, std::vector<std::uint32_t>& arguments,
     FabricApiType api = FabricApiType::Linear, CoreType type = CoreType::WORKER);
 
-// Links, side by side, of the first hop between two chips.
+// Parallel links of the first hop between two chips.
 std::vector<std::uint32_t> get_forwarding_link_indices(const FabricNodeId& from,
                                                        const FabricNodeId& to);
 // Direction of the first hop.
 std::optional<eth_chan_directions> get_eth_forwarding_direction(FabricNodeId from, FabricNodeId to);
 
-// Sizes in bytes: of a packet's header as kernels have it, of the largest payload, of both.
+// Sizes in bytes: a packet's header in kernels, the largest payload, and both.
 std::size_t get_tt_fabric_packet_header_size_bytes();
 std::size_t get_tt_fabric_max_payload_size_bytes();
 std::size_t get_tt_fabric_channel_buffer_size_bytes();

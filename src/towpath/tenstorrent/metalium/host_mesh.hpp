@@ -12,7 +12,7 @@
 
 #include "towpath/tenstorrent/metalium/host_fabric.hpp"
 
-// The mesh forms of TT-Metalium's host interface, for meshes of one device.
+// The mesh variants of TT-Metalium's host interface, for meshes of one device.
 
 namespace tt::tt_metal::distributed {
 

@@ -198,7 +198,7 @@ void HostSystem::exchange_memories(Cluster& cluster) {
   for (std::size_t number = 0; number < cluster.devices(); ++number) {
     const auto device = static_cast<int>(number);
     for (const Coordinate tile : tiles_with_memory(chip(device))) {
-      // Routers begin anew with each run.
+      // Routers are reset for each run.
       if (cluster.device(device).resident_at(tile) != nullptr) continue;
       std::swap(memory(device, tile), cluster.device(device).memory(tile));
     }

@@ -43,7 +43,7 @@ struct HostProgram {
   towpath::tenstorrent::metalium::CircularBuffers buffers_of(const CoreCoord& core) const;
 };
 
-// Defines a name as 1 for a kernel, as it is added.
+// Defines a name as 1 for a kernel, when it is added.
 void define(const Program& program, KernelHandle kernel, const std::string& name);
 
 // The begin of a bank of a buffer.
@@ -53,8 +53,7 @@ towpath::noc::Address bank_of(const towpath::machine::Chip& chip, BufferType typ
 // The described machine behind the devices of this process.
 class HostSystem {
  public:
-  // The machine's name. With $TT_METAL_SLOW_DISPATCH_MODE in the environment, programs are launched
-  // by slow dispatch.
+  // The machine's name. $TT_METAL_SLOW_DISPATCH_MODE in the environment selects slow dispatch.
   explicit HostSystem(const std::string& machine);
   // The system of the process, made at first use. It ends with its last device.
   static HostSystem& get();
@@ -67,7 +66,7 @@ class HostSystem {
   Device* device(int id);
   void close(const Device& device);
 
-  // The memory behind a tile, between runs.
+  // The memory of a tile, between runs.
   towpath::noc::Memory& memory(int device, towpath::machine::Coordinate tile);
   std::uint32_t allocate(const InterleavedBufferConfig& config);
   // The bytes belong to the buffer until all programs enqueued on its device have run.
@@ -83,14 +82,14 @@ class HostSystem {
   const towpath::tenstorrent::metalium::KernelFabric& fabric();
 
   void enqueue(int device, const Program& program) { pending_.emplace_back(device, program); }
-  // Runs all that is enqueued, if any of it is the device's.
+  // Runs all enqueued programs if any is for this device.
   void wait_for(int device);
   towpath::Time time() const { return time_; }
 
  private:
   using Place = std::pair<int, towpath::machine::Coordinate>;
   using Bank = std::pair<int, BufferType>;
-  // Bytes of each bank, for these of the programs that are enqueued on the device.
+  // Bytes of each bank, reserved for these enqueued programs of the device.
   struct Block {
     std::uint64_t begin;
     std::uint64_t end;
@@ -111,10 +110,10 @@ class HostSystem {
   bool dispatches_slowly_;
   std::map<int, std::unique_ptr<Device>> devices_;
   std::map<Place, towpath::noc::Memory> memories_;
-  std::map<Bank, std::vector<Block>> allocated_;  // in order
+  std::map<Bank, std::vector<Block>> allocated_;  // sorted
   std::map<Bank, std::vector<Block>> freed_;      // while programs are enqueued
   std::optional<towpath::tenstorrent::metalium::FabricMode> fabric_mode_;
-  // One that does not run, and its chips.
+  // A fabric that does not run, and its chips.
   std::unique_ptr<towpath::tenstorrent::Cluster> idle_chips_;
   std::unique_ptr<towpath::tenstorrent::metalium::KernelFabric> idle_fabric_;
   std::vector<std::pair<int, Program>> pending_;

@@ -83,7 +83,7 @@ class CoreRangeSet {
     return false;
   }
   std::size_t num_cores() const { return cores().size(); }
-  // Row by row within each range, without repetition.
+  // Row-major within each range, without duplicates.
   std::vector<CoreCoord> cores() const;
 
  private:
@@ -179,7 +179,7 @@ class CircularBufferConfig {
   std::uint32_t total_size() const { return total_size_; }
   const std::map<std::uint8_t, DataFormat>& formats() const { return formats_; }
   std::uint32_t page_size(std::uint8_t number) const;
-  // 0: the program allocates it.
+  // 0: allocated by the program.
   std::uint32_t address() const { return address_; }
 
  private:
@@ -196,7 +196,7 @@ using tt::tt_metal::MathFidelity;
 
 enum class CoreType : std::uint8_t { WORKER, ETH, DRAM, PCIE, ARC, TENSIX = WORKER };
 
-// Numbers of 16 bits with the range of float.
+// 16-bit numbers with the range of float.
 class bfloat16 {
  public:
   bfloat16() = default;

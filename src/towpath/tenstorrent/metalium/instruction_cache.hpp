@@ -9,17 +9,17 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// The code that a kernel runs up to the end of a call. All calls of a kind count as one place.
+// The code of a kernel up to the end of a call. All calls of a kind count as one location.
 enum class CallCode : std::uint8_t {
   read,
   write,
   multicast,
   inline_write,
-  with_state,  // of which an earlier call has set up a part
+  with_state,  // partly set up by an earlier call
   atomic,
-  short_call,  // states, ids, barriers, semaphores of the core itself
+  short_call,  // states, ids, barriers, local semaphores
   look,        // at the requests with an id
-  ethernet,    // and the kind of call after it
+  ethernet,    // plus the kind of call
 };
 
 // Code around a call of a kernel on an Ethernet core, besides the call's own cost. Counted in the
@@ -28,8 +28,8 @@ enum class CallCode : std::uint8_t {
 // (tt-isa-documentation WormholeB0/EthernetTile, BabyRISCV/README.md).
 inline constexpr int kSourceCallCycles = 10;
 
-// Code of an Ethernet core lies in L1, and a cache holds the lines that ran last. Code whose lines
-// are gone costs a fetch of each.
+// Code of an Ethernet core is in L1, with a cache of the most recent lines. Each missing line costs
+// a fetch.
 class InstructionCache {
  public:
   // A line is the width of an access to L1: tt-isa-documentation, EthernetTile/L1.md.
@@ -44,7 +44,7 @@ class InstructionCache {
     drop_oldest();
     return was_there ? 0 : lines;
   }
-  // The base firmware has run, whose code fills it.
+  // The base firmware has run and replaced all lines.
   void clear() { held_.clear(); }
 
  private:
@@ -62,7 +62,7 @@ class InstructionCache {
   }
 
   int lines_;
-  std::vector<Held> held_;  // in the order in which they ran
+  std::vector<Held> held_;  // least recent first
 };
 
 // Lines of code from the end of the call before to the end of this one, counted in the guide's ring

@@ -10,13 +10,12 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// The circular buffers of a core, as one of its kernels uses them. Their page counts are words of
-// L1.
+// The circular buffers of a core in one of its kernels. Their page counts are words of L1.
 class KernelBuffers {
  public:
   KernelBuffers(DataMovementCore& core, const CircularBuffers& buffers);
 
-  // The buffer of a number. Refuses the call if there is none.
+  // The buffer with a number. Rejects the call if there is none.
   const CircularBuffer& at(std::uint32_t number) const;
   static std::uint32_t pages_of(const CircularBuffer& buffer) {
     return buffer.size_bytes / buffer.page_bytes;
@@ -25,7 +24,7 @@ class KernelBuffers {
   void push_back(std::uint32_t number, std::uint32_t pages);
   void wait_front(std::uint32_t number, std::uint32_t pages);
   void pop_front(std::uint32_t number, std::uint32_t pages);
-  // One look for pages at the front, or for free ones.
+  // One poll for pages at the front, or for free ones.
   bool are_pages(std::uint32_t number, std::uint32_t pages, bool at_front);
   std::uint32_t read_pointer(std::uint32_t number) const { return pointers_[number].read; }
   std::uint32_t write_pointer(std::uint32_t number) const { return pointers_[number].write; }
@@ -34,7 +33,7 @@ class KernelBuffers {
   struct Pointers {
     std::uint32_t read = 0;
     std::uint32_t write = 0;
-    std::uint32_t received = 0;  // pages that this kernel has pushed, and has popped
+    std::uint32_t received = 0;  // pages pushed and popped by this kernel
     std::uint32_t acked = 0;
   };
   std::uint32_t advance(std::uint32_t offset, std::uint32_t pages,

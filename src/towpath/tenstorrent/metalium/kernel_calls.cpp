@@ -7,7 +7,7 @@
 #include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
 #include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
-// The table of functions that kernels call.
+// The function table for kernels.
 
 namespace towpath::tenstorrent::metalium {
 
@@ -27,7 +27,7 @@ NocAddress unicast(std::uint64_t address) {
   return {{coordinate(address, 0), coordinate(address, 1)}, address & (kOffsetMask | kHostBit)};
 }
 
-// NoC 1 runs the other way, so that kernels give it the last corner first.
+// NoC 1 runs in the opposite direction, so kernels pass the last corner first.
 NocMulticastAddress rectangle(std::uint64_t address) {
   const auto [left, right] = std::minmax({coordinate(address, 2), coordinate(address, 0)});
   const auto [top, bottom] = std::minmax({coordinate(address, 3), coordinate(address, 1)});

@@ -12,15 +12,15 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// The time of a kernel in source form. Plain loads and stores and the code around calls add to a
-// debt of cycles, which is paid before anything that others could notice.
+// The time of a kernel in source form. Plain loads and stores and the code around calls accumulate
+// as a debt of cycles, paid before any externally visible action.
 //
-// Instructions take no time, so a loop without calls would never end. The compiler makes each block
-// of instructions count (trace-pc), and the run is refused after kBlocksMax of them in one cycle of
-// simulated time. This does not depend on the speed of the host.
+// Instructions take no time, so a loop without calls would never end. The compiler instruments each
+// basic block (trace-pc), and the run is rejected after kBlocksMax of them in one cycle of
+// simulated time. This limit does not depend on the speed of the host.
 class KernelClock {
  public:
-  // Four seconds of a core's time at least: tt-metal's Ethernet microbenchmarks wait in loops of
+  // At least four seconds of a core's time: tt-metal's Ethernet microbenchmarks wait in loops of
   // 2,000,000,000. A report (a line, a zone, a value) counts as kBlocksPerReport.
   static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 32;
   static constexpr std::uint64_t kBlocksPerReport = std::uint64_t{1} << 14;
@@ -38,8 +38,8 @@ class KernelClock {
 
   // Counts blocks of instructions, after pay(). False at the limit.
   bool count_blocks(std::uint64_t blocks);
-  // The first read in a cycle takes no time. Later ones take a poll, so that a loop that reads
-  // ends.
+  // The first clock read in a cycle is free. Later ones cost a poll, so that polling loops make
+  // progress.
   enum class Read : std::uint8_t { whole, low, high };
   std::uint64_t read(Read how);
 
@@ -50,12 +50,12 @@ class KernelClock {
   bool is_ethernet_;
   noc::Cycle debt_cycles_ = 0;
   InstructionCache instructions_;
-  std::uint64_t blocks_ = 0;  // in this cycle:
+  std::uint64_t blocks_ = 0;  // in this cycle
   noc::Cycle blocks_cycle_ = 0;
-  std::array<noc::Cycle, 3> seen_{-1, -1, -1};  // by how it was read
+  std::array<noc::Cycle, 3> seen_{-1, -1, -1};  // by kind of read
 };
 
-// Ends the run of a kernel with a sentence about its call.
+// Ends the run of a kernel with an error about its call.
 [[noreturn]] void refuse(const DataMovementCore& core, std::string_view sentence);
 
 }  // namespace towpath::tenstorrent::metalium

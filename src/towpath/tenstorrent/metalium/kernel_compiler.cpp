@@ -16,7 +16,7 @@
 #include "towpath/tenstorrent/metalium/kernel_headers.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
-// From a kernel's source to a shared object in the cache.
+// Compiles a kernel's source to a shared object in the cache.
 
 namespace towpath::tenstorrent::metalium {
 
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The folder of the headers that come with the library.
+// The folder of the library's headers.
 fs::path header_folder() {
   os::Digest digest;
   for (const KernelHeader& header : kernel_headers()) {
@@ -143,7 +143,7 @@ std::vector<std::string> common_flags(const machine::Chip& chip, const fs::path&
   return flags;
 }
 
-// The first error that the compiler reports, or its last line.
+// The compiler's first error, or its last line.
 std::string first_error(const std::string& output) {
   std::istringstream lines(output);
   std::string line;
@@ -184,7 +184,7 @@ void run(const std::vector<std::string>& command, std::string_view name) {
   }
 }
 
-// Files that a make rule depends on.
+// Dependencies in a make rule.
 std::vector<fs::path> dependencies(const fs::path& rule) {
   std::string text = os::read_file(rule);
   text.erase(0, text.find(':') + 1);
@@ -210,7 +210,7 @@ std::string digest_of(const fs::path& path) {
   return digest.hex();
 }
 
-// Whether every file of a manifest is as it was: lines of digest and path.
+// Whether every file of a manifest (lines of digest and path) is unchanged.
 bool is_current(const fs::path& manifest) {
   std::ifstream file(manifest);
   std::string line;
@@ -243,8 +243,8 @@ fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
   return object;
 }
 
-// Assembly in which a jump to itself, all that is left of `for (;;) {}`, is a call: the compiler
-// lets every block of instructions report but an empty one.
+// Replaces a jump to itself, the remainder of `for (;;) {}`, by a call in the assembly: the
+// compiler instruments every basic block except an empty one.
 std::string with_endless_loops_reported(const std::string& assembly) {
 #if defined(__aarch64__)
   constexpr std::string_view kJump = "b";

@@ -12,7 +12,7 @@ namespace towpath::tenstorrent::metalium {
 
 namespace {
 
-// Headers of a connection that are on their way, and the lists of those that scatter.
+// Connection headers in flight, and the segment lists of scattering packets.
 constexpr std::uint64_t kHeaderBytes = sizeof(fabric::Header) + sizeof(fabric::SegmentList);
 constexpr std::uint32_t kHeaders = 16;
 static_assert(fabric::Connection::kWordsBytes + kHeaders * kHeaderBytes <=

@@ -11,11 +11,11 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// Connections of a kernel in source form to routers of the fabric, named by the Ethernet channel of
-// the router.
+// Connections of a kernel in source form to fabric routers, identified by the router's Ethernet
+// channel.
 class KernelConnections {
  public:
-  // `fabric` is null if none runs.
+  // `fabric` is null if there is none.
   KernelConnections(DataMovementCore& core, KernelClock& clock, KernelMemory& memory,
                     const KernelFabric* fabric)
       : core_(core), clock_(clock), memory_(memory), fabric_(fabric) {}
@@ -40,7 +40,7 @@ class KernelConnections {
   const KernelFabric& fabric() const;
   int chip() const;
   Connection& at(std::uint32_t channel);
-  // Runs an action that the fabric may refuse.
+  // Runs an action that the fabric may reject.
   template <typename Action>
   decltype(auto) named(Action action) const;
 

@@ -8,11 +8,11 @@ namespace towpath::tenstorrent::metalium {
 
 namespace {
 
-// A command to a queue that the kernel has looked at itself: four stores to registers and their
-// values (tt-metal, tunneling.h), counted as gcc 12 compiles them for such a core.
+// A command to a queue without a check by the call: four register stores with their values
+// (tt-metal, tunneling.h), counted in gcc 12's code for such a core.
 constexpr noc::Cycle kUnsafeSendCycles = 6;
 
-// Waits that let the base firmware run, if their first look has seen nothing.
+// Waits that yield to the base firmware if their first poll fails.
 bool yields_after_each_look(int call) {
   switch (call) {
     case kTowpathContextSwitch:

@@ -15,13 +15,13 @@ class KernelEthernet {
                  Processor processor)
       : core_(core), clock_(clock), memory_(memory), processor_(processor) {}
 
-  // A call of TowpathEthernetCall with up to six arguments. A test of the interface is a poll; any
-  // other call ends a series of polls. A turn of the base firmware does neither: loops that poll
-  // have one in them.
+  // A call of TowpathEthernetCall with up to six arguments. A test of the interface is a poll. Any
+  // other call ends a series of polls. A turn of the base firmware does neither: polling loops
+  // contain one.
   std::uint32_t call(int call, const std::uint32_t* arguments);
 
  private:
-  // Refuses the call on a worker.
+  // Rejects the call on a worker.
   EthernetCore& core() const;
   std::uint32_t test(int call, int channel);
   std::uint32_t barrier(int call, int noc);

@@ -18,11 +18,11 @@ using fabric::Header;
 
 namespace {
 
-// Numbers of directions, as tt-metal has them.
+// Direction numbers of tt-metal.
 enum Compass : std::uint32_t { kEast, kWest, kNorth, kSouth };
 constexpr std::array<std::string_view, 4> kNames{"east", "west", "north", "south"};
 
-// Columns come first, as in tt-metal's routes, rows second.
+// Columns first, then rows, as in tt-metal's routes.
 fabric::Shape shape_of(const machine::ChipCluster& cluster, const FabricMode& mode) {
   fabric::Shape shape = fabric::mesh_of(cluster);
   if (shape.dimensions.size() == 2) {
@@ -147,7 +147,7 @@ Header KernelFabric::rectangle_of(const fabric::RouterPort& port, const std::uin
   fabric::MulticastRange range = header.range();
   if (is_first) {
     for (const std::uint32_t compass : {kWest, kEast}) {
-      if (hops[compass] == 0) continue;  // otherwise the row must be as long
+      if (hops[compass] == 0) continue;  // otherwise the row must have the same length
       fabric_.header_along(port.place, direction_at(compass), static_cast<int>(hops[compass]));
     }
     range.up = stretch(kWest);

@@ -16,7 +16,7 @@ namespace towpath::tenstorrent::metalium {
 
 struct FabricMode {
   bool is_mesh = false;    // packets turn from columns into rows, otherwise they stay in their line
-  bool has_rings = false;  // links that close a line are used
+  bool has_rings = false;  // uses links that close a line
 };
 
 class KernelFabric {
@@ -33,12 +33,12 @@ class KernelFabric {
   int columns() const;
   std::uint64_t payload_bytes_max() const { return fabric_.layout().payload_bytes_max; }
 
-  // All throw std::invalid_argument when the chip has no such router, or there is no such chip.
+  // All throw std::invalid_argument if the chip or its router does not exist.
   fabric::RouterPort port(int chip, std::uint32_t channel) const;
   // Number of the direction: east, west, north, south.
   std::uint32_t direction_of(int chip, std::uint32_t channel) const;
   std::uint32_t direction_to(int chip, std::uint32_t to) const;
-  // Ethernet channel of the router on the way to another chip.
+  // Ethernet channel of the router towards another chip.
   std::uint32_t channel_to(int chip, int to, int plane) const;
   // Header of a packet that leaves through a port.
   fabric::Header header_of(const fabric::RouterPort& port, const TowpathPacket& packet) const;

@@ -7,7 +7,7 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// A header that kernels include, by its path there.
+// A header for kernels, with its include path.
 struct KernelHeader {
   std::string_view path;
   std::string_view text;
@@ -16,7 +16,7 @@ struct KernelHeader {
 // All of them. cmake/kernel_headers.cmake makes a source file of kernel_include/.
 std::span<const KernelHeader> kernel_headers();
 
-// How the name of their folder in the cache begins.
+// Prefix of their folder's name in the cache.
 constexpr std::string_view kHeaderFolder = "towpath-headers-";
 
 }  // namespace towpath::tenstorrent::metalium

@@ -14,7 +14,7 @@ namespace towpath::tenstorrent::metalium {
 // A copy of a compiled kernel in memory, with a copy of its global variables.
 class KernelLibrary {
  public:
-  // Throws std::runtime_error when the file cannot be loaded.
+  // Throws std::runtime_error if the file cannot be loaded.
   explicit KernelLibrary(const std::filesystem::path& file);
 
   using Entry = void (*)(const TowpathCore*);

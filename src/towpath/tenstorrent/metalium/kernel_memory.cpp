@@ -12,14 +12,14 @@ namespace towpath::tenstorrent::metalium {
 
 namespace {
 
-// Source: tt-isa-documentation, TensixTile/L1.md: loads manage 4 in 7 cycles, stores about 6.4 bits
-// per cycle.
+// Source: tt-isa-documentation, TensixTile/L1.md: 4 loads in 7 cycles, stores about 6.4 bits per
+// cycle.
 constexpr noc::Cycle kLoadCycles = 2;
 constexpr noc::Cycle store_cycles(std::uint32_t size_bytes) {
   return (size_bytes * 8 * 10 + 63) / 64;
 }
 
-// Polls of a sleeping Ethernet core between two turns of the base firmware, if its loop has some.
+// Polls of a sleeping Ethernet core between two turns of the base firmware, if its loop yields.
 constexpr std::int64_t kPollsPerContextSwitch = 1000;
 
 // Halves of the wall clock, at the offsets of RISCV_DEBUG_REG_WALL_CLOCK_L and _H.

@@ -26,29 +26,29 @@ class KernelMemory {
   KernelMemory(DataMovementCore& core, KernelClock& clock, Processor processor)
       : core_(core), clock_(clock), processor_(processor) {}
 
-  // The core, before anything that others could notice: stores are carried out, the debt is paid, a
-  // series of polls ends.
+  // The core before an externally visible action: stores are done, the debt is paid, and a series
+  // of polls ends.
   DataMovementCore& settled();
-  // The same, before a call with this code, which costs its time on an Ethernet core.
+  // The same before a call with this code, charged on an Ethernet core.
   DataMovementCore& called(CallCode code);
-  // The core, before one look, which neither ends a series of polls nor is one.
+  // The core before one poll. Neither ends a series of polls nor counts as one.
   DataMovementCore& looking();
   // The kernel is going to load or store by a pointer. `access` has bits of TowpathAccess.
   void access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
   // A poll, after looking(), that a write to a word could end.
   void count_poll(std::uint64_t word);
-  // The base firmware has had a turn among these polls.
+  // The base firmware had a turn among these polls.
   void note_yield() { yields_ = true; }
 
  private:
   static constexpr int kPollsMax = 20'000;
 
-  // A store that the kernel was going to carry out when it last called.
+  // A store announced by the kernel's last call.
   struct PendingStore {
     std::uint32_t offset = 0;
     std::uint32_t size_bytes = 0;
     bool is_carried_out = false;
-    std::vector<std::byte> before{};  // bytes of the window then
+    std::vector<std::byte> before{};  // previous bytes of the window
 
     std::span<const std::byte> window() const { return L1Window::bytes(offset, size_bytes); }
     bool is_unchanged() const { return std::ranges::equal(window(), before); }

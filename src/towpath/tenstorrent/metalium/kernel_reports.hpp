@@ -12,14 +12,14 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// Printed text, profiler zones and values of a kernel, in the log of its run.
+// Printed text, profiler zones and values of a kernel, added to the log of its run.
 class KernelReports {
  public:
   // `log` may be null.
   KernelReports(const DataMovementCore& core, KernelLog* log) : core_(core), log_(log) {}
 
   void print(std::string_view text);
-  // The kernel has ended: a line that it has begun is complete.
+  // Completes an unfinished line at the kernel's end.
   void end();
   void zone(const char* name, bool begins);
   void record(const char* name, std::uint64_t value);

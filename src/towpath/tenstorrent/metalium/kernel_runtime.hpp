@@ -15,8 +15,8 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// One run of a kernel in source form on a core. Its calls, loads and stores come through the table
-// of kernel_calls.cpp to one of the parts.
+// One run of a kernel in source form on a core. The table of kernel_calls.cpp dispatches its calls,
+// loads and stores to the parts.
 class KernelRuntime {
  public:
   KernelRuntime(DataMovementCore& core, const KernelTarget& target, const KernelSetup& setup);
@@ -33,7 +33,7 @@ class KernelRuntime {
   KernelConnections connections;
   KernelReports reports;
 
-  // Blocks of instructions have run, the last one before `place`. Refuses a loop without end.
+  // Counts executed basic blocks, the last one before `place`. Rejects an endless loop.
   void count_blocks(std::uint64_t blocks, const void* place);
   void count_report() { count_blocks(KernelClock::kBlocksPerReport, nullptr); }
   // The kernel comes to a loop that consists of a jump to itself.
@@ -50,7 +50,7 @@ class KernelRuntime {
   std::vector<std::uint64_t> l1_banks_;
 };
 
-// The calls as the kernel sees them.
+// The function table for kernels.
 const TowpathCalls& kernel_calls();
 
 }  // namespace towpath::tenstorrent::metalium

@@ -9,8 +9,8 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// Kernels in source form on a network that others use too, the host above all, of which a caller
-// runs the simulation.
+// Kernels in source form on a network that is shared, mainly with the host. The caller runs the
+// simulation.
 class KernelsBeside {
  public:
   // Compiles and starts the kernels of workers. All are on this chip, whatever number they name,
@@ -25,7 +25,7 @@ class KernelsBeside {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // the kernels', too
+  std::shared_ptr<State> state_;  // shared with the kernels
 };
 
 }  // namespace towpath::tenstorrent::metalium

@@ -15,7 +15,7 @@ namespace towpath::tenstorrent::metalium {
 
 namespace {
 
-// The addresses are the process's, so their lock is too.
+// The addresses belong to the process, and so does their lock.
 std::recursive_mutex window_mutex;
 
 bool map(std::uintptr_t begin, std::size_t size_bytes) {
@@ -27,7 +27,7 @@ bool map(std::uintptr_t begin, std::size_t size_bytes) {
   return false;
 }
 
-// The first address that could be mapped. Page 0 never is: a null pointer stays a fault.
+// The first address that could be mapped. Page 0 is excluded, so that null pointers still fault.
 std::uintptr_t map_window() {
   for (const std::uintptr_t begin : {std::uintptr_t{0x1000}, std::uintptr_t{0x10000}}) {
     if (!map(begin, L1Window::kL1End - begin)) continue;

@@ -30,14 +30,14 @@ class L1Window {
   static bool is_register(std::uintptr_t address) {
     return address >= kRegisterBase && address < kRegisterBase + kRegisterBytes;
   }
-  // Lowest address that is mapped.
+  // Lowest mapped address.
   static std::uintptr_t l1_begin();
   // The bytes at an address of the window.
   static std::span<std::byte> bytes(std::uintptr_t address, std::size_t size_bytes) {
     return {reinterpret_cast<std::byte*>(address), size_bytes};
   }
 
-  // No L1 is larger, and programs begin at 4 MiB at the lowest.
+  // No L1 is larger, and programs start at 4 MiB or above.
   static constexpr std::uintptr_t kL1End = 0x200000;
   // Registers of the debug block, with the wall clock (tt-isa-documentation,
   // TensixTile/TDM_RISC_and_DebugRegisters).

@@ -33,9 +33,9 @@ struct CircularBuffer {
   std::uint32_t offset = 0;
   std::uint32_t size_bytes = 0;
   std::uint32_t page_bytes = 0;
-  std::uint8_t format = 0;  // number of its DataFormat
+  std::uint8_t format = 0;  // DataFormat number
 };
-// By number. A number without pages is no buffer.
+// Indexed by number. Entries without pages are unused.
 using CircularBuffers = std::vector<CircularBuffer>;
 
 struct KernelSource {
@@ -60,16 +60,15 @@ struct CompiledKernel {
   KernelTarget target;
 };
 
-// Compiles a kernel, or finds it in the cache, $XDG_CACHE_HOME/towpath or ~/.cache/towpath, by its
-// source, the headers that it includes, its definitions and its compile-time arguments. The
-// compiler is $CXX, or g++. Throws std::invalid_argument, with the compiler's first error, when it
-// does not compile.
+// Compiles a kernel, or finds it in the cache ($XDG_CACHE_HOME/towpath or ~/.cache/towpath) by its
+// source, included headers, definitions and compile-time arguments. The compiler is $CXX, or g++.
+// Throws std::invalid_argument with the compiler's first error if compilation fails.
 CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& target);
 
 class KernelFabric;
 
 struct KernelSetup {
-  machine::Coordinate logical{};  // its place in the logical grid
+  machine::Coordinate logical{};  // its position in the logical grid
   CircularBuffers circular_buffers{};
   std::vector<std::uint32_t> common_args{};
   KernelLog* log = nullptr;              // outlives the run, may be null

@@ -112,7 +112,7 @@ void set_semaphores(Program& program, const machine::Chip& chip,
   }
 }
 
-// The memory that holds a block.
+// The memory of a block.
 noc::Memory& memory_of(Cluster& chips, const MemoryBlock& block) {
   noc::Memory& memory = chips.device(block.chip).memory(block.tile);
   if (block.offset > memory.size_bytes() ||

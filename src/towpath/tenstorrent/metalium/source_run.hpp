@@ -30,18 +30,18 @@ struct PlacedKernel {
   int noc_index = 0;
   KernelSource source;
   std::vector<std::uint32_t> runtime_args{};
-  // Connections to routers of the fabric, whose arguments are put before those at a position.
+  // A connection to a fabric router. Its arguments are inserted before the one at a position.
   struct Connection {
     std::size_t position = 0;
-    int to_chip = 0;  // the router is the first one on the way there
-    int link = 0;     // of several side by side
+    int to_chip = 0;  // the router is the first one towards it
+    int link = 0;     // index among parallel links
   };
   std::vector<Connection> connections{};
   std::vector<std::uint32_t> common_args{};
   CircularBuffers circular_buffers{};
 };
 
-// Bytes of a tile's memory, in the coordinates of NoC 0.
+// Bytes of a tile's memory, in NoC 0 coordinates.
 struct MemoryBlock {
   int chip = 0;
   machine::Coordinate tile;
@@ -51,12 +51,12 @@ struct MemoryBlock {
 
 struct SourceProgram {
   std::vector<PlacedKernel> kernels;
-  // Initial values of the semaphores 0, 1, ... of every core.
+  // Initial values of semaphores 0, 1, ... on every core.
   std::vector<std::uint32_t> semaphores{};
   std::vector<MemoryBlock> before{};  // written before the kernels start
   std::vector<MemoryBlock> after{};   // read when they have ended, with the sizes given
   RunOptions options{};
-  std::optional<FabricMode> fabric{};  // if kernels use one
+  std::optional<FabricMode> fabric{};  // empty if kernels use none
 };
 
 struct SourceResult {
@@ -64,13 +64,13 @@ struct SourceResult {
     noc::Cycle begin = 0;
     noc::Cycle end = 0;
   };
-  std::vector<KernelTimes> kernels;  // as in the program
-  Time time;                         // when the last one ended
+  std::vector<KernelTimes> kernels;  // in program order
+  Time time;                         // end of the last kernel
   KernelLog log;
   std::vector<MemoryBlock> after;
 };
 
-// Tile of a core. Throws std::invalid_argument when there is none.
+// Tile of a core. Throws std::invalid_argument if there is none.
 machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
                             Processor processor);
 // The NoC that it runs on, or kNoNoc for compute kernels.

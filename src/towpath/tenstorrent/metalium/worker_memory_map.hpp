@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kSemaphoreBytes = 16;
 
 namespace worker_memory_map {
 
-// Pages received and pages acknowledged of each circular buffer, a word each.
+// One word each for the received and acknowledged pages of each circular buffer.
 inline constexpr std::uint64_t kCircularBufferWords = 0x8000;
 constexpr std::uint64_t pages_received_at(int buffer) {
   return kCircularBufferWords + static_cast<std::uint64_t>(buffer) * 8;
@@ -34,7 +34,7 @@ constexpr std::uint64_t connection_at(std::uint32_t channel) {
 }
 inline constexpr std::uint64_t kSemaphoreBase = 0x10000;
 static_assert(kConnections + kConnectionsMax * kConnectionBytes == kSemaphoreBase);
-// 512 bytes that stay zero, packet headers of both processors, then the user's, to the end.
+// 512 zero bytes, then packet headers of both processors and of the user, to the end.
 inline constexpr std::uint64_t kPacketHeaders = TOWPATH_PACKET_HEADERS;
 inline constexpr std::uint64_t kUnreservedBase = 0x10e00;
 static_assert(kSemaphoreBase + kSemaphores * kSemaphoreBytes + 512 <= kPacketHeaders);

@@ -14,7 +14,7 @@ constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signal
 
 }  // namespace
 
-// A process maps the heap of each rank, and while it connects its own one twice. Half of the
+// A process maps the heap of each rank, and its local one twice while it connects. Half of the
 // address space is left to the program.
 std::uint64_t default_heap_bytes(int ranks) {
   constexpr std::uint64_t kUnit = 2 << 20;

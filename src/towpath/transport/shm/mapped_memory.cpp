@@ -17,7 +17,7 @@ std::atomic_ref<std::uint64_t> signal_at(std::byte* place) {
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(place));
 }
 
-// Exchanges the word for what the operation makes of it; returns what it was.
+// Applies the operation to the word atomically. Returns the old value.
 template <typename Word>
 std::uint64_t changed(std::byte* place, const Access& access) {
   std::atomic_ref word(*reinterpret_cast<Word*>(place));
@@ -52,7 +52,7 @@ void MappedMemory::start(Access& access) {
     case AccessKind::fence:
     case AccessKind::thread_fence: std::atomic_thread_fence(std::memory_order_seq_cst); break;
   }
-  const auto visible = access.visible;  // `done` may end the access where nothing follows
+  const auto visible = access.visible;  // `done` may end the access if there is no other callback
   if (access.done != nullptr) access.done(access);
   if (visible != nullptr) visible(access);
 }

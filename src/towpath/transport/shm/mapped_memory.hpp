@@ -9,21 +9,21 @@
 #include "towpath/transport/remote_memory.hpp"
 #include "towpath/transport/symmetric_heap.hpp"
 
-// Remote memory where every rank maps every heap: accesses are copies and atomic operations, over
+// Remote memory if every rank maps every heap: accesses are copies and atomic operations, complete
 // when start() returns.
 //
-// Memory order: a signal is a release after its payload; an atomic operation acquires and releases;
-// a wait that holds acquires before `ready`. So what a rank stored before it raised a signal, or
-// changed a word, is seen by the rank that waited for it. MemoryWait::holds runs while peers store:
-// it reads words through std::atomic_ref, or as volatile.
+// Memory order: a signal is a release after its payload. An atomic operation acquires and releases.
+// A wait that holds acquires before `ready`. Stores of a rank before it raised a signal or changed
+// a word are therefore visible to the rank that waited for it. MemoryWait::holds runs while peers
+// store: it reads words through std::atomic_ref, or as volatile.
 
 namespace towpath::transport::shm {
 
-// What the memories need of their group.
+// Callbacks into the group.
 struct MappedGroup {
   std::function<std::byte*(int rank)> heap_of;
-  std::function<void()> check;         // throws where the group can not go on
-  std::function<void(int rank)> wake;  // is called for a rank whose heap was changed
+  std::function<void()> check;         // throws if the group cannot continue
+  std::function<void(int rank)> wake;  // called for a rank with a changed heap
 };
 
 class MappedMemory final : public RemoteMemory {
@@ -36,7 +36,7 @@ class MappedMemory final : public RemoteMemory {
   void stored(Offset first, std::uint64_t size_bytes) override;
   std::byte* reach(int peer, Offset offset) override;
 
-  // Looks at every wait; whether one was over.
+  // Checks every wait. Returns whether any was over.
   bool poll() { return !waits_.is_empty() && look(0, heap_.size_bytes()); }
   std::string pending() const { return waits_.pending(rank_); }
 

@@ -25,12 +25,13 @@ struct Control {
   std::atomic<std::int64_t> looked_at_ns;  // steady clock: its last check of its peers
   std::atomic<std::uint64_t> activity;
   std::array<char, kReasonBytes> reason;  // of the culprit; stored before `culprit`
-  // Others look at it after each store, so no word that changes often shares its lines.
+  // Read by others after each store, so it does not share a cache line with frequently changed
+  // words.
   alignas(128) os::WakeFlag wake_flag;
 };
 
 struct MemoryLayout {
-  std::uint64_t words = 0;  // signal words, each on a cache line of its own
+  std::uint64_t words = 0;  // signal words, each on a separate cache line
   std::uint64_t heap_bytes = 0;
 
   std::uint64_t heap_begin() const;

@@ -13,7 +13,7 @@
 #include "towpath/transport/shm/rendezvous.hpp"
 #include "towpath/transport/waiting_transport.hpp"
 
-// The ranks of one host that map each other's memory: the memory and the state of each.
+// The ranks of one host that map each other's memory, with their memory and state.
 
 namespace towpath::transport::shm {
 
@@ -31,18 +31,19 @@ class Peers {
 
   // Checks which processes have ended, with one system call.
   void look();
-  // As of the last look.
+  // As of the last look().
   Standing standing(int rank) const;
   bool is_here(int rank) const { return presence(rank) == Presence::here; }
   // Whether this process is the rank. A forked child has a copy of this object, but is not.
   bool is_self() const;
-  // The peer whose last look at its own peers is oldest, and older than a limit; a stopped one
-  // before all others. kNoPeer if there is none.
+  // The peer with the oldest check of its peers, if older than a limit; stopped peers first.
+  // kNoPeer if there is none.
   int find_silent(std::int64_t now_ns, std::int64_t limit_ns) const;
 
-  // Publishes why this rank gives up, for slower ranks that find it gone. The first reason counts.
+  // Publishes the reason of this rank's failure, for slower ranks that find it gone. Only the first
+  // reason counts.
   void publish(const RankFailure& failure) const;
-  // How this rank ends; the first one counts.
+  // Publishes the end of this rank. Only the first counts.
   void withdraw(Presence presence) const;
 
  private:
@@ -63,7 +64,7 @@ class Peers {
   std::vector<pollfd> processes_;  // by rank
 };
 
-// A rank's memory before it joins: nobody is blamed yet.
+// A rank's memory before it joins, without a culprit.
 os::FileDescriptor new_memory(const MemoryLayout& layout);
 
 }  // namespace towpath::transport::shm

@@ -27,13 +27,14 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Kind = TransportError::Kind;
 
-constexpr std::uint64_t kProtocolVersion = 0x746f'7770'6174'6801;  // the last byte counts up
-// Time that the others wait for rank 0's verdict beyond rank 0's own deadline.
+constexpr std::uint64_t kProtocolVersion = 0x746f'7770'6174'6801;  // the last byte is the version
+                                                                   // number
+// Time that the others wait for rank 0's answer beyond rank 0's deadline.
 constexpr milliseconds kGrace{500};
 
-// Time that rank 0 stays after a refusal, for ranks that come a little later than the others.
+// Time that rank 0 stays after a refusal, for ranks that connect slightly later.
 constexpr milliseconds kLinger{1000};
-// How often a waiting rank looks whether it should go on waiting.
+// Interval at which a waiting rank checks for an abort.
 constexpr milliseconds kLookInterval{10};
 
 // A rank's first message.
@@ -44,11 +45,11 @@ struct Hello {
   std::uint64_t heap_bytes = 0;
   std::uint32_t signals = 0;
   std::int32_t pid = 0;
-  std::int64_t patience_ns = 0;  // until its own deadline
+  std::int64_t patience_ns = 0;  // remaining until its deadline
 };
 
-// What rank 0 answers: one member each, or the sentence that ends the rendezvous for all. A rank
-// that gives up before the group is complete sends one, too, and its sentence says why.
+// Rank 0's answer: one member each, or the error that ends the rendezvous for all. A rank that
+// gives up before the group is complete also sends one, with its reason.
 struct Answer {
   bool is_refusal = false;
   Kind kind = Kind::timeout;
@@ -78,7 +79,7 @@ Hello hello_of(const LiveOptions& options, const Member& self, os::Deadline dead
   return hello;
 }
 
-// As os::wait_readable, looking around meanwhile.
+// Like os::wait_readable, with periodic checks for an abort.
 std::vector<std::size_t> wait_readable(const LiveOptions& options,
                                        const std::vector<const os::FileDescriptor*>& sockets,
                                        os::Deadline deadline) {
@@ -90,7 +91,7 @@ std::vector<std::size_t> wait_readable(const LiveOptions& options,
   }
 }
 
-// The last line of an error's text: of an exception in Python, which it is.
+// The last line of an error's text, which is the exception for an error from Python.
 std::string reason_of(const std::exception& error) {
   std::string text = error.what();
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -146,7 +147,7 @@ class Gathering {
     return ranks;
   }
 
-  // Waits for one thing to happen: a rank connects, says hello, or goes.
+  // Waits for one event: a rank connects, sends its hello, or disconnects.
   std::optional<Refusal> step() {
     std::vector<const os::FileDescriptor*> sockets{&listener_};
     std::vector<int> ranks;
@@ -216,7 +217,7 @@ class Gathering {
     members_[rank] = {std::move(descriptors[0]), std::move(descriptors[1]), hello.pid};
     connections_[rank] = std::move(newcomers_[index]);
     newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));
-    // The least patient rank is answered in time, too.
+    // The rank with the earliest deadline must be answered in time, too.
     deadline_ = std::min(deadline_, os::Clock::now() + nanoseconds(hello.patience_ns));
     return std::nullopt;
   }
@@ -245,7 +246,7 @@ class Gathering {
     return std::nullopt;
   }
 
-  // Each rank gets the descriptors of all others, in the order of the ranks.
+  // Each rank receives the descriptors of all others, in rank order.
   std::optional<Refusal> send_members() {
     for (int to = 1; to < options_.ranks; ++to) {
       for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -263,7 +264,7 @@ class Gathering {
     return std::nullopt;
   }
 
-  // Sends the refusal to all that have come, and to those who come a little later.
+  // Sends the refusal to all connected ranks, and to ranks that connect slightly later.
   void announce(const Refusal& refusal) {
     Answer answer;
     answer.is_refusal = true;
@@ -294,8 +295,8 @@ class Gathering {
   os::FileDescriptor listener_;
   std::vector<Member> members_;                  // by rank; pid 0 while it is missing
   std::vector<os::FileDescriptor> connections_;  // by rank
-  std::vector<os::FileDescriptor> newcomers_;    // connected, but not yet heard
-  int came_ = 0;                                 // all that ever connected
+  std::vector<os::FileDescriptor> newcomers_;    // connected, without a hello yet
+  int came_ = 0;                                 // number of connections ever accepted
 };
 
 os::FileDescriptor find_rank_0(const LiveOptions& options, os::Deadline deadline) {

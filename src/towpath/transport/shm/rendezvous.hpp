@@ -9,9 +9,9 @@
 #include "towpath/os/file_descriptor.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
-// How the ranks of a group find each other: rank 0 listens on an abstract Unix socket named after
-// the group, the others bring their file descriptors, and each rank gets those of all others. The
-// name vanishes with the socket.
+// Rendezvous of a group's ranks: rank 0 listens on an abstract Unix socket named after the group,
+// the others send their file descriptors, and each rank receives all others'. The name vanishes
+// with the socket.
 
 namespace towpath::transport::shm {
 
@@ -21,10 +21,10 @@ struct Member {
   pid_t pid = 0;
 };
 
-// This process as a member. Throws where the system cannot watch processes (before Linux 5.3).
+// This process as a member. Throws if the system cannot watch processes (before Linux 5.3).
 Member this_member(os::FileDescriptor memory);
 
-// All members by rank. Blocks; throws as connect does.
+// All members by rank. Blocks. Throws as connect does.
 std::vector<Member> rendezvous(const LiveOptions& options, Member self);
 
 }  // namespace towpath::transport::shm

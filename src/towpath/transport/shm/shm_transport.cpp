@@ -29,7 +29,7 @@ namespace {
 
 using namespace literals;
 
-// An allocation that the heap has no room for, with a reason.
+// An allocation that does not fit into the heap, with a reason.
 class HeapFull : public std::bad_alloc {
  public:
   HeapFull(std::uint64_t asked_bytes, std::uint64_t heap_bytes)
@@ -128,7 +128,7 @@ class MappedTransport final : public WaitingTransport {
   bool take_arrivals() override { return memory_.poll(); }
   void look_at_peers() override;
   bool rest(Time now, const std::function<bool()>& holds) override;
-  // Slower ranks may find this one gone, too, and must not blame it.
+  // Slower ranks may also find this one gone, and must not blame it.
   void note_final_failure(const RankFailure& failure) override { peers_.publish(failure); }
   Lateness find_late(Time timeout, int awaited) override;
 
@@ -153,7 +153,7 @@ Offset MappedTransport::allocate(std::uint64_t size_bytes) {
   }
 }
 
-// A load from mapped memory cannot wait.
+// A load from mapped memory cannot block.
 void MappedTransport::get(int peer, Offset remote, void* target, std::uint64_t size_bytes, Time) {
   check_rank(peer, ranks());
   heap_.check_range(remote, size_bytes);
@@ -244,7 +244,7 @@ std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
     Peers peers(options.rank, rendezvous(options, this_member(std::move(file))), layout);
     return std::make_unique<MappedTransport>(options, std::move(heap), std::move(peers));
   } catch (...) {
-    // Others may have all they need already, and wait.
+    // Others may have all their data already, and wait.
     own.control().presence.store(Presence::left);
     throw;
   }

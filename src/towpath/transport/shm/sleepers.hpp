@@ -29,8 +29,8 @@ class Sleepers {
   }
 
   // Sleeps until another rank wakes this one, or for a while. Returns whether has_arrived() held
-  // already: it is called once more after the announcement, because of stores before it nobody
-  // wakes this rank.
+  // already: it is checked once more after the announcement, because earlier stores do not wake
+  // this rank.
   bool sleep_unless(const std::function<bool()>& has_arrived, os::SpinWait& wait) {
     os::WakeFlag& flag = *flags_[index(rank_)];
     flag.announce();

@@ -24,13 +24,14 @@ using Kind = TransportError::Kind;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr std::uint64_t kProtocolVersion = 0x746f'7770'7563'7802;  // the last byte counts up
+constexpr std::uint64_t kProtocolVersion = 0x746f'7770'7563'7802;  // the last byte is the version
+                                                                   // number
 constexpr std::uint32_t kAddressBytesMax = 1 << 16;
 constexpr std::size_t kHostBytes = 64;
 constexpr std::size_t kPlaceBytes = 96;
-// Time that the others wait for rank 0's verdict beyond rank 0's own deadline.
+// Time that the others wait for rank 0's answer beyond rank 0's deadline.
 constexpr milliseconds kGrace{500};
-// How often a waiting rank looks whether it should go on waiting.
+// Interval at which a waiting rank checks for an abort.
 constexpr milliseconds kLookInterval{10};
 
 using Nonce = std::array<std::byte, 32>;
@@ -45,7 +46,7 @@ struct Proof {
   os::KeyedDigest digest{};
 };
 
-// What a rank wants and how it is reached; its address follows.
+// A rank's parameters. Its address follows.
 struct Introduction {
   std::int32_t rank = 0;
   std::int32_t ranks = 0;
@@ -57,7 +58,7 @@ struct Introduction {
   std::array<char, kPlaceBytes> place{};
 };
 
-// What rank 0 says in the end; introductions of all ranks follow unless it is a refusal.
+// Rank 0's final answer. Introductions of all ranks follow unless it is a refusal.
 struct Verdict {
   bool is_refusal = false;
   Kind kind = Kind::timeout;
@@ -86,7 +87,7 @@ std::string address_of(const LiveOptions& options) {
   return fmt::format("towpath-ucx/{}/{}", ::geteuid(), options.rendezvous);
 }
 
-// Who knows the token and has seen both numbers; each side says it in its own words.
+// Proof of the token and of both nonces. Each side has a different label.
 os::KeyedDigest digest_of(const LiveOptions& options, std::string_view side, const Nonce& one,
                           const Nonce& other) {
   std::vector<std::byte> message(side.size() + one.size() + other.size());
@@ -122,15 +123,15 @@ Member member_of(const Introduction& introduction, std::span<const std::byte> ad
           introduction.place.data()};
 }
 
-// Somebody who has connected and is not known yet. What it has sent is kept until it is whole, so
-// that nobody who sends a part can keep the others waiting.
+// An unauthenticated connection. Its data is buffered until complete, so that a partial message
+// cannot block the others.
 struct Newcomer {
   os::FileDescriptor socket;
   Nonce challenge{};
   std::vector<std::byte> received;
   bool has_proved = false;
 
-  // False once it is gone.
+  // Returns false once it is closed.
   bool read_more() {
     std::array<std::byte, 4096> block;
     while (true) {
@@ -198,7 +199,7 @@ class Gathering {
     return ranks;
   }
 
-  // Waits for one thing to happen: somebody connects, says something, or goes.
+  // Waits for one event: a connection, data, or a disconnection.
   std::optional<Refusal> step() {
     look_around(options_);
     std::vector<pollfd> entries{{listener_.number(), POLLIN, 0}};
@@ -248,7 +249,7 @@ class Gathering {
     newcomers_.push_back(std::move(newcomer));
   }
 
-  // False once it is no newcomer any more: it went, failed, or is a member.
+  // Returns false once it is no longer a newcomer: closed, failed, or a member.
   bool hear(Newcomer& newcomer, std::optional<Refusal>& refusal) {
     if (!newcomer.read_more()) return false;
     Proof proof;
@@ -386,7 +387,7 @@ class Joining {
     }
   }
 
-  // Looks around meanwhile.
+  // Checks for an abort in the meantime.
   void receive(std::span<std::byte> bytes) {
     while (os::wait_for(socket_, POLLIN, os::Clock::now() + kLookInterval) != os::Outcome::done) {
       look_around(options_);

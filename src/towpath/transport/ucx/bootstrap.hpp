@@ -12,15 +12,15 @@
 #include "towpath/os/keyed_digest.hpp"
 #include "towpath/transport/live_transport.hpp"
 
-// How ranks of different hosts find each other: rank 0 listens at the rendezvous, the others come,
-// prove that they know the job's token, and each gets what all others have said of themselves.
+// Rendezvous of ranks on different hosts: rank 0 listens at the rendezvous. The others connect and
+// prove the job's token, and each receives the introductions of all others.
 //
 //   rank 0                           any other
-//     number of its own     ->
-//                           <-       number of its own, digest of both with the token
+//     nonce                 ->
+//                           <-       nonce, digest of both with the token
 //     digest of both        ->
-//                           <-       what it wants and how it is reached
-//     all members, or why not ->
+//                           <-       parameters and address
+//     all members, or a refusal ->
 
 namespace towpath::transport::ucx {
 
@@ -28,16 +28,16 @@ struct Member {
   std::int32_t pid = 0;
   std::string host;
   std::vector<std::byte> address;  // of its UCX worker
-  std::string place;               // the same as of those with whom it can share memory
+  std::string place;               // equal for members that can share memory
 };
 
 struct Job {
   std::vector<Member> members;  // by rank
-  os::KeyedDigest key{};        // the same on all ranks, and unknown to others
+  os::KeyedDigest key{};        // equal on all ranks, and secret
 };
 
-// Blocks until all ranks are there. Throws as connect does.
-// `listener`: of rank 0, where it listens already; else not open.
+// Blocks until all ranks have joined. Throws as connect does. `listener`: rank 0's listening
+// socket, if any; otherwise not open.
 Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener);
 
 }  // namespace towpath::transport::ucx

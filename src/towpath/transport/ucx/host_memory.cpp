@@ -19,8 +19,8 @@ namespace towpath::transport::ucx {
 
 namespace {
 
-// A name that only ranks of the job know, as it follows from the key, and that does not tell it.
-// `first`: of the ranks that come together; a host may have several such groups.
+// A name derived from the key, so that only ranks of the job can compute it, and that does not
+// reveal it. `first`: the first rank of the group; a host may have several such groups.
 std::string rendezvous_name(const Job& job, int first) {
   const std::string_view key(reinterpret_cast<const char*>(job.key.data()), job.key.size());
   const std::string_view purpose = "host memory";
@@ -49,7 +49,7 @@ std::string host_place() {
 HostMemory::HostMemory(const LiveOptions& options, const SymmetricHeap& layout, const Job& job)
     : locals_(job.members.size(), -1) {
   const Member& self = job.members[static_cast<std::size_t>(options.rank)];
-  std::vector<int> ranks;  // by number among those of this host
+  std::vector<int> ranks;  // by number among the ranks of this host
   for (int rank = 0; rank < options.ranks; ++rank) {
     const Member& member = job.members[static_cast<std::size_t>(rank)];
     const bool is_here = !self.place.empty() && member.place == self.place;

@@ -14,28 +14,28 @@
 #include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/ucx/bootstrap.hpp"
 
-// The memory of this rank, and of the ranks of its host: they map each other's, as those of shm do.
+// The memory of this rank, and of the ranks of its host, which map each other's as in shm.
 
 namespace towpath::transport::ucx {
 
-// Names the host as ranks of one job see it: a running system, a network of it, a user. Processes
-// where these are the same can hand each other their memory. Nothing where
-// $TOWPATH_UCX_SHARED_MEMORY is 0: then messages go between the ranks of a host, too.
+// Identifies the host among ranks of one job: a running system, a network namespace, a user.
+// Processes with equal values can share memory. Empty if $TOWPATH_UCX_SHARED_MEMORY is 0: then
+// ranks of a host exchange messages, too.
 std::string host_place();
 
 class HostMemory {
  public:
-  // Blocks until the ranks of this host are there. Throws as connect does.
+  // Blocks until the ranks of this host have joined. Throws as connect does.
   HostMemory(const LiveOptions& options, const SymmetricHeap& layout, const Job& job);
 
-  // Whether that rank's memory is mapped; its own is.
+  // Whether that rank's memory is mapped. The local one always is.
   bool reaches(int rank) const { return local(rank) >= 0; }
   std::byte* heap(int rank) const { return peers_->memory(local(rank)).heap(); }
   std::atomic_ref<std::uint64_t> word(int rank, std::uint64_t index) const {
     return peers_->memory(local(rank)).word(index);
   }
 
-  // How a rank that is reached stands, as of the last look, and what this one says of itself.
+  // The state of a mapped rank as of the last look(), and the published state of this one.
   void look() { peers_->look(); }
   Standing standing(int rank) const { return peers_->standing(local(rank)); }
   void publish(const RankFailure& failure) const { peers_->publish(failure); }

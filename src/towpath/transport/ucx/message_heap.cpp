@@ -34,11 +34,11 @@ void MessageHeap::release_signals(Signal first) {
   }
 }
 
-// --- what is sent --------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
 namespace {
 
-// The bytes that a Move puts, after its local store; `staging` holds a result without one.
+// The bytes of a Move's put, after its local store. `staging` holds a result without a destination.
 const std::byte* result_of(const Move& move, std::vector<std::byte>& staging) {
   if (!move.has_source || move.size_bytes == 0) return nullptr;
   if (!move.has_addend) {
@@ -56,7 +56,7 @@ const std::byte* result_of(const Move& move, std::vector<std::byte>& staging) {
 
 }  // namespace
 
-// To this rank itself, or to one of this host.
+// To this rank itself, or to another rank of this host.
 void MessageHeap::put_here(Move& move) {
   shm::carry(move, move.peer == kNoPeer ? nullptr : memory_.heap(move.peer));
   if (move.has_signal) shm::raise(move, memory_.word(move.peer, layout_.word_of(move.signal)));
@@ -77,7 +77,7 @@ void MessageHeap::start(Move& move) {
                       .value = move.signal_value,
                       .has_signal = move.has_signal,
                       .adds = move.signal_operation == SignalOperation::add};
-  // The bytes of a vector stay where they are when it is moved.
+  // Moving a vector does not move its bytes.
   const std::span bytes(result, size_bytes);
   wire_->send(move.peer, header, bytes, [&move, kept = std::move(staging)] {
     if (move.done != nullptr) move.done(move);
@@ -128,7 +128,7 @@ void MessageHeap::forget(std::uint64_t get) {
 }
 
 void MessageHeap::notify_all(MessageKind kind, const std::optional<RankFailure>& failure) {
-  // It lives until the last message has left.
+  // Lives until the last message has left.
   const auto text = std::make_shared<const std::string>(failure ? failure->what : "");
   Header header{.kind = kind};
   header.culprit = failure ? failure->culprit : kNoPeer;
@@ -137,7 +137,7 @@ void MessageHeap::notify_all(MessageKind kind, const std::optional<RankFailure>&
   }
 }
 
-// --- what comes --------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 void MessageHeap::take(Incoming& message) {
   const Header& header = message.header();
   Peer& from = peer(header.source);
@@ -191,8 +191,8 @@ void MessageHeap::stored(const Header& header) {
   }
   Peer& from = peer(header.source);
   from.stored.note(header.number);
-  // One that is stored at once comes back to here; the loop that is under way goes on with the
-  // next.
+  // A message that is stored at once re-enters this function. The running loop continues with the
+  // next one.
   if (!std::exchange(from.is_storing, true)) {
     while (!from.deferred.empty() && from.deferred.front().header().after <= from.stored.below()) {
       Incoming next = std::move(from.deferred.front());

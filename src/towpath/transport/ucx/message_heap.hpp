@@ -18,12 +18,12 @@
 #include "towpath/transport/ucx/wire.hpp"
 #include "towpath/transport/waiting_transport.hpp"
 
-// The heap and the signals of one rank, and what ranks do to each other's: by stores to those of
-// this host, by messages to all others. Nothing here waits: what comes is stored in progress().
+// The heap and the signals of one rank, and operations between ranks: stores within this host,
+// messages to all other ranks. Never blocks: arrivals are stored in progress().
 
 namespace towpath::transport::ucx {
 
-// Numbers from 0 on, each noted once, in any order.
+// Consecutive numbers from 0, each noted once, in any order.
 class Progress {
  public:
   void note(std::uint64_t number) {
@@ -37,7 +37,7 @@ class Progress {
       ++below_;
     }
   }
-  // All numbers below it were noted.
+  // All smaller numbers have been noted.
   std::uint64_t below() const { return below_; }
 
  private:
@@ -45,16 +45,16 @@ class Progress {
   std::set<std::uint64_t> ahead_;
 };
 
-// What one rank knows of another.
+// One rank's state as received by another.
 struct Contact {
   Standing standing;
-  bool is_ready = false;  // it has said that it is there
+  bool is_ready = false;  // it has reported its presence
   std::uint64_t messages = 0;
 };
 
 class MessageHeap {
  public:
-  // Messages between these ranks go over the wire from now on.
+  // Enables messages between these ranks over the wire.
   MessageHeap(const LiveOptions& options, std::unique_ptr<Wire> wire, const Job& job);
 
   SymmetricHeap& layout() { return layout_; }
@@ -67,24 +67,24 @@ class MessageHeap {
   }
   void release_signals(Signal first);
 
-  // --- what is sent ------------------------------------------------------------------------------
-  // Of a Move that is possible.
+  // --- sending ----------------------------------------------------------------------------------
+  // The Move must be valid.
   void start(Move& move);
-  // What follows is visible after what was started.
+  // Orders earlier operations before later ones.
   void fence();
-  // Whether all that was started is visible; asks the peers that have not said so yet.
+  // Whether all operations are visible. Queries peers that have not reported it yet.
   bool is_quiet();
-  // A get of this rank; its number until it is taken or forgotten.
+  // Starts a get and returns its number, valid until it is taken or forgotten.
   std::uint64_t start_get(int from, Offset remote, std::uint64_t size_bytes);
   bool is_over(std::uint64_t get) const { return gets_.at(get).is_over; }
   std::vector<std::byte> take_bytes(std::uint64_t get);
   void forget(std::uint64_t get);
-  // Tells all others that this rank is ready, has left or has failed, and whose fault it is.
+  // Notifies all others that this rank is ready, has left, or has failed, with the culprit.
   void notify_all(MessageKind kind, const std::optional<RankFailure>& failure = {});
   bool is_flushed() const { return wire_->is_flushed(); }
 
-  // --- what comes --------------------------------------------------------------------------------
-  // True when anything happened.
+  // --- receiving --------------------------------------------------------------------------------
+  // Returns whether there was any event.
   bool progress() { return wire_->progress(); }
   const Contact& contact(int rank) const { return peer(rank).contact; }
 
@@ -94,20 +94,20 @@ class MessageHeap {
 
     // Puts to it.
     std::uint64_t started = 0;
-    std::uint64_t fenced = 0;  // what follows must not be visible before so many
+    std::uint64_t fenced = 0;  // number of puts that must be visible before later ones
     std::uint64_t visible = 0;
-    std::uint64_t asked = 0;  // it will say when so many are visible
+    std::uint64_t asked = 0;  // number of puts in the last query
 
     // Puts from it.
     Progress stored;
-    std::uint64_t answer_at = 0;   // it asked when so many are visible; 0: it did not
+    std::uint64_t answer_at = 0;   // number of puts in its query; 0: no query
     std::list<Incoming> deferred;  // behind a fence
-    bool is_storing = false;       // those
+    bool is_storing = false;       // while storing deferred messages
   };
   struct Get {
     std::vector<std::byte> bytes;
     bool is_over = false;
-    bool is_forgotten = false;  // but its bytes may be on their way
+    bool is_forgotten = false;  // but its bytes may be in flight
   };
 
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }

@@ -12,7 +12,7 @@
 namespace towpath::transport::ucx {
 namespace {
 
-// A setting that UCX reads when it is loaded, unless the user has set it.
+// A setting that UCX reads when it is loaded, unless set by the user.
 class Setting {
  public:
   Setting(const char* name, const char* value)
@@ -31,7 +31,7 @@ class Setting {
 };
 
 UcpLibrary load() {
-  // Signals belong to the program, and a peer's death is ours to report.
+  // Signals belong to the program, and this transport reports a peer's death.
   const Setting no_handlers("UCX_ERROR_SIGNALS", "");
   const Setting quiet("UCX_LOG_LEVEL", "fatal");
   const os::SharedLibrary ucp{"libucp.so.0"};

@@ -4,8 +4,8 @@
 
 #include <ucp/api/ucp.h>
 
-// UCX's functions, from the library of the system. Nothing is linked to it, so that the rest of
-// Towpath runs where it is not installed.
+// UCX's functions, loaded from the system's library. Not linked, so that the rest of Towpath runs
+// without it.
 
 namespace towpath::transport::ucx {
 
@@ -36,7 +36,7 @@ struct UcpLibrary {
   const char* (*ucs_status_string)(ucs_status_t) = nullptr;
 };
 
-// Throws std::runtime_error, one sentence that says what to install, where it is absent.
+// Throws std::runtime_error with one sentence on what to install if it is absent.
 const UcpLibrary& ucp_library();
 
 }  // namespace towpath::transport::ucx

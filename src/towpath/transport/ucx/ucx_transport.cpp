@@ -84,7 +84,7 @@ class UcxTransport final : public WaitingTransport {
   // --- waiting -----------------------------------------------------------------------------------
   Standing standing(int rank) const override;
   void look_at_peers() override { heap_.memory().look(); }
-  // Slower ranks of this host may find this one gone, too, and must not blame it.
+  // Slower ranks of this host may also find this one gone, and must not blame it.
   void note_final_failure(const RankFailure& failure) override { heap_.memory().publish(failure); }
   std::string named(int rank) const override {
     return fmt::format("rank {} (pid {} on {})", rank, member(rank).pid, member(rank).host);
@@ -102,7 +102,7 @@ class UcxTransport final : public WaitingTransport {
   mutable MessageHeap heap_;  // a flush is not a change
 };
 
-// Receives a message of every other rank before the first call, so that all connections exist.
+// Receives a message from every other rank before the first call, so that all connections exist.
 void UcxTransport::connect_all() {
   heap_.notify_all(MessageKind::here);
   for (int from = 0; from < ranks(); ++from) {
@@ -167,7 +167,7 @@ bool UcxTransport::rest(Time now, const std::function<bool()>&) {
   return false;
 }
 
-// Asks all others for an answer, which every waiting rank gives. The first rank without one, or
+// Queries all others. Every waiting rank answers. Returns the first rank without an answer, or
 // kNoPeer.
 int UcxTransport::find_silent() {
   std::vector<std::uint64_t> before;

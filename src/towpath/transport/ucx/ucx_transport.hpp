@@ -6,20 +6,20 @@
 
 #include "towpath/transport/live_transport.hpp"
 
-// The live transport between hosts, over UCX: TCP everywhere, RDMA where there is some. A put is a
-// message that its receiver stores when it looks, so that a rank moves its peers' data while it
-// waits or calls progress().
+// The live transport between hosts, over UCX: TCP, or RDMA if available. A put is a message that
+// its receiver stores in its progress, so a rank moves its peers' data while it waits or calls
+// progress().
 //
 //   auto transport = ucx::connect({.rendezvous = "10.0.0.1:29500", .token = token, .rank = rank,
 //                                  .ranks = 16});
 //
-// Only who knows the token can join, and only messages of those who joined are heard. What goes
-// over the network is not encrypted.
+// Only processes with the token can join, and only members' messages are accepted. Network traffic
+// is not encrypted.
 
 namespace towpath::transport::ucx {
 
-// As shm::connect, and std::runtime_error where UCX is not installed or the token cannot be
-// checked. A rendezvous without a port joins ranks of this host.
+// As shm::connect, plus std::runtime_error if UCX is not installed or the token cannot be verified.
+// A rendezvous without a port joins ranks of this host.
 std::unique_ptr<LiveTransport> connect(const LiveOptions& options);
 
 }  // namespace towpath::transport::ucx

@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kCloseFor{1};
 
 }  // namespace
 
-// What UCX needs until a message has left.
+// UCX's buffers until a message has left.
 struct Wire::Sending {
   Wire* wire;
   Header header;
@@ -37,7 +37,7 @@ Wire::Wire() : ucp_(ucp_library()) {
   };
   ucp_config_t* config = nullptr;
   check(ucp_.ucp_config_read(nullptr, nullptr, &config), "read the settings of UCX");
-  // How soon the death of a silent peer is noticed.
+  // Detection time for the death of a silent peer.
   ucp_.ucp_config_modify(config, "KEEPALIVE_INTERVAL", "500ms");
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
@@ -54,7 +54,7 @@ Wire::Wire() : ucp_(ucp_library()) {
   check(created, "open the network");
 }
 
-// A forked child has its parent's connections; it leaves them alone.
+// A forked child leaves its parent's connections alone.
 Wire::~Wire() {
   if (::getpid() != owner_) return;
   close();
@@ -115,7 +115,7 @@ void Wire::connect_to(int peer, const std::vector<std::byte>& address) {
   connections_[static_cast<std::size_t>(peer)] = std::move(connection);
 }
 
-// --- what is sent --------------------------------------------------------------------------------
+// --- sending -----------------------------------------------------------------------------------
 
 void Wire::send(int peer, Header header, std::span<const std::byte> bytes,
                 std::function<void()> sent) {
@@ -146,15 +146,15 @@ void Wire::send(int peer, Header header, std::span<const std::byte> bytes,
 void Wire::on_sent(void* request, ucs_status_t, void* context) {
   const std::unique_ptr<Sending> sending(static_cast<Sending*>(context));
   Wire& wire = *sending->wire;
-  // What nobody waits for, such as an answer to who asks, brings nobody forward.
+  // A message without a completion, such as an answer to a query, is no progress.
   if (sending->sent) ++wire.events_;
   --wire.sending_;
   if (request != nullptr) wire.ucp_.ucp_request_free(request);
-  // What `sent` throws must not pass through UCX.
+  // Exceptions of `sent` must not pass through UCX.
   if (sending->sent) wire.sent_.push_back(std::move(sending->sent));
 }
 
-// --- what comes ----------------------------------------------------------------------------------
+// --- receiving ---------------------------------------------------------------------------------
 
 ucs_status_t Wire::take(const void* header, void* data, std::size_t size_bytes,
                         bool waits_at_sender) {
@@ -165,7 +165,7 @@ ucs_status_t Wire::take(const void* header, void* data, std::size_t size_bytes,
                          is.source >= 0 && is.source != rank_ &&
                          static_cast<std::size_t>(is.source) < connections_.size();
   if (!is_of_job) return UCS_OK;
-  // That a rank asks who is there, or is answered, brings nobody forward.
+  // A presence query or its answer is no progress.
   if (is.kind != MessageKind::ask && is.kind != MessageKind::here) ++events_;
   if (waits_at_sender) {
     message.descriptor_ = data;
@@ -202,7 +202,7 @@ void Wire::receive(Incoming& message, std::byte* to, std::function<void()> done)
   void* const request = ucp_.ucp_am_recv_data_nbx(worker_, message.descriptor_, to,
                                                   message.header_.size_bytes, &parameters);
   message.descriptor_ = nullptr;
-  // Where it fails, the sender is about to be lost.
+  // On failure, the sender is about to be reported lost.
   if (UCS_PTR_IS_ERR(request)) delete receiving;
 }
 
@@ -225,8 +225,8 @@ void Wire::lose(Connection& connection) {
   failed_.push_back(&connection);
 }
 
-// A peer is lost after what it had sent has come. What UCX does for itself, such as looking after
-// its connections, does not count.
+// A peer is reported lost after its last messages have been received. UCX's internal events, such
+// as keepalives, do not count.
 bool Wire::progress() {
   const std::uint64_t before = events_;
   while (ucp_.ucp_worker_progress(worker_) != 0) {

@@ -15,30 +15,29 @@
 #include "towpath/os/keyed_digest.hpp"
 #include "towpath/transport/ucx/ucp_library.hpp"
 
-// Messages between the ranks of a job, over UCX's active messages: whatever joins the hosts carries
-// them, TCP, RDMA or shared memory. A message is a header and bytes; a receiver says where the
-// bytes go.
+// Messages between the ranks of a job, over UCX's active messages: TCP, RDMA or shared memory. A
+// message is a header and bytes. The receiver provides the destination of the bytes.
 
 namespace towpath::transport::ucx {
 
 enum class MessageKind : std::uint32_t {
-  here,         // the sender is ready, or was asked
-  ask,          // say that you are here
+  here,         // presence: the sender is ready, or was asked
+  ask,          // request for presence
   put,          // bytes for the heap, then a signal
-  query,        // say when so many puts are visible
-  acknowledge,  // so many puts are visible
+  query,        // request a notification when this number of puts is visible
+  acknowledge,  // this number of puts is visible
   get,          // send these bytes of the heap
   reply,        // the bytes of a get
   left,         // the sender ends in good order
-  failed,       // the sender gives up; the bytes say why
+  failed,       // the sender gives up; the bytes are the reason
 };
 
-// A message's header. The key stands for the token of the job: who does not have it is not heard.
+// A message's header. The key is derived from the job's token. Messages without it are ignored.
 struct Header {
   os::KeyedDigest key{};
   MessageKind kind = MessageKind::put;
   std::int32_t source = 0;
-  std::uint64_t number = 0;  // of a put among those to this peer; of a get; a number of puts
+  std::uint64_t number = 0;  // of a put among the puts to this peer; of a get; or a number of puts
   std::uint64_t after = 0;   // puts of the sender that are visible before this one
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
@@ -49,11 +48,11 @@ struct Header {
   bool adds = false;
 };
 
-// The bytes of a message that has come, until it is asked for.
+// The bytes of a received message, until they are fetched.
 class Incoming {
  public:
   const Header& header() const { return header_; }
-  // The bytes, where they came with the header; else they wait at the sender.
+  // Whether the bytes came with the header. Otherwise they wait at the sender.
   bool is_here() const { return descriptor_ == nullptr; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
@@ -68,38 +67,37 @@ class Incoming {
 class Wire {
  public:
   struct Handlers {
-    // A message of the job has come. It may be taken, now or later, with receive().
+    // A message of the job has arrived. It may be taken with receive(), now or later.
     std::function<void(Incoming& message)> arrived;
-    // A peer cannot be reached any more.
+    // A peer is no longer reachable.
     std::function<void(int peer)> lost;
   };
 
-  // Throws std::runtime_error where UCX refuses.
+  // Throws std::runtime_error on a UCX error.
   Wire();
   ~Wire();
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  // How others reach this rank.
+  // This rank's address for others.
   std::vector<std::byte> address() const;
-  // From now on messages are sent and heard.
+  // Enables sending and receiving.
   void connect(int rank, const std::vector<std::vector<std::byte>>& addresses,
                const os::KeyedDigest& key, Handlers handlers);
 
-  // Calls `sent` once the bytes may be overwritten, which may be before it returns. What is sent to
-  // a peer that is lost goes nowhere.
+  // Calls `sent` once the bytes may be overwritten, possibly before it returns. Messages to a lost
+  // peer are dropped.
   void send(int peer, Header header, std::span<const std::byte> bytes, std::function<void()> sent);
-  // Copies a message's bytes to a place of their size, and calls `done`, which may be before it
-  // returns.
+  // Copies a message's bytes to memory of their size and calls `done`, possibly before it returns.
   void receive(Incoming& message, std::byte* to, std::function<void()> done);
   // Keeps a message beyond `arrived`.
   Incoming keep(Incoming& message);
 
-  // True when a message came or left.
+  // Returns whether a message was received or sent.
   bool progress();
-  // Whether all that was sent has left this process.
+  // Whether all messages have left this process.
   bool is_flushed() const { return sending_ == 0; }
-  // Closes the connections, those that are in order after what was sent; waits a second at most.
+  // Closes the connections, healthy ones after their last message. Waits a second at most.
   void close();
 
  private:
@@ -112,7 +110,7 @@ class Wire {
     bool is_lost = false;
   };
 
-  // A message has come, with its bytes or with what stands for them until they are asked for.
+  // Handles a received message, with its bytes or with a handle to fetch them.
   ucs_status_t take(const void* header, void* data, std::size_t size_bytes, bool waits_at_sender);
   static void on_sent(void* request, ucs_status_t status, void* sending);
   static void on_received(void* request, ucs_status_t status, std::size_t size_bytes,
@@ -130,11 +128,11 @@ class Wire {
   int rank_ = 0;
   Handlers handlers_;
   std::vector<std::unique_ptr<Connection>> connections_;  // by rank; none to itself
-  std::vector<Connection*> failed_;                       // to be told of
-  std::vector<std::function<void()>> sent_;               // to be called
+  std::vector<Connection*> failed_;                       // not yet reported
+  std::vector<std::function<void()>> sent_;               // not yet called
   std::uint64_t sending_ = 0;
-  std::uint64_t events_ = 0;  // messages that came or left
-  bool is_kept_ = false;      // the message that is being handled
+  std::uint64_t events_ = 0;  // messages received or sent
+  bool is_kept_ = false;      // the message being handled
 };
 
 }  // namespace towpath::transport::ucx

@@ -30,7 +30,7 @@ struct GpuRanksOptions {
   // another interleaving for each seed of the simulation. Zero for timing.
   Time jitter_max;
   // Only ranks below the period are simulated. Rank r stands for r + k * period, and each link for
-  // those that are folded to it. 0: all ranks are simulated.
+  // the links that are folded to it. 0: all ranks are simulated.
   int period = 0;
   std::shared_ptr<const std::vector<gpu_links::FoldedLink>> folded_links{};
 };
