@@ -313,8 +313,8 @@ TEST(Program, NamesThePathThatIsNeverReleased) {
   EXPECT_EQ(sentence_of<std::runtime_error>([&] { program.run(); }),
             "2 of 2 kernels wait forever: kernel 'keeper' on core (1, 1) in noc_semaphore_wait "
             "since cycle 900: its word at offset 0 is 0 and must become 1; kernel 'other' on core "
-            "(2, 2) in noc_async_write_barrier since cycle 1041: its write of 64 bytes to the "
-            "rectangle (1, 1) to (3, 3), issued in cycle 1041, has 1 of 1 packets to send; core "
+            "(2, 2) in noc_async_write_barrier since cycle 1022: its write of 64 bytes to the "
+            "rectangle (1, 1) to (3, 3), issued in cycle 1022, has 1 of 1 packets to send; core "
             "(1, 1): the path of its linked multicast to the rectangle (1, 1) to (3, 3) is still "
             "reserved");
 }

@@ -253,6 +253,7 @@ Cycle cycles_of_reads(bool has_state, bool receives, bool serves) {
   Cycle cycles = 0;
   run(bench, [&](DataMovementCore& core) {
     if (receives) core.noc_async_read({kFar, kTarget}, 0, 20'000);
+    core.work(20);  // until its request has left
     if (has_state) core.noc_async_read_set_state({kFar, kTarget});
     if (serves) bench.network.issue(served);
     const Cycle begin = core.cycle();
