@@ -57,8 +57,8 @@ CHECKS = [
         True,
     ),
     Check("limits", lambda: [sys.executable, "tools/limits.py"], True),
-    Check("classes", lambda: [sys.executable, "tools/classes.py"], False),
-    Check("words", lambda: [sys.executable, "tools/words.py"], False),
+    Check("classes", lambda: [sys.executable, "tools/classes.py"], True),
+    Check("words", lambda: [sys.executable, "tools/words.py"], True),
     Check("mypy", lambda: [installed("mypy"), "--no-error-summary"], True),
 ]
 

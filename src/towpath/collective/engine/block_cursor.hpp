@@ -67,7 +67,8 @@ struct BlockCursor {
     if (receives(current().type)) slots_received += slice().slots;
     if (++slice_number < transfer->slices) return false;
     first_chunk += chunk_count;
-    if (first_chunk >= current().count) return true;
+    // The count of a nop has no meaning.
+    if (first_chunk >= current().count || current().type == StepType::nop) return true;
     begin_transfer(transfers);
     return false;
   }
