@@ -254,7 +254,8 @@ def _read_all(reader: str, first: str, last: str, folder: str, *originals: str) 
     from towpath.errors import ConfigError
 
     module, function = reader.split(":")
-    sys.path.append(str(Path(__file__).parents[1] / "e2e"))
+    tests = Path(__file__).parents[1]
+    sys.path += [str(tests), str(tests / "e2e")]
     read = getattr(importlib.import_module(module), function)
     texts = [Path(name).read_text(encoding="utf-8") for name in originals]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
