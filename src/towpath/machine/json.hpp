@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-// A reader of JSON for descriptions of machines. It replaces a library whose templates took longer
-// to compile than the rest of this folder.
+// A reader of JSON for descriptions of machines.
 
 namespace towpath::machine {
 
