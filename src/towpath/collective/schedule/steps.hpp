@@ -47,21 +47,31 @@ enum class StepType : std::uint8_t {
 };
 inline constexpr int kStepTypes = 17;
 
+// Engines ask these for each slice of each block: a mask compiles to one test without a branch.
+template <StepType... kTypes>
+constexpr bool is_one_of(StepType type) {
+  constexpr std::uint32_t kMask = (... | (std::uint32_t{1} << static_cast<int>(kTypes)));
+  return ((kMask >> static_cast<int>(type)) & 1u) != 0;
+}
 constexpr bool receives(StepType type) {
-  return type >= StepType::receive && type <= StepType::receive_reduce_copy_send;
+  using enum StepType;
+  return is_one_of<receive, receive_copy_send, receive_reduce_send, receive_reduce_copy,
+                   receive_reduce_copy_send>(type);
 }
 constexpr bool sends(StepType type) {
-  return type == StepType::send || type == StepType::receive_copy_send ||
-         type == StepType::receive_reduce_send || type == StepType::receive_reduce_copy_send;
+  using enum StepType;
+  return is_one_of<send, receive_copy_send, receive_reduce_send, receive_reduce_copy_send>(type);
 }
 // Whether the step reads its source range or stores to its destination range.
 constexpr bool reads_source(StepType type) {
-  return type == StepType::send || type == StepType::receive_reduce_send ||
-         type == StepType::receive_reduce_copy || type == StepType::receive_reduce_copy_send ||
-         type == StepType::copy || type == StepType::reduce;
+  using enum StepType;
+  return is_one_of<send, receive_reduce_send, receive_reduce_copy, receive_reduce_copy_send, copy,
+                   reduce>(type);
 }
 constexpr bool writes_destination(StepType type) {
-  return type != StepType::send && type != StepType::receive_reduce_send && type < StepType::nop;
+  using enum StepType;
+  return is_one_of<receive, receive_copy_send, receive_reduce_copy, receive_reduce_copy_send, copy,
+                   reduce>(type);
 }
 constexpr bool is_one_sided(StepType type) { return type >= StepType::direct; }
 
