@@ -3,24 +3,29 @@
 """Checks that the tests notice mistakes: applies one mutation at a time and expects a test to fail.
 
     .venv/bin/python tests/mutations/run.py                      # every list in this folder
-    .venv/bin/python tests/mutations/run.py core.toml --only exec_avg_reduce_scatter
+    .venv/bin/python tests/mutations/run.py chips.toml --only eth_resend_data
+    .venv/bin/python tests/mutations/run.py --places src/towpath/ethernet/port.cpp Port::is_busy
 
 A list is a TOML file of entries like this one:
 
     [[mutation]]
-    id = "exec_avg_reduce_scatter"
-    file = "src/towpath/collective/execute/executor.cpp"
-    find = "text that occurs once in the file"
-    replace = "what it becomes"
-    tests = ["Executor*:SimulatedRun*", "tests/unit/python/test_algorithms.py"]
+    id = "eth_resend_data"
+    file = "src/towpath/ethernet/port.cpp"
+    function = "Port::on_resend_timeout"
+    operator = "never"
+    at = 2
+    tests = ["EthernetLink.*", "tests/unit/python/test_ethernet.py"]
     survives = "optional: why no test can tell the difference"
+
+The mutation is what the operator makes of its second place in the function; without `at`, of its
+first. places.py lists the operators, and `--places` prints the places of a function.
 
 A test is a GoogleTest filter, or files of pytest where it begins with "tests/". The tests must pass
 without the mutation. A mutation whose tests take too long is killed; one that does not compile is
 an error of the list.
 
 The work is done on a copy of the checkout in `build-mutations/`, which is kept: the next run builds
-only what has changed. Needs Python 3.11, and the virtual environment that `make build` makes.
+only what has changed. Needs Python 3.11, and the virtual environment that `make tests` makes.
 """
 
 from __future__ import annotations
@@ -38,6 +43,8 @@ from pathlib import Path
 
 import tomllib
 
+from places import OPERATORS, Source
+
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parent.parent
 COPIED = (
@@ -48,6 +55,7 @@ COPIED = (
 TIMES_MAX = 5
 SECONDS_MORE = 60
 NO_TEST = "no test has that name"
+DOES_NOT_COMPILE = "DOES NOT COMPILE"
 # What a mutant may leave unused. The build has the flags of `make build`, -Werror among them, so
 # that the compiler cache has its objects.
 UNUSED = ("parameter", "variable", "but-set-variable", "but-set-parameter", "function", "value")
@@ -65,9 +73,10 @@ class Mutation:
 
     id: str
     file: str
-    find: str
-    replace: str
+    function: str
+    operator: str
     tests: tuple[str, ...]
+    at: int = 1
     survives: str | None = None
 
 
@@ -83,22 +92,28 @@ def read_mutations(file: Path) -> list[Mutation]:
     """The entries of a list.
 
     Raises:
-        SystemExit: a field is missing or unknown, or `find` does not occur exactly once.
+        SystemExit: a field is missing or unknown.
     """
     mutations = []
     for fields in tomllib.loads(file.read_text(encoding="utf-8"))["mutation"]:
         try:
-            mutation = Mutation(**{**fields, "tests": tuple(fields["tests"])})
+            mutations.append(Mutation(**{**fields, "tests": tuple(fields["tests"])}))
         except (KeyError, TypeError) as error:
             sys.exit(f"{file.name}: entry {fields.get('id', fields)!r}: {error}")
-        count = (CHECKOUT / mutation.file).read_text(encoding="utf-8").count(mutation.find)
-        if count != 1:
-            sys.exit(
-                f"{file.name}: {mutation.id}: 'find' occurs {count} times in {mutation.file}; "
-                "it must occur once"
-            )
-        mutations.append(mutation)
     return mutations
+
+
+def mutant_of(mutation: Mutation, checkout: Path = CHECKOUT) -> str:
+    """The mutation's file with the mistake in it.
+
+    Raises:
+        SystemExit: the file has no such function, or the function has no such place.
+    """
+    try:
+        source = Source.read(checkout / mutation.file)
+        return source.mutant(mutation.function, mutation.operator, mutation.at)
+    except (OSError, KeyError, IndexError) as error:
+        sys.exit(f"{mutation.id}: {mutation.file}: {type(error).__name__}: {error}")
 
 
 class Workshop:
@@ -107,7 +122,7 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._baselines: dict[str, TestRun] = {}
-        self._is_core_built = False
+        self._programs: dict[str, list[Path]] = {}
 
     def prepare(self) -> None:
         """Brings the copy up to date with the checkout."""
@@ -131,8 +146,8 @@ class Workshop:
         (site / "sitecustomize.py").write_text(SITE_CUSTOMIZE, encoding="utf-8")
         subprocess.run(
             ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-             "-DTOWPATH_BUILD_TESTS=ON", "-DTOWPATH_WERROR=ON",
-             f"-DPython_EXECUTABLE={sys.executable}", *_compiler()],
+             "-DTOWPATH_BUILD_TESTS=ON", "-DTOWPATH_BUILD_PYTHON=ON", "-DTOWPATH_WERROR=ON",
+             f"-DPython_EXECUTABLE={sys.executable}", *_settings()],
             cwd=self._folder, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -143,8 +158,10 @@ class Workshop:
             SystemExit: it fails.
         """
         if test not in self._baselines:
-            built = self._build(test)
-            run = self._run(test, 3600) if built.problem is None else built
+            run = self._build(test)
+            if run.problem is None:
+                self._programs[test] = [] if _is_python(test) else self._programs_with(test)
+                run = self._run(test, 3600)
             if run.problem is not None:
                 sys.exit(f"without a mutation, {test} fails: {run.problem}")
             self._baselines[test] = run
@@ -156,15 +173,14 @@ class Workshop:
             self.baseline(test)
         file = self._folder / mutation.file
         original = file.read_text(encoding="utf-8")
-        mutant = original.replace(mutation.find, mutation.replace)
-        forgiven = "" if file.suffix == ".py" else FORGIVEN
-        file.write_text(forgiven + mutant, encoding="utf-8")
+        mutant = mutant_of(mutation, self._folder)
+        file.write_text(mutant if file.suffix == ".py" else FORGIVEN + mutant, encoding="utf-8")
         try:
             for test in mutation.tests:
-                problem = self._build(test).problem
-                if problem is None:
-                    seconds_max = TIMES_MAX * self._baselines[test].seconds + SECONDS_MORE
-                    problem = self._run(test, seconds_max).problem
+                if self._build(test).problem is not None:
+                    return DOES_NOT_COMPILE
+                seconds_max = TIMES_MAX * self._baselines[test].seconds + SECONDS_MORE
+                problem = self._run(test, seconds_max).problem
                 if problem is not None:
                     return problem
             return None
@@ -172,30 +188,45 @@ class Workshop:
             file.write_text(original, encoding="utf-8")
 
     def _build(self, test: str) -> TestRun:
-        target = "_core" if _is_python(test) else "towpath_tests"
-        run = self._command(["cmake", "--build", "build", "--target", target, "-j2"], 3600)
-        if run.problem is not None:
-            sys.exit(f"{target} does not build: {run.problem}")
+        """Builds what a test needs: at first all programs, as it is not known which one has it."""
+        targets = ["towpath_tests"]
         if _is_python(test):
+            targets = ["_core"]
+        elif test in self._programs:
+            targets = [f"tests_{program.name}" for program in self._programs[test]]
+        run = self._command(["cmake", "--build", "build", "-j2", "--target", *targets], 3600)
+        if run.problem is None and _is_python(test):
             (module,) = (self._folder / "build").glob("_core*.so")
             shutil.copyfile(module, self._folder / "python" / "towpath" / module.name)
         return run
+
+    def _programs_with(self, test: str) -> list[Path]:
+        """The test programs that have tests of that name."""
+        programs = [
+            program for program in sorted((self._folder / "build" / "tests").iterdir())
+            if program.is_file() and os.access(program, os.X_OK)
+        ]  # fmt: skip
+        ask = ["--gtest_list_tests", f"--gtest_filter={test}"]
+        lists = [subprocess.run([each, *ask], capture_output=True, check=True) for each in programs]
+        return [
+            program for program, listed in zip(programs, lists, strict=True)
+            if b"\n  " in listed.stdout
+        ]  # fmt: skip
 
     def _run(self, test: str, seconds_max: float) -> TestRun:
         if _is_python(test):
             command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", test]
             return self._command(command, seconds_max)
-        # The executables that have tests of that name; the others take no time.
-        runs = []
-        for program in sorted((self._folder / "build" / "tests").iterdir()):
-            if not program.is_file() or not os.access(program, os.X_OK):
-                continue
+        if not self._programs[test]:
+            return TestRun(NO_TEST, 0.0)
+        seconds = 0.0
+        for program in self._programs[test]:
             command = [str(program), f"--gtest_filter={test}", "--gtest_fail_fast"]
-            runs.append(self._command(command, seconds_max))
-            if runs[-1].problem not in (None, NO_TEST):
-                return runs[-1]
-        ran = [run for run in runs if run.problem is None]
-        return TestRun(None, sum(run.seconds for run in ran)) if ran else TestRun(NO_TEST, 0.0)
+            run = self._command(command, seconds_max)
+            if run.problem is not None:
+                return run
+            seconds += run.seconds
+        return TestRun(None, seconds)
 
     def _command(self, command: list[str], seconds_max: float) -> TestRun:
         path = os.pathsep.join(str(self._folder / name) for name in ("site", "python"))
@@ -211,8 +242,6 @@ class Workshop:
             process.communicate()
             return TestRun(f"took more than {seconds_max:.0f} s", seconds_max)
         seconds = time.monotonic() - begin
-        if process.returncode == 0 and "Running 0 tests" in output:
-            return TestRun(NO_TEST, seconds)
         problem = None if process.returncode == 0 else _first_failure(output, process.returncode)
         return TestRun(problem, seconds)
 
@@ -221,11 +250,12 @@ def _is_python(test: str) -> bool:
     return test.startswith("tests/")
 
 
-def _compiler() -> list[str]:
-    """The one of the checkout's build, whose compiler cache is then of use here, too."""
+def _settings() -> list[str]:
+    """Those of the checkout's build, whose compiler cache is then of use here, too."""
     cache = CHECKOUT / "build" / "CMakeCache.txt"
-    found = re.search(r"^(CMAKE_CXX_COMPILER):\w+=(.+)$", cache.read_text("utf-8"), re.MULTILINE)
-    return [f"-D{found[1]}={found[2]}"] if found else []
+    names = "CMAKE_CXX_COMPILER|TOWPATH_UNITY"
+    found = re.findall(rf"^({names}):\w+=(.+)$", cache.read_text("utf-8"), re.MULTILINE)
+    return [f"-D{name}={value}" for name, value in found]
 
 
 def _first_failure(output: str, status: int) -> str:
@@ -240,25 +270,47 @@ def _parsed_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("lists", nargs="*", help="files of this folder; none: all of them")
     parser.add_argument("--only", nargs="*", metavar="ID", help="these mutations, not all")
+    parser.add_argument("--places", nargs=2, metavar=("FILE", "FUNCTION"), help="print them")
     parser.add_argument("--folder", type=Path, default=CHECKOUT / "build-mutations")
     return parser.parse_args()
+
+
+def _print_places(file: str, function: str) -> int:
+    source = Source.read(CHECKOUT / file)
+    if function not in source.functions():
+        print(f"{file} has no {function}; it has {', '.join(source.functions())}")
+        return 1
+    for operator in OPERATORS:
+        for at, place in enumerate(source.places(function, operator), 1):
+            before, after = (
+                source.text[place.begin : place.end].decode(),
+                place.replacement.decode(),
+            )
+            print(f"{operator:14} {at:2}: {' '.join(before.split())} -> {' '.join(after.split())}")
+    return 0
 
 
 def _is_as_listed(workshop: Workshop, mutation: Mutation) -> bool:
     """Tries a mutation and prints what became of it."""
     problem = workshop.trial(mutation)
-    outcome = f"killed by {problem}" if problem else f"SURVIVES: {mutation.survives or '?'}"
+    outcome = f"SURVIVES: {mutation.survives or '?'}"
+    if problem is not None:
+        outcome = problem if problem == DOES_NOT_COMPILE else f"killed by {problem}"
     print(f"{mutation.id:32} {outcome}", flush=True)
-    return (problem is None) == (mutation.survives is not None)
+    return problem != DOES_NOT_COMPILE and (problem is None) == (mutation.survives is not None)
 
 
 def main() -> int:
     """Tries the mutations; the status is 0 if exactly those survive that say why they do."""
     arguments = _parsed_arguments()
+    if arguments.places:
+        return _print_places(*arguments.places)
     files = [HERE / name for name in arguments.lists] or sorted(HERE.glob("*.toml"))
     mutations = [mutation for file in files for mutation in read_mutations(file)]
     if arguments.only:
         mutations = [mutation for mutation in mutations if mutation.id in arguments.only]
+    for mutation in mutations:
+        mutant_of(mutation)
     arguments.folder.mkdir(exist_ok=True)
     workshop = Workshop(arguments.folder.resolve())
     workshop.prepare()
