@@ -8,7 +8,6 @@
 #include "towpath/base/index.hpp"
 #include "towpath/noc/router/torus.hpp"
 #include "towpath/tenstorrent/ccl/worker_costs.hpp"
-#include "towpath/tenstorrent/core/call_costs.hpp"
 
 namespace towpath::tenstorrent::ccl {
 
@@ -16,12 +15,6 @@ using fabric::Direction;
 
 namespace {
 
-// Cycles and lines of code of a kernel from its first instruction to its first packet, without the
-// opening of connections. A line has 16 B and comes from L1.
-// Source: tt-metal, multicast_writer.cpp of all_gather, as gcc 12.2 compiles it. Other kernels are
-// assumed to be alike.
-constexpr std::int64_t kStartCycles = 930;
-constexpr std::int64_t kStartLines = 196;
 // Workers of a chip for Moves inside it. Chosen here, without a source.
 constexpr int kLocalWorkers = 4;
 
@@ -125,12 +118,8 @@ int ChipWorkers::plane_for(Direction direction, std::uint64_t size_bytes) const 
 UnicastWorker& ChipWorkers::local() { return **std::ranges::min_element(local_, {}, queued_bytes); }
 
 void ChipWorkers::launch() {
-  const Device& device = fabric_.device(place_);
-  const machine::Chip& chip = device.chip();
-  const std::int64_t start_cycles =
-      kStartCycles + kStartLines * kInstructionFetch.of(chip).line_cycles;
-  const Time started_at = fabric_.device(place_).network().simulation().now() +
-                          chip.clock.time_of(Cycles(kWorkerCosts.of(chip).launch + start_cycles));
+  Device& device = fabric_.device(place_);
+  const Time started_at = device.network().simulation().now() + start_time(device.chip());
   for_each_connected(*this, [&](auto& worker) { worker.start_at(started_at); });
 }
 

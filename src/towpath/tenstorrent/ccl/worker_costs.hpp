@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "towpath/tenstorrent/core/architecture.hpp"
+#include "towpath/tenstorrent/core/call_costs.hpp"
 
 // Costs of the kernels of ttnn's collectives, in cycles of the chip's clock.
 
@@ -21,10 +22,10 @@ inline constexpr ByArchitecture<WorkerCosts> kWorkerCosts{
         {
             // Fitted to tt-metal CCL_bandwidth: all-reduce of eight less all-gather, from 64 MiB.
             .reduce_bytes_per_cycle = 9,
-            .reduce_latency =
-                310,  // assumed: as on Blackhole, with the same kernels
-                      // tt-metal pgm_dispatch_golden.json, brisc_only_trace: a program of 20 KiB,
-                      // the code of an all-gather's two kernels, on the line through 8 and 12 KiB.
+            // Assumed: as on Blackhole, with the same kernels.
+            .reduce_latency = 310,
+            // tt-metal pgm_dispatch_golden.json, brisc_only_trace: a program of 20 KiB, the code of
+            // an all-gather's two kernels, on the line through 8 and 12 KiB.
             .launch = 3740,
         },
     .blackhole =
@@ -39,5 +40,18 @@ inline constexpr ByArchitecture<WorkerCosts> kWorkerCosts{
             .launch = 3260,
         },
 };
+
+// Cycles and lines of code of a kernel from its first instruction to its first packet, without the
+// opening of connections. A line has 16 B and comes from L1.
+// Source: tt-metal, multicast_writer.cpp of all_gather, as gcc 12.2 compiles it. Other kernels are
+// assumed to be alike.
+inline constexpr std::int64_t kStartCycles = 930;
+inline constexpr std::int64_t kStartLines = 196;
+
+// From the launch until a worker opens its connection.
+inline Time start_time(const machine::Chip& chip) {
+  const std::int64_t fetched = kStartLines * kInstructionFetch.of(chip).line_cycles;
+  return chip.clock.time_of(Cycles(kWorkerCosts.of(chip).launch + kStartCycles + fetched));
+}
 
 }  // namespace towpath::tenstorrent::ccl

@@ -374,6 +374,28 @@ TEST(TimeOnlyRun, TakesTheTimeOfARunWithData) {
   }
 }
 
+// A fenced flag leaves when its payload, which took one trip, has been acknowledged.
+TEST(TimeOnlyRun, AFencedFlagComesTwoTripsBehindItsPayload) {
+  constexpr Time kTrip = 500_ns;
+  const auto time = [&](bool fences, bool is_plain) {
+    machine::MachineBuilder builder("pair");
+    for (const char* name : {"a", "b"}) builder.add_device({name, machine::DeviceKind::gpu, 0});
+    join(builder, 0, 1, {0, 0, machine::LinkKind::nvlink, 100_GBps, kTrip, 0_ns});
+    machine::GpuCost cost;
+    for (machine::ProtocolCost& protocol : cost.protocol) {
+      protocol = {50_GBps, 100_ns, 30_ns, fences, {}};
+    }
+    builder.set_gpu_cost(cost);
+    auto schedule = std::make_shared<Schedule>(samples::chain_broadcast(2, 1));
+    schedule->protocol = Protocol::simple;
+    const Case sample{"pair", std::move(builder).build(), make_plan(schedule, 1000, {})};
+    return simulated(sample, is_plain)->invoke({});
+  };
+  for (const bool is_plain : {false, true}) {
+    EXPECT_EQ(time(true, is_plain) - time(false, is_plain), kTrip * 2) << is_plain;
+  }
+}
+
 // Each sends more than there are slots before it receives.
 TEST(TimeOnlyRun, SaysAsExecutorsDoWhoWaitsForWhom) {
   sim::Random random(1, "standstill");

@@ -222,20 +222,59 @@ TEST(ChipMoves, RanksOfAMeshCannotReachAllAtOnce) {
   EXPECT_FALSE(options(true));
 }
 
-// The workers need their program, and then the time up to the first packet.
+// The workers need their program, and then the time up to the first packet. A part without bytes
+// waits for nothing else.
 TEST(ChipMoves, ACallBeginsWithTheLaunchOfItsProgram) {
   const auto time = [](bool is_launched) {
     TwoChips cluster;
     if (is_launched) cluster.chips().of(0).workers.launch();
-    Move move = move_to(1, 64);
+    Move move = move_to(1, 0);
     return time_of(cluster, move);
   };
   TwoChips cluster;
+  EXPECT_EQ(time(true) - time(false), start_time(chip_of(cluster)));
+}
+
+// A thread block has one Move, which it uses again and again.
+TEST(ChipMoves, SumsOfAThreadBlockAreOnePassAndEachRelayIsAPassOfItsOwn) {
+  Workload workload;
+  workload.set_operands(kAllScratch);
+  Move sum = addition();
+  const auto begins_pass = [&](int peer) {
+    sum.peer = peer;
+    return !workload.work_of(sum).continues_reduction;
+  };
+  EXPECT_TRUE(begins_pass(transport::kNoPeer));
+  EXPECT_FALSE(begins_pass(transport::kNoPeer));
+  EXPECT_TRUE(begins_pass(1));
+  EXPECT_TRUE(begins_pass(1));
+  EXPECT_TRUE(begins_pass(transport::kNoPeer));
+}
+
+// The connection is open from the Move before. The second operand is read right behind the first.
+TEST(ChipMoves, ASumOnItsWayTakesTheLatencyOfAPassOnceEachTime) {
+  const auto times = [](bool is_sum) {
+    TwoChips cluster;
+    set_operands(cluster, {.source = Region::slot, .addend = Region::array});
+    Move move = addition();
+    move.has_destination = false;
+    move.has_addend = is_sum;
+    move.peer = 1;
+    time_of(cluster, move);
+    return std::vector{time_of(cluster, move), time_of(cluster, move)};
+  };
+  TwoChips cluster;
   const machine::Chip& chip = chip_of(cluster);
-  const Time launch = chip.clock.time_of(Cycles(kWorkerCosts.of(chip).launch));
-  const Time added = time(true) - time(false);
-  EXPECT_GE(added, launch);
-  EXPECT_LT(added, launch * 2);
+  const WorkerCosts& costs = kWorkerCosts.of(chip);
+  const Time latency = chip.clock.time_of(Cycles(costs.reduce_latency));
+  const Time pass =
+      compute_time(chip, static_cast<std::int64_t>(costs.reduce_bytes_per_cycle)) + latency;
+  const std::vector<Time> copies = times(false);
+  const std::vector<Time> sums = times(true);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_GE(sums[i] - copies[i], pass) << (sums[i] - copies[i]).ps() << " of " << pass.ps();
+    EXPECT_LT(sums[i] - copies[i], pass + latency);
+  }
 }
 
 TEST(ChipMoves, OfAllThatWaitsTheFarthestGoesFirst) {
