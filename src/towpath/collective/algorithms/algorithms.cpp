@@ -1,14 +1,61 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/collective/algorithms/algorithms.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <stdexcept>
-#include <vector>
+
+#include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
+
+// In an all-gather by chains neighbours await each other. The last packet of a reduce-scatter round
+// a ring carries the notification, and so does the last packet of an all-to-all, whose receivers
+// pass nothing on. Source: tt-metal, unicast_writer.cpp of all_gather,
+// reduce_scatter_minimal_direct, reduce_scatter_minimal_async, all_to_all_async_generic.
+void set_synchronization(Schedule& schedule) {
+  switch (schedule.collective) {
+    case Collective::all_gather: schedule.rendezvous = Rendezvous::peers; break;
+    case Collective::reduce_scatter: schedule.notification = Notification::attached; break;
+    case Collective::all_to_all:
+    case Collective::all_to_all_v: schedule.notification = Notification::deferred; break;
+    default: break;
+  }
+}
+
+Schedule schedule_without_blocks(const Algorithm& algorithm, const AlgorithmOptions& options) {
+  Schedule schedule;
+  schedule.name = algorithm.name;
+  schedule.collective = algorithm.collective;
+  schedule.protocol = options.protocol;
+  schedule.channels = options.channels;
+  schedule.chunks = static_cast<std::uint32_t>(algorithm.chunks(options));
+  schedule.root = options.root;
+  schedule.in_place = true;
+  set_synchronization(schedule);
+  schedule.ranks.resize(index(options.ranks));
+  for (RankProgram& program : schedule.ranks) {
+    program.input_chunks = chunks_in(schedule, 0, Buffer::input);
+    program.output_chunks = chunks_in(schedule, 0, Buffer::output);
+  }
+  return schedule;
+}
+
+// The schedule of a single rank: one thread block per channel copies its chunks.
+void add_local_copy(Schedule& schedule) {
+  const std::uint32_t chunks = schedule.chunks / schedule.channels;
+  for (std::uint32_t channel = 0; channel < schedule.channels; ++channel) {
+    ThreadBlock& block = schedule.ranks[0].blocks.emplace_back();
+    block.channel = static_cast<std::int32_t>(channel);
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      const std::uint32_t chunk = channel * chunks + i;
+      block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
+    }
+  }
+}
+
+}  // namespace
 
 std::string_view name_of(Reach reach) {
   switch (reach) {
@@ -35,7 +82,15 @@ Schedule Algorithm::operator()(const AlgorithmOptions& options) const {
                     "gather and scatter have one",
                     options.root, name_of(collective)));
   }
-  return make(options);
+  if (is_quadratic) check_quadratic(options);
+  check_options(options);
+  Schedule schedule = schedule_without_blocks(*this, options);
+  if (options.ranks > 1 || builds_one_rank) {
+    build(schedule, options);
+  } else {
+    add_local_copy(schedule);
+  }
+  return schedule;
 }
 
 Schedule make_schedule(std::string_view algorithm, const AlgorithmOptions& options) {

@@ -64,13 +64,28 @@ enum class Reach : std::uint8_t {
 
 std::string_view name_of(Reach reach);  // "memory"
 
+constexpr std::int64_t chunk_per_channel(const AlgorithmOptions& options) {
+  return options.channels;
+}
+constexpr std::int64_t chunk_per_part(const AlgorithmOptions& options) {
+  return std::int64_t{options.ranks} * options.channels;
+}
+constexpr std::int64_t pipeline_chunks(const AlgorithmOptions& options) {
+  return std::int64_t{options.channels} * options.chunks_per_channel;
+}
+
 // A callable algorithm with its description.
 struct Algorithm {
   std::string_view name;
   Collective collective;
-  Schedule (*make)(const AlgorithmOptions& options);
+  // Adds the thread blocks to a schedule of at least two ranks without any.
+  void (*build)(Schedule& schedule, const AlgorithmOptions& options);
   std::string_view description;  // one line
   std::string_view cost;         // sequential steps, and wire bytes per rank
+  // Number of chunks. By default each channel has one of every rank's part.
+  std::int64_t (*chunks)(const AlgorithmOptions& options) = chunk_per_part;
+  bool is_quadratic = false;     // has about ranks * ranks * channels steps or operands
+  bool builds_one_rank = false;  // also builds for one rank, which otherwise makes a local copy
   bool needs_grid = false;       // its ranks form a mesh or torus in row-major order
   Reach reach = Reach::fifo;
 

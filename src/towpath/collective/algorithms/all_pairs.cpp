@@ -3,120 +3,69 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
 // All-pairs all-gather: 1 network step, S (R-1)/R wire bytes per rank. S is the gathered array.
 // Every rank sends its part to every other rank.
-namespace {
-
 void add_all_gather_rank(Schedule& schedule, const PairBlocks& blocks) {
   add_pair_blocks(schedule, blocks);
-  const auto channels = static_cast<std::uint32_t>(blocks.channels);
-  auto& program_blocks = schedule.ranks[static_cast<std::size_t>(blocks.rank)].blocks;
+  auto& program_blocks = program_of(schedule, blocks.rank).blocks;
   for (int channel = 0; channel < blocks.channels; ++channel) {
-    const auto own = static_cast<std::uint32_t>(channel);
-    const auto part_of = [&](int rank) {
-      return output(static_cast<std::uint32_t>(rank) * channels + own);
-    };
+    const auto part_of = [&](int rank) { return output(rank * blocks.channels + channel); };
     // In place, the copy overwrites data to be sent, so it follows the sends.
     Steps& copy = program_blocks[blocks.local_block(channel)].steps;
     for (int peer = 0; peer < blocks.ranks; ++peer) {
       if (peer == blocks.rank) continue;
       const std::uint32_t block = blocks.block_of(peer, channel);
-      program_blocks[block].steps = {publishing(step(StepType::send, input(own))),
+      program_blocks[block].steps = {publishing(step(StepType::send, input(channel))),
                                      step(StepType::receive, part_of(peer))};
-      const bool is_last = copy.size() + 2 == static_cast<std::size_t>(blocks.ranks);
+      const bool is_last = copy.size() + 2 == index(blocks.ranks);
       copy.push_back(after(
-          block, 0, is_last ? step(StepType::copy, input(own), part_of(blocks.rank)) : Step{}));
+          block, 0, is_last ? step(StepType::copy, input(channel), part_of(blocks.rank)) : Step{}));
     }
   }
 }
 
-Schedule make_all_pairs_all_gather(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  Schedule schedule = schedule_without_blocks(
-      "all_pairs_all_gather", Collective::all_gather, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_all_pairs_all_gather(Schedule& schedule, const AlgorithmOptions& options) {
   for (int rank = 0; rank < options.ranks; ++rank) {
     add_all_gather_rank(schedule, {rank, options.ranks, options.channels});
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm all_pairs_all_gather{
-    .name = "all_pairs_all_gather",
-    .collective = Collective::all_gather,
-    .make = make_all_pairs_all_gather,
-    .description = "every rank sends its part to every other",
-    .cost = "1 step, S(R-1)/R bytes",
-};
 
 // All-pairs reduce-scatter: 1 network step, S (R-1)/R wire bytes per rank. S is the array before
 // scattering. Every rank receives its part of every input and sums them.
-namespace {
-
-Schedule make_all_pairs_reduce_scatter(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  // A channel has one piece of a part per reducing thread block.
-  const auto reducers = static_cast<std::uint32_t>(options.reducers);
-  const auto pieces = static_cast<std::uint32_t>(options.channels) * reducers;
-  Schedule schedule =
-      schedule_without_blocks("all_pairs_reduce_scatter", Collective::reduce_scatter, options,
-                              static_cast<std::uint32_t>(options.ranks) * pieces);
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_all_pairs_reduce_scatter(Schedule& schedule, const AlgorithmOptions& options) {
+  const int pieces = options.channels * options.reducers;
   for (int rank = 0; rank < options.ranks; ++rank) {
     const PairBlocks blocks{rank, options.ranks, options.channels, options.reducers};
     add_pair_blocks(schedule, blocks);
-    RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
-    program.scratch_chunks = pieces * static_cast<std::uint32_t>(options.ranks - 1);
-    const auto part_of = [&](int keeper, int piece) {
-      return input(static_cast<std::uint32_t>(keeper) * pieces + static_cast<std::uint32_t>(piece));
-    };
+    RankProgram& program = program_of(schedule, rank);
+    program.scratch_chunks = pieces * (options.ranks - 1);
+    const auto part_of = [&](int keeper, int piece) { return input(keeper * pieces + piece); };
     for (int channel = 0; channel < options.channels; ++channel) {
       const int first = channel * options.reducers;
       for (int peer = 0; peer < options.ranks; ++peer) {
         if (peer == rank) continue;
         const Chunk received = scratch(blocks.scratch_of(peer, first));
         program.blocks[blocks.block_of(peer, channel)].steps = {
-            step(StepType::send, part_of(peer, first), reducers),
-            publishing(step(StepType::receive, received, reducers))};
+            step(StepType::send, part_of(peer, first), options.reducers),
+            publishing(step(StepType::receive, received, options.reducers))};
       }
     }
     for (int piece = 0; piece < blocks.pieces(); ++piece) {
       add_ordered_reduction(program.blocks[blocks.local_block(piece)].steps, blocks, piece,
-                            part_of(rank, piece), output(static_cast<std::uint32_t>(piece)));
+                            part_of(rank, piece), output(piece));
     }
   }
-  return schedule;
 }
 
-}  // namespace
-
-constinit const Algorithm all_pairs_reduce_scatter{
-    .name = "all_pairs_reduce_scatter",
-    .collective = Collective::reduce_scatter,
-    .make = make_all_pairs_reduce_scatter,
-    .description = "every rank gets its part of every input and adds up by itself",
-    .cost = "1 step, S(R-1)/R bytes",
-};
-
 // All-pairs all-to-all: 1 network step, S (R-1)/R wire bytes per rank.
-namespace {
-
-Schedule make_all_pairs_all_to_all(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule =
-      schedule_without_blocks("all_pairs_all_to_all", Collective::all_to_all, options,
-                              static_cast<std::uint32_t>(options.ranks) * channels);
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_all_pairs_all_to_all(Schedule& schedule, const AlgorithmOptions& options) {
   const auto list_of = [&](std::vector<Step> steps) {
     auto list = std::make_shared<StepList>();
     list->steps = std::move(steps);
-    list->rows = static_cast<std::uint32_t>(options.ranks);
-    list->columns = channels;
+    list->rows = options.ranks;
+    list->columns = schedule.channels;
     return list;
   };
   const auto own = list_of({step(StepType::copy, input(0), output(0))});
@@ -125,7 +74,7 @@ Schedule make_all_pairs_all_to_all(const AlgorithmOptions& options) {
   for (int rank = 0; rank < options.ranks; ++rank) {
     const PairBlocks blocks{rank, options.ranks, options.channels};
     add_pair_blocks(schedule, blocks);
-    auto& program_blocks = schedule.ranks[static_cast<std::size_t>(rank)].blocks;
+    auto& program_blocks = program_of(schedule, rank).blocks;
     for (int channel = 0; channel < options.channels; ++channel) {
       for (int peer = 0; peer < options.ranks; ++peer) {
         const bool is_own = peer == rank;
@@ -137,31 +86,16 @@ Schedule make_all_pairs_all_to_all(const AlgorithmOptions& options) {
       }
     }
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm all_pairs_all_to_all{
-    .name = "all_pairs_all_to_all",
-    .collective = Collective::all_to_all,
-    .make = make_all_pairs_all_to_all,
-    .description = "every rank sends every other one its part",
-    .cost = "1 step, S(R-1)/R bytes",
-};
 
 // All-pairs all-to-all with unequal parts: 1 network step, at most S (R-1)/R wire bytes per rank.
 // Each rank has space for equal parts of channels * chunks_per_channel chunks. The pattern gives
 // the number of chunks sent from the start of each part.
-namespace {
-
 void add_all_to_all_rank(Schedule& schedule, const PairBlocks& blocks, std::uint32_t part_chunks) {
   add_pair_blocks(schedule, blocks);
-  auto& program_blocks = schedule.ranks[static_cast<std::size_t>(blocks.rank)].blocks;
+  auto& program_blocks = program_of(schedule, blocks.rank).blocks;
   const auto count = [&](int from, int to) {
-    return schedule
-        .pattern[static_cast<std::size_t>(from) * static_cast<std::size_t>(blocks.ranks) +
-                 static_cast<std::size_t>(to)];
+    return schedule.pattern[index(from * blocks.ranks + to)];
   };
   for (int channel = 0; channel < blocks.channels; ++channel) {
     for (int peer = 0; peer < blocks.ranks; ++peer) {
@@ -169,9 +103,8 @@ void add_all_to_all_rank(Schedule& schedule, const PairBlocks& blocks, std::uint
       Steps& steps =
           program_blocks[is_own ? blocks.local_block(channel) : blocks.block_of(peer, channel)]
               .steps;
-      const std::uint32_t first = static_cast<std::uint32_t>(peer) * part_chunks;
-      for (auto i = static_cast<std::uint32_t>(channel); i < part_chunks;
-           i += static_cast<std::uint32_t>(blocks.channels)) {
+      const std::uint32_t first = peer * part_chunks;
+      for (std::uint32_t i = channel; i < part_chunks; i += schedule.channels) {
         const Chunk out = input(first + i);
         const Chunk in = output(first + i);
         // In place, both are the same memory, so the send comes first.
@@ -183,51 +116,30 @@ void add_all_to_all_rank(Schedule& schedule, const PairBlocks& blocks, std::uint
   }
 }
 
-Schedule make_all_pairs_all_to_all_v(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  const std::uint32_t part_chunks = static_cast<std::uint32_t>(options.channels) *
-                                    static_cast<std::uint32_t>(options.chunks_per_channel);
-  Schedule schedule = schedule_without_blocks("all_pairs_all_to_all_v", Collective::all_to_all_v,
-                                              options, ranks * part_chunks);
+void build_all_pairs_all_to_all_v(Schedule& schedule, const AlgorithmOptions& options) {
+  const std::uint32_t part_chunks = schedule.chunks / options.ranks;
   schedule.pattern = options.pattern;
   if (schedule.pattern.empty()) {
-    schedule.pattern.assign(std::size_t{ranks} * ranks, part_chunks);
+    schedule.pattern.assign(index(std::int64_t{options.ranks} * options.ranks), part_chunks);
   }
   check_structure(schedule);
   for (int rank = 0; rank < options.ranks; ++rank) {
     add_all_to_all_rank(schedule, {rank, options.ranks, options.channels}, part_chunks);
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm all_pairs_all_to_all_v{
-    .name = "all_pairs_all_to_all_v",
-    .collective = Collective::all_to_all_v,
-    .make = make_all_pairs_all_to_all_v,
-    .description = "every rank sends every other one as much of its part as the pattern says",
-    .cost = "1 step, S(R-1)/R bytes at most",
-};
 
 // Direct send and receive: K sequential steps for K chunks per channel, S wire bytes per rank. The
 // pattern maps senders to receivers. Without a pattern, each rank sends to the next.
-namespace {
-
-Schedule make_direct_send_recv(const AlgorithmOptions& options) {
-  const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
-  Schedule schedule =
-      schedule_without_blocks("direct_send_recv", Collective::send_recv, options,
-                              per_channel * static_cast<std::uint32_t>(options.channels));
+void build_direct_send_recv(Schedule& schedule, const AlgorithmOptions& options) {
+  const std::uint32_t ranks = options.ranks;
+  const std::uint32_t per_channel = options.chunks_per_channel;
   schedule.pattern = options.pattern;
   for (std::uint32_t rank = 0; options.pattern.empty() && rank < ranks; ++rank) {
     schedule.pattern.push_back((rank + 1) % ranks);
   }
   check_structure(schedule);
   for (int channel = 0; channel < options.channels; ++channel) {
-    const std::uint32_t first = static_cast<std::uint32_t>(channel) * per_channel;
+    const std::uint32_t first = channel * per_channel;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       add_block(schedule.ranks[rank], kNone, kNone, channel);
     }
@@ -249,85 +161,108 @@ Schedule make_direct_send_recv(const AlgorithmOptions& options) {
       }
     }
   }
-  return schedule;
+}
+
+// Direct gather and scatter: 1 network step, S/R wire bytes between each rank and the root. S is
+// the root's array.
+void add_direct_parts(Schedule& schedule, bool gathers) {
+  const int root = schedule.root;
+  const int channels = static_cast<int>(schedule.channels);
+  for (int channel = 0; channel < channels; ++channel) {
+    for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+      const int part = rank * channels + channel;
+      const Chunk source = input(gathers ? channel : part);
+      const Chunk destination = output(gathers ? part : channel);
+      const int sender = gathers ? rank : root;
+      const int receiver = gathers ? root : rank;
+      if (rank == root) {
+        add_block(program_of(schedule, root), kNone, kNone, channel).steps = {
+            step(StepType::copy, source, destination)};
+      } else {
+        add_block(program_of(schedule, sender), kNone, receiver, channel).steps = {
+            step(StepType::send, source)};
+        add_block(program_of(schedule, receiver), sender, kNone, channel).steps = {
+            step(StepType::receive, destination)};
+      }
+    }
+  }
+}
+
+void build_direct_gather(Schedule& schedule, const AlgorithmOptions&) {
+  add_direct_parts(schedule, true);
+}
+
+void build_direct_scatter(Schedule& schedule, const AlgorithmOptions&) {
+  add_direct_parts(schedule, false);
 }
 
 }  // namespace
+
+constinit const Algorithm all_pairs_all_gather{
+    .name = "all_pairs_all_gather",
+    .collective = Collective::all_gather,
+    .build = build_all_pairs_all_gather,
+    .description = "every rank sends its part to every other",
+    .cost = "1 step, S(R-1)/R bytes",
+    .is_quadratic = true,
+};
+
+constinit const Algorithm all_pairs_reduce_scatter{
+    .name = "all_pairs_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .build = build_all_pairs_reduce_scatter,
+    .description = "every rank gets its part of every input and adds up by itself",
+    .cost = "1 step, S(R-1)/R bytes",
+    .chunks =
+        [](const AlgorithmOptions& options) { return chunk_per_part(options) * options.reducers; },
+    .is_quadratic = true,
+};
+
+constinit const Algorithm all_pairs_all_to_all{
+    .name = "all_pairs_all_to_all",
+    .collective = Collective::all_to_all,
+    .build = build_all_pairs_all_to_all,
+    .description = "every rank sends every other one its part",
+    .cost = "1 step, S(R-1)/R bytes",
+    .is_quadratic = true,
+};
+
+constinit const Algorithm all_pairs_all_to_all_v{
+    .name = "all_pairs_all_to_all_v",
+    .collective = Collective::all_to_all_v,
+    .build = build_all_pairs_all_to_all_v,
+    .description = "every rank sends every other one as much of its part as the pattern says",
+    .cost = "1 step, S(R-1)/R bytes at most",
+    .chunks =
+        [](const AlgorithmOptions& options) {
+          return chunk_per_part(options) * options.chunks_per_channel;
+        },
+    .is_quadratic = true,
+    .builds_one_rank = true,
+};
 
 constinit const Algorithm direct_send_recv{
     .name = "direct_send_recv",
     .collective = Collective::send_recv,
-    .make = make_direct_send_recv,
+    .build = build_direct_send_recv,
     .description = "every rank sends its array to one rank and receives another one's",
     .cost = "K steps, S bytes",
+    .chunks = pipeline_chunks,
+    .builds_one_rank = true,
 };
-
-// Direct gather: 1 network step, S/R wire bytes per rank except the root. S is the gathered array.
-namespace {
-
-Schedule make_direct_gather(const AlgorithmOptions& options) {
-  const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule = schedule_without_blocks("direct_gather", Collective::gather, options,
-                                              static_cast<std::uint32_t>(options.ranks) * channels);
-  if (options.ranks == 1) return local_copy(std::move(schedule));
-  RankProgram& root = schedule.ranks[static_cast<std::size_t>(options.root)];
-  for (int channel = 0; channel < options.channels; ++channel) {
-    const auto own = static_cast<std::uint32_t>(channel);
-    for (int rank = 0; rank < options.ranks; ++rank) {
-      const Chunk gathered = output(static_cast<std::uint32_t>(rank) * channels + own);
-      if (rank == options.root) {
-        add_block(root, kNone, kNone, channel).steps = {step(StepType::copy, input(own), gathered)};
-      } else {
-        add_block(root, rank, kNone, channel).steps = {step(StepType::receive, gathered)};
-        add_block(schedule.ranks[static_cast<std::size_t>(rank)], kNone, options.root, channel)
-            .steps = {step(StepType::send, input(own))};
-      }
-    }
-  }
-  return schedule;
-}
-
-}  // namespace
 
 constinit const Algorithm direct_gather{
     .name = "direct_gather",
     .collective = Collective::gather,
-    .make = make_direct_gather,
+    .build = build_direct_gather,
     .description = "every rank sends its part to the root",
     .cost = "1 step, S/R bytes",
 };
 
-// Direct scatter: 1 network step, S (R-1)/R wire bytes from the root. S is the root's array.
-namespace {
-
-Schedule make_direct_scatter(const AlgorithmOptions& options) {
-  const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule = schedule_without_blocks("direct_scatter", Collective::scatter, options,
-                                              static_cast<std::uint32_t>(options.ranks) * channels);
-  if (options.ranks == 1) return local_copy(std::move(schedule));
-  RankProgram& root = schedule.ranks[static_cast<std::size_t>(options.root)];
-  for (int channel = 0; channel < options.channels; ++channel) {
-    const auto own = static_cast<std::uint32_t>(channel);
-    for (int rank = 0; rank < options.ranks; ++rank) {
-      const Chunk part = input(static_cast<std::uint32_t>(rank) * channels + own);
-      if (rank == options.root) {
-        add_block(root, kNone, kNone, channel).steps = {step(StepType::copy, part, output(own))};
-      } else {
-        add_block(root, kNone, rank, channel).steps = {step(StepType::send, part)};
-        add_block(schedule.ranks[static_cast<std::size_t>(rank)], options.root, kNone, channel)
-            .steps = {step(StepType::receive, output(own))};
-      }
-    }
-  }
-  return schedule;
-}
-
-}  // namespace
-
 constinit const Algorithm direct_scatter{
     .name = "direct_scatter",
     .collective = Collective::scatter,
-    .make = make_direct_scatter,
+    .build = build_direct_scatter,
     .description = "the root sends every rank its part",
     .cost = "1 step, S(R-1)/R bytes of the root",
 };

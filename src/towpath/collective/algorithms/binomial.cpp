@@ -7,7 +7,6 @@
 
 namespace towpath::collective {
 namespace {
-
 // A rank's position in the binomial tree of a root. Ranks are numbered from the root. The children
 // of a number are at distances 1, 2, 4, ... within its reach. A rank holds the parts of its
 // descendants, which follow it.
@@ -26,85 +25,51 @@ struct BinomialTree {
   int parts_of(int distance) const { return std::min(distance, ranks - number - distance); }
 };
 
-}  // namespace
-
 // Binomial gather: ceil(log2(R)) sequential network steps, at most S/2 wire bytes per rank. S is
 // the gathered array. Each rank adds its part to its children's parts and sends them to its parent.
-namespace {
-
 void add_gather_rank(Schedule& schedule, const BinomialTree& tree, int channel) {
-  const auto channels = static_cast<std::uint32_t>(schedule.channels);
-  const auto own = static_cast<std::uint32_t>(channel);
-  RankProgram& program = schedule.ranks[static_cast<std::size_t>(tree.rank())];
+  const int channels = static_cast<int>(schedule.channels);
+  RankProgram& program = schedule.ranks[index(tree.rank())];
   const bool is_root = tree.number == 0;
   // Location of the part of the rank `offset` further.
   const auto kept = [&](int offset) {
-    const auto part = static_cast<std::uint32_t>(tree.rank_of(tree.number + offset));
-    return is_root ? output(part * channels + own)
-                   : scratch(static_cast<std::uint32_t>(offset - 1) * channels + own);
+    const int part = tree.rank_of(tree.number + offset);
+    return is_root ? output(part * channels + channel) : scratch((offset - 1) * channels + channel);
   };
-  std::vector<Step> sends = {step(StepType::send, input(own))};
+  std::vector<Step> sends = {step(StepType::send, input(channel))};
   for (int distance = 1; distance < tree.reach(); distance *= 2) {
     const int parts = tree.parts_of(distance);
     ThreadBlock& block = add_block(program, tree.rank_of(tree.number + distance), kNone, channel);
     for (int i = 0; i < parts; ++i) {
       block.steps.push_back(step(StepType::receive, kept(distance + i)));
       block.steps.back().publishes = !is_root;
-      sends.push_back(after(last_block(program), static_cast<std::uint32_t>(i),
-                            step(StepType::send, kept(distance + i))));
+      sends.push_back(after(last_block(program), i, step(StepType::send, kept(distance + i))));
     }
   }
   if (is_root) {
-    add_block(program, kNone, kNone, channel).steps = {step(StepType::copy, input(own), kept(0))};
+    add_block(program, kNone, kNone, channel).steps = {
+        step(StepType::copy, input(channel), kept(0))};
   } else {
     add_block(program, kNone, tree.parent(), channel).steps = std::move(sends);
-    program.scratch_chunks = static_cast<std::uint32_t>(tree.parts() - 1) * channels;
+    program.scratch_chunks = (tree.parts() - 1) * channels;
   }
 }
-
-Schedule make_binomial_gather(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  Schedule schedule = schedule_without_blocks(
-      "binomial_gather", Collective::gather, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
-  for (int number = 0; number < options.ranks; ++number) {
-    for (int channel = 0; channel < options.channels; ++channel) {
-      add_gather_rank(schedule, {number, options.ranks, options.root}, channel);
-    }
-  }
-  return schedule;
-}
-
-}  // namespace
-
-constinit const Algorithm binomial_gather{
-    .name = "binomial_gather",
-    .collective = Collective::gather,
-    .make = make_binomial_gather,
-    .description = "parts up a binomial tree to the root",
-    .cost = "log2(R) steps, at most S/2 bytes",
-};
 
 // Binomial scatter: ceil(log2(R)) sequential network steps, at most S/2 wire bytes per rank except
 // the root, which sends S (R-1)/R. S is the root's array. Each rank keeps its part of the incoming
 // parts and forwards the others.
-namespace {
-
 void add_scatter_rank(Schedule& schedule, const BinomialTree& tree, int channel) {
-  const auto channels = static_cast<std::uint32_t>(schedule.channels);
-  const auto own = static_cast<std::uint32_t>(channel);
-  RankProgram& program = schedule.ranks[static_cast<std::size_t>(tree.rank())];
+  const int channels = static_cast<int>(schedule.channels);
+  RankProgram& program = schedule.ranks[index(tree.rank())];
   const bool is_root = tree.number == 0;
   // Location of the part of the rank `offset` further.
   const auto kept = [&](int offset) {
-    const auto part = static_cast<std::uint32_t>(tree.rank_of(tree.number + offset));
-    if (is_root) return input(part * channels + own);
-    return offset == 0 ? output(own)
-                       : scratch(static_cast<std::uint32_t>(offset - 1) * channels + own);
+    if (is_root) return input(tree.rank_of(tree.number + offset) * channels + channel);
+    return offset == 0 ? output(channel) : scratch((offset - 1) * channels + channel);
   };
   if (is_root) {
-    add_block(program, kNone, kNone, channel).steps = {step(StepType::copy, kept(0), output(own))};
+    add_block(program, kNone, kNone, channel).steps = {
+        step(StepType::copy, kept(0), output(channel))};
   } else {
     ThreadBlock& block = add_block(program, tree.parent(), kNone, channel);
     // Parts with the longest path come first.
@@ -112,41 +77,47 @@ void add_scatter_rank(Schedule& schedule, const BinomialTree& tree, int channel)
       block.steps.push_back(step(StepType::receive, kept(offset)));
       block.steps.back().publishes = offset != 0;
     }
-    program.scratch_chunks = static_cast<std::uint32_t>(tree.parts() - 1) * channels;
+    program.scratch_chunks = (tree.parts() - 1) * channels;
   }
   const std::uint32_t receiving = last_block(program);
   for (int distance = 1; distance < tree.reach(); distance *= 2) {
     ThreadBlock& block = add_block(program, kNone, tree.rank_of(tree.number + distance), channel);
     for (int offset = distance + tree.parts_of(distance) - 1; offset >= distance; --offset) {
       Step next = step(StepType::send, kept(offset));
-      const auto arrival = static_cast<std::uint32_t>(tree.parts() - 1 - offset);
-      block.steps.push_back(is_root ? next : after(receiving, arrival, next));
+      block.steps.push_back(is_root ? next : after(receiving, tree.parts() - 1 - offset, next));
     }
   }
 }
 
-Schedule make_binomial_scatter(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  Schedule schedule = schedule_without_blocks(
-      "binomial_scatter", Collective::scatter, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+using AddRank = void (*)(Schedule& schedule, const BinomialTree& tree, int channel);
+
+template <AddRank add_rank>
+void build_binomial(Schedule& schedule, const AlgorithmOptions& options) {
   for (int number = 0; number < options.ranks; ++number) {
     for (int channel = 0; channel < options.channels; ++channel) {
-      add_scatter_rank(schedule, {number, options.ranks, options.root}, channel);
+      add_rank(schedule, {number, options.ranks, options.root}, channel);
     }
   }
-  return schedule;
 }
 
 }  // namespace
 
+constinit const Algorithm binomial_gather{
+    .name = "binomial_gather",
+    .collective = Collective::gather,
+    .build = build_binomial<add_gather_rank>,
+    .description = "parts up a binomial tree to the root",
+    .cost = "log2(R) steps, at most S/2 bytes",
+    .is_quadratic = true,
+};
+
 constinit const Algorithm binomial_scatter{
     .name = "binomial_scatter",
     .collective = Collective::scatter,
-    .make = make_binomial_scatter,
+    .build = build_binomial<add_scatter_rank>,
     .description = "parts down a binomial tree from the root",
     .cost = "log2(R) steps, at most S/2 bytes; S(R-1)/R of the root",
+    .is_quadratic = true,
 };
 
 }  // namespace towpath::collective

@@ -7,11 +7,11 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
 // Bruck's all-gather: ceil(log2(R)) sequential network steps, S (R-1)/R wire bytes per rank. S is
 // the gathered array. In each round, a rank sends all its data to a rank twice as far away. A round
 // takes one or two transfers with one channel, otherwise one per part.
-namespace {
 
 // A range of parts that may wrap around.
 struct Parts {
@@ -26,8 +26,7 @@ void add_parts(Steps& steps, StepType type, Parts parts, const Schedule& schedul
   while (count > 0) {
     const int together =
         channels > 1 ? 1 : std::min({count, ranks - first, static_cast<int>(kSegmentChunks)});
-    steps.push_back(step(type, output(static_cast<std::uint32_t>(first * channels + channel)),
-                         static_cast<std::uint32_t>(together)));
+    steps.push_back(step(type, output(first * channels + channel), together));
     count -= together;
     first = (first + together) % ranks;
   }
@@ -36,11 +35,10 @@ void add_parts(Steps& steps, StepType type, Parts parts, const Schedule& schedul
 void add_rank(Schedule& schedule, int rank, int channel) {
   const int ranks = schedule.rank_count();
   const auto channels = static_cast<int>(schedule.channels);
-  RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
+  RankProgram& program = program_of(schedule, rank);
   add_block(program, kNone, kNone, channel)
       .steps.push_back(
-          publishing(step(StepType::copy, input(static_cast<std::uint32_t>(channel)),
-                          output(static_cast<std::uint32_t>(rank * channels + channel)))));
+          publishing(step(StepType::copy, input(channel), output(rank * channels + channel))));
   std::vector<std::uint32_t> before = {last_block(program)};  // added in the last round
   for (int distance = 1; distance < ranks; distance *= 2) {
     const int parts = std::min(distance, ranks - distance);
@@ -52,8 +50,7 @@ void add_rank(Schedule& schedule, int rank, int channel) {
     for (std::size_t i = 0; i < before.size(); ++i) {
       Steps& awaited = program.blocks[before[i]].steps;
       awaited.back().publishes = true;
-      sending.steps[i] =
-          after(before[i], static_cast<std::uint32_t>(awaited.size() - 1), sending.steps[i]);
+      sending.steps[i] = after(before[i], awaited.size() - 1, sending.steps[i]);
     }
     before = {last_block(program)};
     ThreadBlock& receiving = add_block(program, sender, kNone, channel);
@@ -63,32 +60,15 @@ void add_rank(Schedule& schedule, int rank, int channel) {
   }
 }
 
-Schedule make_bruck_all_gather(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  Schedule schedule = schedule_without_blocks(
-      "bruck_all_gather", Collective::all_gather, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_bruck_all_gather(Schedule& schedule, const AlgorithmOptions& options) {
   for (int rank = 0; rank < options.ranks; ++rank) {
     for (int channel = 0; channel < options.channels; ++channel) add_rank(schedule, rank, channel);
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm bruck_all_gather{
-    .name = "bruck_all_gather",
-    .collective = Collective::all_gather,
-    .make = make_bruck_all_gather,
-    .description = "all that a rank has, to ever farther ranks",
-    .cost = "log2(R) steps, S(R-1)/R bytes",
-};
 
 // Bruck's all-to-all: ceil(log2(R)) sequential network steps, about S log2(R)/2 wire bytes per
 // rank. A part for the rank `offset` further takes one hop for each bit of the offset, so a rank
 // has only log2(R) peers.
-namespace {
 
 // Arrival of a part after a hop: its chunk and the receiving step.
 struct Arrival {
@@ -100,13 +80,13 @@ struct Arrival {
 class RankBuilder {
  public:
   RankBuilder(Schedule& schedule, int rank, int channel)
-      : program_(schedule.ranks[static_cast<std::size_t>(rank)]),
+      : program_(program_of(schedule, rank)),
         rank_(rank),
         ranks_(schedule.rank_count()),
         channels_(static_cast<int>(schedule.channels)),
         channel_(channel),
-        last_(static_cast<std::size_t>(ranks_)),
-        first_send_(static_cast<std::size_t>(ranks_)) {}
+        last_(index(ranks_)),
+        first_send_(index(ranks_)) {}
 
   void add() {
     for (int distance = 1; distance < ranks_; distance *= 2) add_round(distance);
@@ -114,8 +94,6 @@ class RankBuilder {
   }
 
  private:
-  static std::size_t index(int offset) { return static_cast<std::size_t>(offset); }
-
   std::uint32_t part(int offset) const {
     return static_cast<std::uint32_t>((rank_ + ranks_ + offset) % ranks_ * channels_ + channel_);
   }
@@ -166,28 +144,32 @@ class RankBuilder {
   std::vector<Arrival> first_send_;           // by offset
 };
 
-Schedule make_bruck_all_to_all(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  Schedule schedule = schedule_without_blocks(
-      "bruck_all_to_all", Collective::all_to_all, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_bruck_all_to_all(Schedule& schedule, const AlgorithmOptions& options) {
   for (int rank = 0; rank < options.ranks; ++rank) {
     for (int channel = 0; channel < options.channels; ++channel) {
       RankBuilder(schedule, rank, channel).add();
     }
   }
-  return schedule;
 }
 
 }  // namespace
 
+constinit const Algorithm bruck_all_gather{
+    .name = "bruck_all_gather",
+    .collective = Collective::all_gather,
+    .build = build_bruck_all_gather,
+    .description = "all that a rank has, to ever farther ranks",
+    .cost = "log2(R) steps, S(R-1)/R bytes",
+    .is_quadratic = true,
+};
+
 constinit const Algorithm bruck_all_to_all{
     .name = "bruck_all_to_all",
     .collective = Collective::all_to_all,
-    .make = make_bruck_all_to_all,
+    .build = build_bruck_all_to_all,
     .description = "parts in log2(R) rounds by the bits of the way they have to go",
     .cost = "log2(R) steps, S log2(R)/2 bytes",
+    .is_quadratic = true,
 };
 
 }  // namespace towpath::collective

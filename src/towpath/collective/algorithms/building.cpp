@@ -19,16 +19,16 @@ void check_between(const char* option, int value, int low, int high) {
 }
 
 void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
-  std::vector<bool> seen(static_cast<std::size_t>(ranks));
+  std::vector<bool> seen(index(ranks));
   for (const int rank : ring) {
-    if (rank < 0 || rank >= ranks || seen[static_cast<std::size_t>(rank)]) {
+    if (rank < 0 || rank >= ranks || seen[index(rank)]) {
       throw std::invalid_argument(fmt::format(
           "the ring of channel {} has rank {}{}; allowed is each of 0 to {} once", channel, rank,
           rank < 0 || rank >= ranks ? ", which does not exist" : " twice", ranks - 1));
     }
-    seen[static_cast<std::size_t>(rank)] = true;
+    seen[index(rank)] = true;
   }
-  if (ring.size() != static_cast<std::size_t>(ranks)) {
+  if (ring.size() != index(ranks)) {
     throw std::invalid_argument(
         fmt::format("the ring of channel {} has {} of {} ranks", channel, ring.size(), ranks));
   }
@@ -36,14 +36,14 @@ void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
 
 // Every rank must reach the same root.
 void check_tree(const std::vector<int>& parents, int ranks, std::size_t channel) {
-  if (parents.size() != static_cast<std::size_t>(ranks)) {
+  if (parents.size() != index(ranks)) {
     throw std::invalid_argument(fmt::format("the tree of channel {} has {} parents for {} ranks",
                                             channel, parents.size(), ranks));
   }
   for (int rank = 0; rank < ranks; ++rank) {
     int above = rank;
     for (int steps = 0; steps < ranks && above >= 0 && above < ranks; ++steps) {
-      above = parents[static_cast<std::size_t>(above)];
+      above = parents[index(above)];
     }
     if (above != kNone) {
       throw std::invalid_argument(
@@ -61,26 +61,12 @@ void check_tree(const std::vector<int>& parents, int ranks, std::size_t channel)
 
 void check_trees(const AlgorithmOptions& options) {
   if (options.trees.empty()) return;
-  if (options.trees.size() != static_cast<std::size_t>(options.channels)) {
+  if (options.trees.size() != index(options.channels)) {
     throw std::invalid_argument(fmt::format("there are {} trees for {} channels; one for each",
                                             options.trees.size(), options.channels));
   }
   for (std::size_t i = 0; i < options.trees.size(); ++i) {
     check_tree(options.trees[i], options.ranks, i);
-  }
-}
-
-// In an all-gather by chains neighbours await each other. The last packet of a reduce-scatter round
-// a ring carries the notification, and so does the last packet of an all-to-all, whose receivers
-// pass nothing on. Source: tt-metal, unicast_writer.cpp of all_gather,
-// reduce_scatter_minimal_direct, reduce_scatter_minimal_async, all_to_all_async_generic.
-void set_synchronization(Schedule& schedule) {
-  switch (schedule.collective) {
-    case Collective::all_gather: schedule.rendezvous = Rendezvous::peers; break;
-    case Collective::reduce_scatter: schedule.notification = Notification::attached; break;
-    case Collective::all_to_all:
-    case Collective::all_to_all_v: schedule.notification = Notification::deferred; break;
-    default: break;
   }
 }
 
@@ -104,33 +90,13 @@ void check_options(const AlgorithmOptions& options) {
   }
   check_trees(options);
   if (options.rings.empty()) return;
-  if (options.rings.size() != static_cast<std::size_t>(options.channels)) {
+  if (options.rings.size() != index(options.channels)) {
     throw std::invalid_argument(fmt::format("there are {} rings for {} channels; one for each",
                                             options.rings.size(), options.channels));
   }
   for (std::size_t i = 0; i < options.rings.size(); ++i) {
     check_ring(options.rings[i], options.ranks, i);
   }
-}
-
-Schedule schedule_without_blocks(std::string_view name, Collective collective,
-                                 const AlgorithmOptions& options, std::uint32_t chunks) {
-  check_options(options);
-  Schedule schedule;
-  schedule.name = name;
-  schedule.collective = collective;
-  schedule.protocol = options.protocol;
-  schedule.channels = static_cast<std::uint32_t>(options.channels);
-  schedule.chunks = chunks;
-  schedule.root = options.root;
-  schedule.in_place = true;
-  set_synchronization(schedule);
-  schedule.ranks.resize(static_cast<std::size_t>(options.ranks));
-  for (RankProgram& program : schedule.ranks) {
-    program.input_chunks = chunks_in(schedule, 0, Buffer::input);
-    program.output_chunks = chunks_in(schedule, 0, Buffer::output);
-  }
-  return schedule;
 }
 
 void check_quadratic(const AlgorithmOptions& options) {
@@ -147,19 +113,6 @@ void check_quadratic(const AlgorithmOptions& options) {
   }
 }
 
-Schedule local_copy(Schedule schedule) {
-  const std::uint32_t chunks = schedule.chunks / schedule.channels;
-  for (std::uint32_t channel = 0; channel < schedule.channels; ++channel) {
-    ThreadBlock& block = schedule.ranks[0].blocks.emplace_back();
-    block.channel = static_cast<std::int32_t>(channel);
-    for (std::uint32_t i = 0; i < chunks; ++i) {
-      const std::uint32_t chunk = channel * chunks + i;
-      block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
-    }
-  }
-  return schedule;
-}
-
 void add_own_copies(Schedule& schedule) {
   for (std::uint32_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     for (std::uint32_t channel = 0; channel < schedule.channels; ++channel) {
@@ -171,10 +124,9 @@ void add_own_copies(Schedule& schedule) {
   }
 }
 
-void add_root_copies(Schedule& schedule, int channel, std::uint32_t first, std::uint32_t count) {
-  RankProgram& root = schedule.ranks[static_cast<std::size_t>(schedule.root)];
-  ThreadBlock& block = add_block(root, kNone, kNone, channel);
-  for (std::uint32_t chunk = first; chunk < first + count; ++chunk) {
+void add_root_copies(Schedule& schedule, int channel, std::int64_t first, std::int64_t count) {
+  ThreadBlock& block = add_block(program_of(schedule, schedule.root), kNone, kNone, channel);
+  for (std::int64_t chunk = first; chunk < first + count; ++chunk) {
     block.steps.push_back(step(StepType::copy, input(chunk), output(chunk)));
   }
 }
@@ -201,8 +153,8 @@ void take_two_channels_each(Schedule& schedule) {
 }
 
 std::vector<int> ring_of(const AlgorithmOptions& options, int channel) {
-  if (!options.rings.empty()) return options.rings[static_cast<std::size_t>(channel)];
-  std::vector<int> ring(static_cast<std::size_t>(options.ranks));
+  if (!options.rings.empty()) return options.rings[index(channel)];
+  std::vector<int> ring(index(options.ranks));
   std::iota(ring.begin(), ring.end(), 0);
   return ring;
 }
@@ -210,12 +162,8 @@ std::vector<int> ring_of(const AlgorithmOptions& options, int channel) {
 ThreadBlock& add_ring_block(Schedule& schedule, const std::vector<int>& ring, std::size_t position,
                             int channel) {
   const std::size_t ranks = ring.size();
-  auto& blocks = schedule.ranks[static_cast<std::size_t>(ring[position])].blocks;
-  ThreadBlock& block = blocks.emplace_back();
-  block.receive_peer = ring[(position + ranks - 1) % ranks];
-  block.send_peer = ring[(position + 1) % ranks];
-  block.channel = channel;
-  return block;
+  return add_block(program_of(schedule, ring[position]), ring[(position + ranks - 1) % ranks],
+                   ring[(position + 1) % ranks], channel);
 }
 
 std::shared_ptr<StepList> list_of_parts(const std::vector<int>& ring, std::uint32_t channels) {
@@ -244,23 +192,17 @@ void add_rings_of_parts(Schedule& schedule, const AlgorithmOptions& options,
 
 ThreadBlock& add_line_block(Schedule& schedule, const std::vector<int>& line, std::size_t position,
                             int channel) {
-  auto& blocks = schedule.ranks[static_cast<std::size_t>(line[position])].blocks;
-  ThreadBlock& block = blocks.emplace_back();
-  if (position > 0) block.receive_peer = line[position - 1];
-  if (position + 1 < line.size()) block.send_peer = line[position + 1];
-  block.channel = channel;
-  return block;
+  const bool is_last = position + 1 == line.size();
+  return add_block(program_of(schedule, line[position]), position > 0 ? line[position - 1] : kNone,
+                   is_last ? kNone : line[position + 1], channel);
 }
 
 void add_pair_blocks(Schedule& schedule, const PairBlocks& blocks) {
-  auto& program = schedule.ranks[static_cast<std::size_t>(blocks.rank)];
+  RankProgram& program = program_of(schedule, blocks.rank);
   for (int channel = 0; channel < blocks.channels; ++channel) {
     for (int peer = 0; peer < blocks.ranks; ++peer) {
       if (peer == blocks.rank) continue;
-      ThreadBlock& block = program.blocks.emplace_back();
-      block.send_peer = peer;
-      block.receive_peer = peer;
-      block.channel = channel;
+      add_block(program, peer, peer, channel);
     }
   }
   for (int channel = 0; channel < blocks.channels; ++channel) {

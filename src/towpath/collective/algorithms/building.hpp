@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
+#include "towpath/base/index.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 
 // Shared by the generators.
@@ -22,9 +22,12 @@ struct Chunk {
   std::uint32_t index = 0;
 };
 
-constexpr Chunk input(std::uint32_t index) { return {Buffer::input, index}; }
-constexpr Chunk output(std::uint32_t index) { return {Buffer::output, index}; }
-constexpr Chunk scratch(std::uint32_t index) { return {Buffer::scratch, index}; }
+constexpr Chunk chunk_of(Buffer buffer, std::int64_t index) {
+  return {buffer, static_cast<std::uint32_t>(index)};
+}
+constexpr Chunk input(std::int64_t index) { return chunk_of(Buffer::input, index); }
+constexpr Chunk output(std::int64_t index) { return chunk_of(Buffer::output, index); }
+constexpr Chunk scratch(std::int64_t index) { return chunk_of(Buffer::scratch, index); }
 
 // A step over one chunk. An unused side repeats the other one.
 constexpr Step step(StepType type, Chunk source, Chunk destination) {
@@ -37,9 +40,9 @@ constexpr Step step(StepType type, Chunk source, Chunk destination) {
 }
 constexpr Step step(StepType type, Chunk only) { return step(type, only, only); }
 
-constexpr Step step(StepType type, Chunk only, std::uint32_t count) {
+constexpr Step step(StepType type, Chunk only, std::int64_t count) {
   Step several = step(type, only);
-  several.count = count;
+  several.count = static_cast<std::uint32_t>(count);
   return several;
 }
 
@@ -48,7 +51,7 @@ constexpr Step publishing(Step step) {
   return step;
 }
 
-constexpr Step after(std::uint32_t block, std::uint32_t index, Step step) {
+constexpr Step after(std::int64_t block, std::int64_t index, Step step) {
   step.depends_on_block = static_cast<std::int32_t>(block);
   step.depends_on_step = static_cast<std::int32_t>(index);
   return step;
@@ -57,15 +60,11 @@ constexpr Step after(std::uint32_t block, std::uint32_t index, Step step) {
 // Throws std::invalid_argument with one sentence if the options are invalid.
 void check_options(const AlgorithmOptions& options);
 
-// Checks the options and returns a schedule without thread blocks.
-Schedule schedule_without_blocks(std::string_view name, Collective collective,
-                                 const AlgorithmOptions& options, std::uint32_t chunks);
-
 // Throws std::invalid_argument if ranks * ranks * channels steps would take too much memory.
 void check_quadratic(const AlgorithmOptions& options);
 
-// The schedule of a single rank: one thread block per channel copies its chunks.
-Schedule local_copy(Schedule schedule);
+// The rank's program.
+inline RankProgram& program_of(Schedule& schedule, int rank) { return schedule.ranks[index(rank)]; }
 
 // A thread block per rank and channel that copies the rank's chunk to its position in the gathered
 // array, in parallel with the transfers.
@@ -73,7 +72,7 @@ void add_own_copies(Schedule& schedule);
 
 // A thread block that copies chunks of the root's array to its output in parallel with the sends. A
 // copy after the sends in one block would start only when the last send is done.
-void add_root_copies(Schedule& schedule, int channel, std::uint32_t first, std::uint32_t count);
+void add_root_copies(Schedule& schedule, int channel, std::int64_t first, std::int64_t count);
 
 // Appends a thread block on `channel` to the rank.
 ThreadBlock& add_block(RankProgram& program, int receive_peer, int send_peer, int channel);

@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/collective/algorithms/building_one_sided.hpp"
 
-#include <fmt/format.h>
-
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
 namespace towpath::collective {
@@ -68,16 +65,7 @@ std::vector<int> all_ranks(const Schedule& schedule) {
 }
 
 ThreadBlock& add_block_to(Schedule& schedule, int rank) {
-  return schedule.ranks[static_cast<std::size_t>(rank)].blocks.emplace_back();
-}
-
-void check_one_sided(const AlgorithmOptions& options, int channels_per_channel) {
-  check_quadratic(options);
-  if (options.channels * channels_per_channel > kChannelsMax) {
-    throw std::invalid_argument(
-        fmt::format("channels is {}; allowed is 1 to {}, as each takes {} channels for signals",
-                    options.channels, kChannelsMax / channels_per_channel, channels_per_channel));
-  }
+  return program_of(schedule, rank).blocks.emplace_back();
 }
 
 }  // namespace towpath::collective

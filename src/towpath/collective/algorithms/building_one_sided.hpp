@@ -46,8 +46,4 @@ std::vector<int> all_ranks(const Schedule& schedule);
 // Adds a thread block of `rank` without FIFOs.
 ThreadBlock& add_block_to(Schedule& schedule, int rank);
 
-// Throws std::invalid_argument if ranks * ranks * channels operands would take too much memory, or
-// if there are too few signal numbers for `channels_per_channel` channels each.
-void check_one_sided(const AlgorithmOptions& options, int channels_per_channel = 1);
-
 }  // namespace towpath::collective

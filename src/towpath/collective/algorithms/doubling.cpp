@@ -2,18 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
 // Halving-doubling all-reduce: 2 log2(R) sequential network steps, 2 S (R-1)/R wire bytes per rank.
 // In each round of the first half, two ranks each send the half that the other sums. The
 // second half distributes the sums in reverse order. If R is not a power of two, some ranks first
 // send their input to a neighbour and receive the result at the end: 2 more steps of S bytes each.
 // The second half has separate channels, so that thread blocks of both halves run concurrently.
-namespace {
+
+// The largest power of two ranks.
+int members_of(const AlgorithmOptions& options) {
+  return static_cast<int>(std::bit_floor(index(options.ranks)));
+}
 
 // One rank's share of one channel. The members, a power of two, sum one of `chunks` chunks each.
 struct Member {
@@ -50,13 +54,12 @@ void wait_for(const Member& member, const Round& round, ThreadBlock& block) {
   const auto await = [&](std::uint32_t awaited) {
     Steps& steps = program.blocks[awaited].steps;
     steps.back().publishes = true;
-    return after(awaited, static_cast<std::uint32_t>(steps.size() - 1), Step{});
+    return after(awaited, steps.size() - 1, Step{});
   };
   Step& first = block.steps.front();
   if (round.has_received) {
     const Step received = await(round.receiving);
-    first = after(static_cast<std::uint32_t>(received.depends_on_block),
-                  static_cast<std::uint32_t>(received.depends_on_step), first);
+    first = after(received.depends_on_block, received.depends_on_step, first);
     if (round.has_sent) block.steps.insert(block.steps.begin(), await(round.sending));
   }
 }
@@ -128,48 +131,30 @@ void add_all_reduce_rank(int rank, const Member& member, int folded, int results
     return signed_number < folded ? 2 * signed_number + 1 : signed_number + folded;
   };
   const int number = has_neighbour ? rank / 2 : rank - folded;
-  last = add_rounds(member, static_cast<std::uint32_t>(number), last, results_channel, rank_of);
+  last = add_rounds(member, number, last, results_channel, rank_of);
   if (!has_neighbour) return;
   ThreadBlock& block = member.send_to(rank - 1);
   member.add_steps(block, step(StepType::send, output(0)), 0, member.chunks);
   wait_for(member, last, block);
 }
 
-Schedule make_halving_doubling_all_reduce(const AlgorithmOptions& options) {
-  check_options(options);
-  const std::uint32_t members = std::bit_floor(static_cast<std::uint32_t>(options.ranks));
-  Schedule schedule =
-      schedule_without_blocks("halving_doubling_all_reduce", Collective::all_reduce, options,
-                              members * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_halving_doubling_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
+  const int members = members_of(options);
   take_two_channels_each(schedule);
   for (int channel = 0; channel < options.channels; ++channel) {
     for (int rank = 0; rank < options.ranks; ++rank) {
-      const Member member{schedule.ranks[static_cast<std::size_t>(rank)], channel,
-                          static_cast<std::uint32_t>(channel) * members, members};
-      add_all_reduce_rank(rank, member, options.ranks - static_cast<int>(members),
-                          options.channels + channel);
+      const Member member{program_of(schedule, rank), channel,
+                          static_cast<std::uint32_t>(channel * members),
+                          static_cast<std::uint32_t>(members)};
+      add_all_reduce_rank(rank, member, options.ranks - members, options.channels + channel);
     }
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm halving_doubling_all_reduce{
-    .name = "halving_doubling_all_reduce",
-    .collective = Collective::all_reduce,
-    .make = make_halving_doubling_all_reduce,
-    .description =
-        "halves exchanged with ever nearer ranks to be summed, and back to be handed out",
-    .cost = "2log2(R) steps, 2S(R-1)/R bytes for powers of 2",
-};
 
 // Doubling barrier: log2(R) sequential network steps, S log2(R) wire bytes per rank, with S the few
 // bytes of a token. In each round, two ranks exchange their sums, doubling the number of ranks
 // covered. If R is not a power of two, some ranks first send their token to a neighbour and receive
 // the result at the end: 2 more steps.
-namespace {
 
 // One rank's thread blocks of one channel. Each depends on the previous one.
 struct Tokens {
@@ -179,17 +164,15 @@ struct Tokens {
 
   // Exchanges sums with the peer, or only receives a sum, or only sends the last one.
   void add(int peer, bool is_sending, bool is_receiving) {
-    const auto chunk = static_cast<std::uint32_t>(channel);
-    const Chunk own = has_sum ? output(chunk) : input(chunk);
+    const Chunk own = has_sum ? output(channel) : input(channel);
     const std::uint32_t before = has_sum ? last_block(program) : 0;
     if (has_sum) program.blocks[before].steps.back().publishes = true;
-    const auto last =
-        static_cast<std::uint32_t>(has_sum ? program.blocks[before].steps.size() - 1 : 0);
+    const std::size_t last = has_sum ? program.blocks[before].steps.size() - 1 : 0;
     ThreadBlock& block =
         add_block(program, is_receiving ? peer : kNone, is_sending ? peer : kNone, channel);
     if (is_sending) block.steps.push_back(step(StepType::send, own));
     if (is_receiving) {
-      block.steps.push_back(step(StepType::receive_reduce_copy, own, output(chunk)));
+      block.steps.push_back(step(StepType::receive_reduce_copy, own, output(channel)));
     }
     if (has_sum) block.steps.front() = after(before, last, block.steps.front());
     has_sum = true;
@@ -199,9 +182,9 @@ struct Tokens {
 void add_barrier_rank(Tokens tokens, int rank, int members, int folded) {
   const bool has_neighbour = rank < 2 * folded;
   if (has_neighbour && rank % 2 == 0) {
-    const auto chunk = static_cast<std::uint32_t>(tokens.channel);
     add_block(tokens.program, rank + 1, rank + 1, tokens.channel).steps = {
-        step(StepType::send, input(chunk)), step(StepType::receive, output(chunk))};
+        step(StepType::send, input(tokens.channel)),
+        step(StepType::receive, output(tokens.channel))};
     return;
   }
   if (has_neighbour) tokens.add(rank - 1, false, true);
@@ -213,28 +196,38 @@ void add_barrier_rank(Tokens tokens, int rank, int members, int folded) {
   if (has_neighbour) tokens.add(rank - 1, true, false);
 }
 
-Schedule make_doubling_barrier(const AlgorithmOptions& options) {
-  Schedule schedule = schedule_without_blocks("doubling_barrier", Collective::barrier, options,
-                                              static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
-  const auto members = static_cast<int>(std::bit_floor(static_cast<std::uint32_t>(options.ranks)));
+void build_doubling_barrier(Schedule& schedule, const AlgorithmOptions& options) {
+  const int members = members_of(options);
   for (int channel = 0; channel < options.channels; ++channel) {
     for (int rank = 0; rank < options.ranks; ++rank) {
-      add_barrier_rank({schedule.ranks[static_cast<std::size_t>(rank)], channel}, rank, members,
+      add_barrier_rank({program_of(schedule, rank), channel}, rank, members,
                        options.ranks - members);
     }
   }
-  return schedule;
 }
 
 }  // namespace
 
+constinit const Algorithm halving_doubling_all_reduce{
+    .name = "halving_doubling_all_reduce",
+    .collective = Collective::all_reduce,
+    .build = build_halving_doubling_all_reduce,
+    .description =
+        "halves exchanged with ever nearer ranks to be summed, and back to be handed out",
+    .cost = "2log2(R) steps, 2S(R-1)/R bytes for powers of 2",
+    .chunks =
+        [](const AlgorithmOptions& options) {
+          return std::int64_t{members_of(options)} * options.channels;
+        },
+};
+
 constinit const Algorithm doubling_barrier{
     .name = "doubling_barrier",
     .collective = Collective::barrier,
-    .make = make_doubling_barrier,
+    .build = build_doubling_barrier,
     .description = "sums of a token exchanged with ever farther ranks",
     .cost = "log2(R) steps, and 2 more where R is not a power of 2; S log2(R) bytes",
+    .chunks = chunk_per_channel,
 };
 
 }  // namespace towpath::collective

@@ -10,7 +10,6 @@
 
 namespace towpath::collective {
 namespace {
-
 // Division of the array on one channel: G parts of H chunks. The steps are for GPU 0 of host 0.
 // Other GPUs rotate the parts, other hosts the chunks.
 struct Cut {
@@ -20,12 +19,12 @@ struct Cut {
   // A chunk of the part `back` positions before the GPU's part.
   std::uint32_t chunk(int back, int index) const {
     const int part = (2 * gpus - back) % gpus;
-    return static_cast<std::uint32_t>(part * hosts + (2 * hosts + index) % hosts);
+    return part * hosts + (2 * hosts + index) % hosts;
   }
   std::shared_ptr<StepList> list() const {
     auto list = std::make_shared<StepList>();
-    list->rows = static_cast<std::uint32_t>(gpus);
-    list->columns = static_cast<std::uint32_t>(hosts);
+    list->rows = gpus;
+    list->columns = hosts;
     return list;
   }
 };
@@ -56,7 +55,7 @@ std::shared_ptr<StepList> rail(const Cut& cut, std::uint32_t sums) {
     const bool is_summing = back <= hosts;
     Step next = step(type, is_summing && !has_sums ? input(chunk) : output(chunk), output(chunk));
     if (is_summing && has_sums) {
-      next = after(sums, static_cast<std::uint32_t>(back * cut.gpus - 1), next);
+      next = after(sums, back * cut.gpus - 1, next);
     }
     next.publishes = has_sums && back >= hosts;
     list->steps.push_back(next);
@@ -75,8 +74,7 @@ std::shared_ptr<StepList> results_in_host(const Cut& cut, std::uint32_t summing)
   std::shared_ptr<StepList> list = cut.list();
   for (int turn = 0; turn < cut.hosts; ++turn) {
     const int done = cut.hosts > 1 ? cut.hosts - 1 + turn : cut.gpus - 1;
-    list->steps.push_back(after(summing, static_cast<std::uint32_t>(done),
-                                step(StepType::send, output(cut.chunk(0, -turn)))));
+    list->steps.push_back(after(summing, done, step(StepType::send, output(cut.chunk(0, -turn)))));
     for (int back = 1; back < cut.gpus - 1; ++back) {
       list->steps.push_back(step(StepType::receive_copy_send, output(cut.chunk(back, -turn))));
     }
@@ -99,7 +97,7 @@ class Channel {
   }
 
   void add(int rank) const {
-    RankProgram& program = schedule_.ranks[static_cast<std::size_t>(rank)];
+    RankProgram& program = program_of(schedule_, rank);
     const int host = rank / cut_.gpus;
     const int gpu = rank % cut_.gpus;
     const int ranks = schedule_.rank_count();
@@ -129,18 +127,13 @@ class Channel {
   std::shared_ptr<StepList> results_;
 };
 
-Schedule make(const AlgorithmOptions& options) {
-  Schedule schedule = schedule_without_blocks(
-      "hierarchical_all_reduce", Collective::all_reduce, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_hierarchical(Schedule& schedule, const AlgorithmOptions& options) {
   const Cut cut{options.gpus_per_host, options.ranks / options.gpus_per_host};
   if (cut.gpus > 1) take_two_channels_each(schedule);
   for (int channel = 0; channel < options.channels; ++channel) {
     const Channel all(schedule, cut, channel, options.channels + channel);
     for (int rank = 0; rank < options.ranks; ++rank) all.add(rank);
   }
-  return schedule;
 }
 
 }  // namespace
@@ -148,7 +141,7 @@ Schedule make(const AlgorithmOptions& options) {
 constinit const Algorithm hierarchical_all_reduce{
     .name = "hierarchical_all_reduce",
     .collective = Collective::all_reduce,
-    .make = make,
+    .build = build_hierarchical,
     .description =
         "summed round each host, then between hosts on every rail, then handed out in each host",
     .cost = "2(G-1)+2(H-1) steps, 2S(R-1)/R bytes, 2S(H-1)/R of them between hosts",

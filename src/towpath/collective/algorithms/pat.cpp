@@ -7,22 +7,21 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
 // PAT all-gather (parallel aggregated trees, NCCL's for one GPU per host): ceil(log2(R)) sequential
 // network steps, S (R-1)/R wire bytes per rank. S is the gathered array. Each part goes down a
 // binomial tree from its rank. Long distances come first, while there is little data. A part is
 // forwarded on arrival.
-namespace {
 
 // Parts are identified by offset: the distance back to their owner. In the round of a distance, a
 // rank has the parts with offsets divisible by twice the distance.
 void add_all_gather_rank(Schedule& schedule, int rank, int channel) {
   const int ranks = schedule.rank_count();
   const auto channels = static_cast<int>(schedule.channels);
-  RankProgram& program = schedule.ranks[static_cast<std::size_t>(rank)];
+  RankProgram& program = program_of(schedule, rank);
   const auto gathered = [&](int offset) {
-    const int part = (rank + ranks - offset) % ranks;
-    return output(static_cast<std::uint32_t>(part * channels + channel));
+    return output((rank + ranks - offset) % ranks * channels + channel);
   };
   std::map<int, std::uint32_t> receiving;  // by distance
   const auto farthest = static_cast<int>(std::bit_ceil(static_cast<std::uint32_t>(ranks)) / 2);
@@ -31,11 +30,10 @@ void add_all_gather_rank(Schedule& schedule, int rank, int channel) {
     std::vector<Step> receives;
     for (int offset = 0; offset + distance < ranks; offset += 2 * distance) {
       if (offset == 0) {
-        sends.push_back(step(StepType::send, input(static_cast<std::uint32_t>(channel))));
+        sends.push_back(step(StepType::send, input(channel)));
       } else {
         const int from = offset & -offset;
-        sends.push_back(after(receiving[from],
-                              static_cast<std::uint32_t>((offset - from) / (2 * from)),
+        sends.push_back(after(receiving[from], (offset - from) / (2 * from),
                               step(StepType::send, gathered(offset))));
       }
       const int arriving = offset + distance;
@@ -49,42 +47,25 @@ void add_all_gather_rank(Schedule& schedule, int rank, int channel) {
   }
 }
 
-Schedule make_pat_all_gather(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  Schedule schedule = schedule_without_blocks(
-      "pat_all_gather", Collective::all_gather, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_pat_all_gather(Schedule& schedule, const AlgorithmOptions& options) {
   for (int rank = 0; rank < options.ranks; ++rank) {
     for (int channel = 0; channel < options.channels; ++channel)
       add_all_gather_rank(schedule, rank, channel);
   }
   add_own_copies(schedule);
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm pat_all_gather{
-    .name = "pat_all_gather",
-    .collective = Collective::all_gather,
-    .make = make_pat_all_gather,
-    .description = "every part down a binomial tree of its own, to far ranks first",
-    .cost = "log2(R) steps, S(R-1)/R bytes",
-};
 
 // PAT reduce-scatter (parallel aggregated trees, NCCL's for one GPU per host): ceil(log2(R))
 // sequential network steps, S (R-1)/R wire bytes per rank. Each part goes up a binomial tree to its
 // rank, in the reverse order of the all-gather: long distances come last, when most of the data is
 // summed.
-namespace {
 
 // Parts are identified by offset: the distance back to their owner. In the round of a distance, a
 // rank sends the parts with the distance as their offset's lowest bit.
-class RankBuilder {
+class SumBuilder {
  public:
-  RankBuilder(Schedule& schedule, int rank, int channel)
-      : program_(schedule.ranks[static_cast<std::size_t>(rank)]),
+  SumBuilder(Schedule& schedule, int rank, int channel)
+      : program_(program_of(schedule, rank)),
         rank_(rank),
         ranks_(schedule.rank_count()),
         channels_(static_cast<int>(schedule.channels)),
@@ -107,17 +88,14 @@ class RankBuilder {
 
  private:
   Chunk contribution(int offset) const {
-    const int part = (rank_ + ranks_ - offset) % ranks_;
-    return input(static_cast<std::uint32_t>(part * channels_ + channel_));
+    return input((rank_ + ranks_ - offset) % ranks_ * channels_ + channel_);
   }
   // The rank's part is summed in the output, all others in scratch.
   Chunk sum(int offset) const {
-    if (offset == 0) return output(static_cast<std::uint32_t>(channel_));
-    return scratch(static_cast<std::uint32_t>(offset / 2 * channels_ + channel_));
+    return offset == 0 ? output(channel_) : scratch(offset / 2 * channels_ + channel_);
   }
   Step after_receipt(int offset, int distance, Step step) const {
-    return after(receiving_.at(distance), static_cast<std::uint32_t>(offset / (2 * distance)),
-                 step);
+    return after(receiving_.at(distance), offset / (2 * distance), step);
   }
 
   Step send(int offset, int distance) const {
@@ -144,30 +122,33 @@ class RankBuilder {
   std::map<int, std::uint32_t> receiving_;  // thread block of a round, by its distance
 };
 
-Schedule make_pat_reduce_scatter(const AlgorithmOptions& options) {
-  check_quadratic(options);
-  const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule = schedule_without_blocks("pat_reduce_scatter", Collective::reduce_scatter,
-                                              options, ranks * channels);
-  if (ranks == 1) return local_copy(std::move(schedule));
+void build_pat_reduce_scatter(Schedule& schedule, const AlgorithmOptions& options) {
   for (int rank = 0; rank < options.ranks; ++rank) {
-    schedule.ranks[static_cast<std::size_t>(rank)].scratch_chunks = (ranks + 1) / 2 * channels;
+    program_of(schedule, rank).scratch_chunks = (options.ranks + 1) / 2 * options.channels;
     for (int channel = 0; channel < options.channels; ++channel) {
-      RankBuilder(schedule, rank, channel).add();
+      SumBuilder(schedule, rank, channel).add();
     }
   }
-  return schedule;
 }
 
 }  // namespace
 
+constinit const Algorithm pat_all_gather{
+    .name = "pat_all_gather",
+    .collective = Collective::all_gather,
+    .build = build_pat_all_gather,
+    .description = "every part down a binomial tree of its own, to far ranks first",
+    .cost = "log2(R) steps, S(R-1)/R bytes",
+    .is_quadratic = true,
+};
+
 constinit const Algorithm pat_reduce_scatter{
     .name = "pat_reduce_scatter",
     .collective = Collective::reduce_scatter,
-    .make = make_pat_reduce_scatter,
+    .build = build_pat_reduce_scatter,
     .description = "every part up a binomial tree of its own, from near ranks first",
     .cost = "log2(R) steps, S(R-1)/R bytes",
+    .is_quadratic = true,
 };
 
 }  // namespace towpath::collective

@@ -41,7 +41,7 @@ std::vector<std::vector<int>> rail_rings(int hosts, int gpus_per_host, int chann
   check_positive("hosts", hosts, kRanksMax);
   check_positive("gpus_per_host", gpus_per_host, kRanksMax / hosts);
   check_positive("channels", channels, kChannelsMax);
-  std::vector<std::vector<int>> rings(static_cast<std::size_t>(channels));
+  std::vector<std::vector<int>> rings(index(channels));
   for (int channel = 0; channel < channels; ++channel) {
     const auto exit_of = [&](int host) {
       return (channel + exit_shift(host, hosts)) % gpus_per_host;
@@ -50,8 +50,7 @@ std::vector<std::vector<int>> rail_rings(int hosts, int gpus_per_host, int chann
       const int exit = exit_of(host);
       int entry = exit_of((host + hosts - 1) % hosts);
       if (entry == exit) entry = (exit + 1) % gpus_per_host;
-      walk(host * gpus_per_host, gpus_per_host, entry, exit,
-           rings[static_cast<std::size_t>(channel)]);
+      walk(host * gpus_per_host, gpus_per_host, entry, exit, rings[index(channel)]);
     }
   }
   return rings;

@@ -5,10 +5,10 @@
 #include "towpath/collective/algorithms/building.hpp"
 
 namespace towpath::collective {
+namespace {
 
 // Ring all-reduce: 2(R-1) sequential steps, 2 S (R-1)/R wire bytes per rank. Each of a channel's R
 // chunks goes around the ring once for the sum and once for the distribution.
-namespace {
 
 // Steps of the rank at position 0 of a ring. Other ranks rotate the chunks.
 std::shared_ptr<StepList> all_reduce_steps(std::uint32_t ranks) {
@@ -30,77 +30,44 @@ std::shared_ptr<StepList> all_reduce_steps(std::uint32_t ranks) {
   return list;
 }
 
-Schedule make_ring_all_reduce(const AlgorithmOptions& options) {
-  const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  Schedule schedule = schedule_without_blocks("ring_all_reduce", Collective::all_reduce, options,
-                                              ranks * static_cast<std::uint32_t>(options.channels));
-  if (ranks == 1) return local_copy(std::move(schedule));
+void build_ring_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
+  const std::uint32_t ranks = options.ranks;
   const std::shared_ptr<StepList> steps = all_reduce_steps(ranks);
   for (int channel = 0; channel < options.channels; ++channel) {
     const std::vector<int> ring = ring_of(options, channel);
-    const std::uint32_t first = static_cast<std::uint32_t>(channel) * ranks;
+    const std::uint32_t first = channel * ranks;
     for (std::uint32_t position = 0; position < ranks; ++position) {
       add_ring_block(schedule, ring, position, channel).steps =
           Steps(steps, {.row_shift = position, .first_chunk = first});
     }
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm ring_all_reduce{
-    .name = "ring_all_reduce",
-    .collective = Collective::all_reduce,
-    .make = make_ring_all_reduce,
-    .description = "every chunk once round a ring to be summed, once more to be handed out",
-    .cost = "2(R-1) steps, 2S(R-1)/R bytes",
-};
 
 // Simple ring all-reduce: 2(R-1) sequential steps, 2 S wire bytes per rank except at the ends of
 // the ring. Each channel's share of the array is one chunk. It is summed from the ring's first rank
 // to its last, then distributed around the ring. Only channels run in parallel.
-namespace {
-
-Schedule make_simple_ring_all_reduce(const AlgorithmOptions& options) {
-  Schedule schedule =
-      schedule_without_blocks("simple_ring_all_reduce", Collective::all_reduce, options,
-                              static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_simple_ring_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
   for (int channel = 0; channel < options.channels; ++channel) {
     const std::vector<int> ring = ring_of(options, channel);
-    const auto chunk = static_cast<std::uint32_t>(channel);
     for (std::size_t position = 0; position < ring.size(); ++position) {
       Steps& steps = add_ring_block(schedule, ring, position, channel).steps;
       const bool is_first = position == 0;
       const bool is_last = position + 1 == ring.size();
       const bool is_end = position + 2 == ring.size();  // last to receive the result
       if (is_last) {
-        steps.push_back(step(StepType::receive_reduce_copy_send, input(chunk), output(chunk)));
+        steps.push_back(step(StepType::receive_reduce_copy_send, input(channel), output(channel)));
       } else {
         steps.push_back(
-            step(is_first ? StepType::send : StepType::receive_reduce_send, input(chunk)));
+            step(is_first ? StepType::send : StepType::receive_reduce_send, input(channel)));
         steps.push_back(
-            step(is_end ? StepType::receive : StepType::receive_copy_send, output(chunk)));
+            step(is_end ? StepType::receive : StepType::receive_copy_send, output(channel)));
       }
     }
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm simple_ring_all_reduce{
-    .name = "simple_ring_all_reduce",
-    .collective = Collective::all_reduce,
-    .make = make_simple_ring_all_reduce,
-    .description = "a whole array once along a ring to be summed, once more to be handed out",
-    .cost = "2(R-1) steps, 2S bytes",
-};
 
 // Ring all-gather: R-1 sequential steps, S (R-1)/R wire bytes per rank. S is the gathered array.
 // Every part goes around the ring once, with one chunk per channel.
-namespace {
 
 // Steps of the rank at position 0 of a ring. Parts are rows of one chunk per channel.
 std::shared_ptr<StepList> all_gather_steps(const std::vector<int>& ring, std::uint32_t channels) {
@@ -117,30 +84,13 @@ std::shared_ptr<StepList> all_gather_steps(const std::vector<int>& ring, std::ui
   return list;
 }
 
-Schedule make_ring_all_gather(const AlgorithmOptions& options) {
-  const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule =
-      schedule_without_blocks("ring_all_gather", Collective::all_gather, options, ranks * channels);
-  if (ranks == 1) return local_copy(std::move(schedule));
+void build_ring_all_gather(Schedule& schedule, const AlgorithmOptions& options) {
   add_rings_of_parts(schedule, options, all_gather_steps);
   add_own_copies(schedule);
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm ring_all_gather{
-    .name = "ring_all_gather",
-    .collective = Collective::all_gather,
-    .make = make_ring_all_gather,
-    .description = "every part once round a ring",
-    .cost = "R-1 steps, S(R-1)/R bytes",
-};
 
 // Ring reduce-scatter: R-1 sequential steps, S (R-1)/R wire bytes per rank. S is the array before
 // scattering. Each part ends its path at its owner.
-namespace {
 
 // Steps of the rank at position 0 of a ring. Parts are rows of one chunk per channel.
 std::shared_ptr<StepList> reduce_scatter_steps(const std::vector<int>& ring,
@@ -158,32 +108,15 @@ std::shared_ptr<StepList> reduce_scatter_steps(const std::vector<int>& ring,
   return list;
 }
 
-Schedule make_ring_reduce_scatter(const AlgorithmOptions& options) {
-  const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  const auto channels = static_cast<std::uint32_t>(options.channels);
-  Schedule schedule = schedule_without_blocks("ring_reduce_scatter", Collective::reduce_scatter,
-                                              options, ranks * channels);
-  if (ranks == 1) return local_copy(std::move(schedule));
+void build_ring_reduce_scatter(Schedule& schedule, const AlgorithmOptions& options) {
   add_rings_of_parts(schedule, options, reduce_scatter_steps);
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm ring_reduce_scatter{
-    .name = "ring_reduce_scatter",
-    .collective = Collective::reduce_scatter,
-    .make = make_ring_reduce_scatter,
-    .description = "every part once round a ring, ending where it is kept",
-    .cost = "R-1 steps, S(R-1)/R bytes",
-};
 
 // Half-ring reduce-scatter: R/2 sequential steps, S (R-1)/R wire bytes per rank. S is the array
 // before scattering. Partial sums reach the owner of a part from both sides, each over half the
 // ring. If the number of ranks is even, the farthest rank's data takes the channel's forward
 // direction, so that channels in both directions balance the load.
 // Source: tt-metal, reduce_scatter_minimal_async, since PR 41522.
-namespace {
 
 // Number of ranks that send a part forward, and backward.
 std::uint32_t behind(std::uint32_t ranks) { return ranks / 2; }
@@ -218,7 +151,7 @@ class ChannelBuilder {
                               .first_chunk = static_cast<std::uint32_t>(channel_)};
       add_ring_block(schedule_, ring_, position, channel_).steps = Steps(own_way, rotation);
       if (!has_other_way) continue;
-      RankProgram& program = schedule_.ranks[static_cast<std::size_t>(ring_[position])];
+      RankProgram& program = program_of(schedule_, ring_[position]);
       program.scratch_chunks = schedule_.channels;
       add_block(program, neighbour(position, 1), neighbour(position, ranks_ - 1), channel_).steps =
           Steps(other_way, rotation);
@@ -261,109 +194,119 @@ class ChannelBuilder {
   int channel_;
 };
 
-Schedule make_half_ring_reduce_scatter(const AlgorithmOptions& options) {
-  Schedule schedule = schedule_without_blocks(
-      "half_ring_reduce_scatter", Collective::reduce_scatter, options,
-      static_cast<std::uint32_t>(options.ranks) * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_half_ring_reduce_scatter(Schedule& schedule, const AlgorithmOptions& options) {
   for (int channel = 0; channel < options.channels; ++channel) {
     ChannelBuilder(schedule, options, channel).add();
   }
-  return schedule;
 }
 
-}  // namespace
-
-constinit const Algorithm half_ring_reduce_scatter{
-    .name = "half_ring_reduce_scatter",
-    .collective = Collective::reduce_scatter,
-    .make = make_half_ring_reduce_scatter,
-    .description = "sums of every part from both sides, each from half way round a ring",
-    .cost = "R/2 steps, S(R-1)/R bytes",
-};
+// A channel's ring as a chain that begins with the root, or that ends with it.
+std::vector<int> chain_of(const AlgorithmOptions& options, int channel, bool begins) {
+  std::vector<int> chain = ring_of(options, channel);
+  const auto root = std::find(chain.begin(), chain.end(), options.root);
+  std::rotate(chain.begin(), begins ? root : root + 1, chain.end());
+  return chain;
+}
 
 // Ring broadcast: R-2+K sequential steps for K chunks per channel, S wire bytes per rank except the
 // last. A chain along the ring from the root, with the chunks as a pipeline.
-namespace {
-
-Schedule make_ring_broadcast(const AlgorithmOptions& options) {
-  const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
-  Schedule schedule =
-      schedule_without_blocks("ring_broadcast", Collective::broadcast, options,
-                              per_channel * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_ring_broadcast(Schedule& schedule, const AlgorithmOptions& options) {
+  const int per_channel = options.chunks_per_channel;
   for (int channel = 0; channel < options.channels; ++channel) {
-    std::vector<int> chain = ring_of(options, channel);
-    std::rotate(chain.begin(), std::find(chain.begin(), chain.end(), options.root), chain.end());
-    const std::uint32_t first = static_cast<std::uint32_t>(channel) * per_channel;
+    const std::vector<int> chain = chain_of(options, channel, true);
+    const int first = channel * per_channel;
     for (std::size_t position = 0; position < chain.size(); ++position) {
+      ThreadBlock& block = add_line_block(schedule, chain, position, channel);
       const bool is_root = position == 0;
-      const bool is_last = position + 1 == chain.size();
-      ThreadBlock& block = add_ring_block(schedule, chain, position, channel);
-      if (is_root) block.receive_peer = kNone;
-      if (is_last) block.send_peer = kNone;
-      const StepType type = is_root   ? StepType::send
-                            : is_last ? StepType::receive
-                                      : StepType::receive_copy_send;
-      for (std::uint32_t chunk = first; chunk < first + per_channel; ++chunk) {
+      const StepType type = is_root                    ? StepType::send
+                            : block.send_peer == kNone ? StepType::receive
+                                                       : StepType::receive_copy_send;
+      for (int chunk = first; chunk < first + per_channel; ++chunk) {
         block.steps.push_back(step(type, is_root ? input(chunk) : output(chunk)));
       }
     }
     add_root_copies(schedule, channel, first, per_channel);
   }
-  return schedule;
 }
-
-}  // namespace
-
-constinit const Algorithm ring_broadcast{
-    .name = "ring_broadcast",
-    .collective = Collective::broadcast,
-    .make = make_ring_broadcast,
-    .description = "a pipelined chain along a ring from the root",
-    .cost = "R-2+K steps, S bytes",
-};
 
 // Ring reduce: R-2+K sequential steps for K chunks per channel, S wire bytes per rank except the
 // root. A chain along the ring to the root, with the chunks as a pipeline.
-namespace {
-
-Schedule make_ring_reduce(const AlgorithmOptions& options) {
-  const auto per_channel = static_cast<std::uint32_t>(options.chunks_per_channel);
-  Schedule schedule =
-      schedule_without_blocks("ring_reduce", Collective::reduce, options,
-                              per_channel * static_cast<std::uint32_t>(options.channels));
-  if (options.ranks == 1) return local_copy(std::move(schedule));
+void build_ring_reduce(Schedule& schedule, const AlgorithmOptions& options) {
+  const int per_channel = options.chunks_per_channel;
   for (int channel = 0; channel < options.channels; ++channel) {
-    std::vector<int> chain = ring_of(options, channel);
-    const auto root = std::find(chain.begin(), chain.end(), options.root);
-    std::rotate(chain.begin(), root + 1, chain.end());
-    const std::uint32_t first = static_cast<std::uint32_t>(channel) * per_channel;
+    const std::vector<int> chain = chain_of(options, channel, false);
     for (std::size_t position = 0; position < chain.size(); ++position) {
-      const bool is_first = position == 0;
-      const bool is_root = position + 1 == chain.size();
-      ThreadBlock& block = add_ring_block(schedule, chain, position, channel);
-      if (is_first) block.receive_peer = kNone;
-      if (is_root) block.send_peer = kNone;
-      const StepType type = is_first  ? StepType::send
-                            : is_root ? StepType::receive_reduce_copy
-                                      : StepType::receive_reduce_send;
-      for (std::uint32_t chunk = first; chunk < first + per_channel; ++chunk) {
+      ThreadBlock& block = add_line_block(schedule, chain, position, channel);
+      const bool is_root = block.send_peer == kNone;
+      const StepType type = position == 0 ? StepType::send
+                            : is_root     ? StepType::receive_reduce_copy
+                                          : StepType::receive_reduce_send;
+      for (int chunk = channel * per_channel; chunk < (channel + 1) * per_channel; ++chunk) {
         block.steps.push_back(step(type, input(chunk), is_root ? output(chunk) : input(chunk)));
       }
     }
   }
-  return schedule;
 }
 
 }  // namespace
 
+constinit const Algorithm ring_all_reduce{
+    .name = "ring_all_reduce",
+    .collective = Collective::all_reduce,
+    .build = build_ring_all_reduce,
+    .description = "every chunk once round a ring to be summed, once more to be handed out",
+    .cost = "2(R-1) steps, 2S(R-1)/R bytes",
+};
+
+constinit const Algorithm simple_ring_all_reduce{
+    .name = "simple_ring_all_reduce",
+    .collective = Collective::all_reduce,
+    .build = build_simple_ring_all_reduce,
+    .description = "a whole array once along a ring to be summed, once more to be handed out",
+    .cost = "2(R-1) steps, 2S bytes",
+    .chunks = chunk_per_channel,
+};
+
+constinit const Algorithm ring_all_gather{
+    .name = "ring_all_gather",
+    .collective = Collective::all_gather,
+    .build = build_ring_all_gather,
+    .description = "every part once round a ring",
+    .cost = "R-1 steps, S(R-1)/R bytes",
+};
+
+constinit const Algorithm ring_reduce_scatter{
+    .name = "ring_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .build = build_ring_reduce_scatter,
+    .description = "every part once round a ring, ending where it is kept",
+    .cost = "R-1 steps, S(R-1)/R bytes",
+};
+
+constinit const Algorithm half_ring_reduce_scatter{
+    .name = "half_ring_reduce_scatter",
+    .collective = Collective::reduce_scatter,
+    .build = build_half_ring_reduce_scatter,
+    .description = "sums of every part from both sides, each from half way round a ring",
+    .cost = "R/2 steps, S(R-1)/R bytes",
+};
+
+constinit const Algorithm ring_broadcast{
+    .name = "ring_broadcast",
+    .collective = Collective::broadcast,
+    .build = build_ring_broadcast,
+    .description = "a pipelined chain along a ring from the root",
+    .cost = "R-2+K steps, S bytes",
+    .chunks = pipeline_chunks,
+};
+
 constinit const Algorithm ring_reduce{
     .name = "ring_reduce",
     .collective = Collective::reduce,
-    .make = make_ring_reduce,
+    .build = build_ring_reduce,
     .description = "a pipelined chain along a ring to the root",
     .cost = "R-2+K steps, S bytes",
+    .chunks = pipeline_chunks,
 };
 
 }  // namespace towpath::collective

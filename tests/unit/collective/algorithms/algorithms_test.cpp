@@ -264,7 +264,7 @@ TEST_P(EveryAlgorithm, IsRightOnOneToNineRanksInPlaceAndOutOfPlace) {
         options.channels = channels;
         options.protocol = protocol;
         options.root = ranks - 1;
-        const Schedule schedule = GetParam().make(options);
+        const Schedule schedule = GetParam()(options);
         EXPECT_EQ(schedule.collective, GetParam().collective);
         EXPECT_EQ(schedule.name, GetParam().name);
         // 13 elements per granule leave a ragged end in nearly every chunk.
@@ -286,7 +286,7 @@ TEST_P(EveryAlgorithm, IsRightWhenChunksAreWalkedInSeveralIterations) {
   options.channels = 2;
   options.protocol = Protocol::ll;
   options.chunks_per_channel = 2;
-  const Schedule schedule = GetParam().make(options);
+  const Schedule schedule = GetParam()(options);
   const std::uint64_t elements = schedule.chunks * 5'000ull;
   ASSERT_EQ(Chunking(schedule, elements, kElementBytes).iterations(), 3u);
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -298,7 +298,7 @@ TEST_P(EveryAlgorithm, IsRightWhenTheArrayIsSmallerThanItsChunks) {
   AlgorithmOptions options;
   options.ranks = 5;
   options.channels = 3;
-  const Schedule schedule = GetParam().make(options);
+  const Schedule schedule = GetParam()(options);
   const std::uint64_t elements = element_granularity(schedule);
   for (const bool in_place : {false, true}) {
     EXPECT_EQ(mistake_of(schedule, elements, kElementBytes, in_place, 1), "");
@@ -312,7 +312,7 @@ TEST_P(EveryAlgorithm, IsRightOnRailRings) {
   options.gpus_per_host = 4;
   options.root = 5;
   options.rings = rail_rings(3, 4, 4);
-  const Schedule schedule = GetParam().make(options);
+  const Schedule schedule = GetParam()(options);
   EXPECT_EQ(mistake_of(schedule, schedule.chunks * 3ull, kElementBytes, true, 1), "");
 }
 
@@ -320,7 +320,7 @@ TEST_P(EveryAlgorithm, PublishesAStepExactlyWhenAnotherDependsOnIt) {
   AlgorithmOptions options;
   options.ranks = 6;
   options.channels = 2;
-  const Schedule schedule = GetParam().make(options);
+  const Schedule schedule = GetParam()(options);
   for (const RankProgram& program : schedule.ranks) {
     std::set<std::pair<int, int>> published;
     std::set<std::pair<int, int>> awaited;
@@ -343,7 +343,7 @@ TEST_P(EveryAlgorithm, RefusesOptionsOutOfRange) {
     options.ranks = 4;
     options.channels = 2;
     change(options);
-    EXPECT_THROW(GetParam().make(options), std::invalid_argument);
+    EXPECT_THROW(GetParam()(options), std::invalid_argument);
   };
   refuses([](AlgorithmOptions& options) { options.ranks = 0; });
   refuses([](AlgorithmOptions& options) { options.ranks = kRanksMax + 1; });
@@ -378,7 +378,7 @@ TEST_P(AllReduce, GivesEveryRankTheSameBitsWhenTheOperationDoesNotAssociate) {
   AlgorithmOptions options;
   options.ranks = 7;
   options.channels = 2;
-  const Schedule schedule = GetParam().make(options);
+  const Schedule schedule = GetParam()(options);
   SequentialRun run(schedule, {schedule, 101, kElementBytes}, false, mix, 3);
   fill_inputs(schedule, run);
   ASSERT_TRUE(run.run());

@@ -53,7 +53,7 @@ TEST_P(EveryVerifiedAlgorithm, IsVerifiedOnOneToTwentyRanksAndSeveralHosts) {
       options.channels = 1 + ranks % 2;
       options.root = ranks / 2;
       options.protocol = ranks % 3 == 0 ? Protocol::ll : Protocol::simple;
-      const Schedule schedule = GetParam().make(options);
+      const Schedule schedule = GetParam()(options);
       for (const std::uint64_t chunk_elements : {1u, 100'000u, 1'200'000u}) {
         const Verdict verdict = verify(schedule, schedule.chunks * chunk_elements, 4);
         EXPECT_TRUE(verdict.is_correct() && verdict.not_checked.empty())
@@ -69,8 +69,7 @@ TEST_P(EveryVerifiedAlgorithm, NeverHangsOnEightRanks) {
   options.ranks = 8;
   options.gpus_per_host = 4;
   options.channels = 2;
-  EXPECT_EQ(smallest_hanging_size(GetParam().make(options), 4, std::uint64_t{1} << 31),
-            std::nullopt);
+  EXPECT_EQ(smallest_hanging_size(GetParam()(options), 4, std::uint64_t{1} << 31), std::nullopt);
 }
 
 // One put for each pair and channel, of which several thread blocks add up a piece each.
@@ -81,7 +80,7 @@ TEST(AllPairsReduceScatter, ThreadBlocksAddUpPiecesOfWhatAChannelBrings) {
       options.ranks = ranks;
       options.channels = 2;
       options.reducers = reducers;
-      const Schedule schedule = all_pairs_reduce_scatter.make(options);
+      const Schedule schedule = all_pairs_reduce_scatter(options);
       EXPECT_TRUE(verify(schedule, 3 * schedule.chunks, 4).is_correct())
           << ranks << ", " << reducers;
       if (ranks == 1) continue;

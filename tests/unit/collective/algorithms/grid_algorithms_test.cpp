@@ -36,7 +36,7 @@ TEST_P(LinesAndGrids, ComputeTheirCollectiveOnMeshesAndTori) {
       for (const int channels : {1, 2}) {
         AlgorithmOptions options = options_of_grid(columns, rows, rings % 2 == 1, rings / 2 == 1);
         options.channels = channels;
-        const Schedule schedule = GetParam().make(options);
+        const Schedule schedule = GetParam()(options);
         const std::uint64_t elements = element_granularity(schedule) * 13;
         const Verdict verdict = verify(schedule, elements, kElementBytes);
         EXPECT_TRUE(verdict.is_correct() && verdict.not_checked.empty())
@@ -53,7 +53,7 @@ TEST_P(LinesAndGrids, AreRightInSeveralIterationsAndWithRingsThatGoBack) {
     options.channels = 2;
     options.protocol = Protocol::ll;
     options.rings = {{0, 1, 2, 3, 4, 5, 6, 7}, {7, 6, 5, 4, 3, 2, 1, 0}};
-    const Schedule schedule = GetParam().make(options);
+    const Schedule schedule = GetParam()(options);
     const std::uint64_t elements = schedule.chunks * 5'000ull;
     ASSERT_EQ(Chunking(schedule, elements, kElementBytes).iterations(), 3u);
     const Verdict verdict = verify(schedule, elements, kElementBytes);

@@ -176,7 +176,7 @@ class OneSidedAlgorithm : public testing::TestWithParam<Algorithm> {
     options.channels = channels;
     options.gpus_per_host = ranks / hosts;
     options.chunks_per_channel = 2;
-    return GetParam().make(options);
+    return GetParam()(options);
   }
 };
 
