@@ -3,7 +3,6 @@
 // OpenSHMEM's collectives, by loads from and stores to the heaps of the members. Each begins and
 // ends with a barrier of its members, so that its work array is as it was.
 #include <algorithm>
-#include <complex>
 #include <cstring>
 #include <vector>
 

@@ -150,92 +150,64 @@ struct Words {
 
 extern "C" {
 
-#define RMA(NAME, TYPE)                                                                          \
-  void shmem_##NAME##_put(TYPE* d, const TYPE* s, size_t n, int pe) {                            \
-    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_##NAME##_get(TYPE* d, const TYPE* s, size_t n, int pe) {                            \
-    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_##NAME##_put_nbi(TYPE* d, const TYPE* s, size_t n, int pe) {                        \
-    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_##NAME##_get_nbi(TYPE* d, const TYPE* s, size_t n, int pe) {                        \
-    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_##NAME##_iput(TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
-    put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
-  }                                                                                              \
-  void shmem_##NAME##_iget(TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
-    get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
-  }                                                                                              \
-  void shmem_ctx_##NAME##_put(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {           \
-    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_ctx_##NAME##_get(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {           \
-    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_ctx_##NAME##_put_nbi(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {       \
-    put(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_ctx_##NAME##_get_nbi(shmem_ctx_t, TYPE* d, const TYPE* s, size_t n, int pe) {       \
-    get(d, s, n * sizeof(TYPE), pe, __func__);                                                   \
-  }                                                                                              \
-  void shmem_ctx_##NAME##_iput(shmem_ctx_t, TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y,    \
-                               size_t n, int pe) {                                               \
-    put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
-  }                                                                                              \
-  void shmem_ctx_##NAME##_iget(shmem_ctx_t, TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y,    \
-                               size_t n, int pe) {                                               \
-    get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                      \
-  }                                                                                              \
-  void shmem_##NAME##_p(TYPE* d, TYPE v, int pe) { put(d, &v, sizeof(TYPE), pe, __func__); }     \
-  TYPE shmem_##NAME##_g(const TYPE* s, int pe) {                                                 \
-    TYPE v;                                                                                      \
-    get(&v, s, sizeof(TYPE), pe, __func__);                                                      \
-    return v;                                                                                    \
-  }                                                                                              \
-  void shmem_ctx_##NAME##_p(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                              \
-    put(d, &v, sizeof(TYPE), pe, __func__);                                                      \
-  }                                                                                              \
-  TYPE shmem_ctx_##NAME##_g(shmem_ctx_t, const TYPE* s, int pe) {                                \
-    return shmem_##NAME##_g(s, pe);                                                              \
-  }                                                                                              \
-  void shmem_##NAME##_put_signal(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v,      \
-                                 int op, int pe) {                                               \
-    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                  \
-  }                                                                                              \
-  void shmem_##NAME##_put_signal_nbi(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v,  \
-                                     int op, int pe) {                                           \
-    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                  \
+#define RMA_OF(PREFIX, CONTEXT, NAME, TYPE)                                                    \
+  void PREFIX##NAME##_put(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {                  \
+    put(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+  }                                                                                            \
+  void PREFIX##NAME##_get(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {                  \
+    get(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+  }                                                                                            \
+  void PREFIX##NAME##_put_nbi(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {              \
+    put(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+  }                                                                                            \
+  void PREFIX##NAME##_get_nbi(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {              \
+    get(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+  }                                                                                            \
+  void PREFIX##NAME##_iput(CONTEXT TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, \
+                           int pe) {                                                           \
+    put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                    \
+  }                                                                                            \
+  void PREFIX##NAME##_iget(CONTEXT TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, \
+                           int pe) {                                                           \
+    get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                    \
+  }                                                                                            \
+  void PREFIX##NAME##_p(CONTEXT TYPE* d, TYPE v, int pe) {                                     \
+    put(d, &v, sizeof(TYPE), pe, __func__);                                                    \
+  }                                                                                            \
+  TYPE PREFIX##NAME##_g(CONTEXT const TYPE* s, int pe) {                                       \
+    TYPE v;                                                                                    \
+    get(&v, s, sizeof(TYPE), pe, __func__);                                                    \
+    return v;                                                                                  \
+  }
+#define RMA(NAME, TYPE)                                                                         \
+  RMA_OF(shmem_, , NAME, TYPE)                                                                  \
+  RMA_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                                         \
+  void shmem_##NAME##_put_signal(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v,     \
+                                 int op, int pe) {                                              \
+    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                 \
+  }                                                                                             \
+  void shmem_##NAME##_put_signal_nbi(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v, \
+                                     int op, int pe) {                                          \
+    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                 \
   }
 TOWPATH_SHMEM_RMA_TYPES(RMA)
 
+#define SIZED_OF(PREFIX, CONTEXT, NAME, BYTES)                                     \
+  void PREFIX##put##NAME(CONTEXT void* d, const void* s, size_t n, int pe) {       \
+    put(d, s, n* BYTES, pe, __func__);                                             \
+  }                                                                                \
+  void PREFIX##get##NAME(CONTEXT void* d, const void* s, size_t n, int pe) {       \
+    get(d, s, n* BYTES, pe, __func__);                                             \
+  }                                                                                \
+  void PREFIX##put##NAME##_nbi(CONTEXT void* d, const void* s, size_t n, int pe) { \
+    put(d, s, n* BYTES, pe, __func__);                                             \
+  }                                                                                \
+  void PREFIX##get##NAME##_nbi(CONTEXT void* d, const void* s, size_t n, int pe) { \
+    get(d, s, n* BYTES, pe, __func__);                                             \
+  }
 #define SIZED(NAME, BYTES)                                                                         \
-  void shmem_put##NAME(void* d, const void* s, size_t n, int pe) {                                 \
-    put(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
-  void shmem_get##NAME(void* d, const void* s, size_t n, int pe) {                                 \
-    get(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
-  void shmem_put##NAME##_nbi(void* d, const void* s, size_t n, int pe) {                           \
-    put(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
-  void shmem_get##NAME##_nbi(void* d, const void* s, size_t n, int pe) {                           \
-    get(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
-  void shmem_ctx_put##NAME(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {                \
-    put(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
-  void shmem_ctx_get##NAME(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {                \
-    get(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
-  void shmem_ctx_put##NAME##_nbi(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {          \
-    put(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
-  void shmem_ctx_get##NAME##_nbi(shmem_ctx_t, void* d, const void* s, size_t n, int pe) {          \
-    get(d, s, n* BYTES, pe, __func__);                                                             \
-  }                                                                                                \
+  SIZED_OF(shmem_, , NAME, BYTES)                                                                  \
+  SIZED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, BYTES)                                         \
   void shmem_put##NAME##_signal(void* d, const void* s, size_t n, uint64_t* a, uint64_t v, int op, \
                                 int pe) {                                                          \
     put_signal(d, s, n* BYTES, a, v, op, pe, __func__);                                            \
@@ -256,57 +228,43 @@ SIZED(mem, 1)
   }
 TOWPATH_SHMEM_SIZES(STRIDED)
 
-#define EXTENDED(NAME, TYPE)                                                                    \
-  TYPE shmem_##NAME##_atomic_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); }    \
-  void shmem_##NAME##_atomic_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }         \
-  TYPE shmem_##NAME##_atomic_swap(TYPE* d, TYPE v, int pe) { return swap(d, v, pe, __func__); } \
-  TYPE shmem_ctx_##NAME##_atomic_fetch(shmem_ctx_t, const TYPE* s, int pe) {                    \
+#define EXTENDED_OF(PREFIX, CONTEXT, NAME, TYPE)                                                \
+  TYPE PREFIX##NAME##_atomic_fetch(CONTEXT const TYPE* s, int pe) {                             \
     return fetch(s, pe, __func__);                                                              \
   }                                                                                             \
-  void shmem_ctx_##NAME##_atomic_set(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                    \
-    swap(d, v, pe, __func__);                                                                   \
-  }                                                                                             \
-  TYPE shmem_ctx_##NAME##_atomic_swap(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                   \
+  void PREFIX##NAME##_atomic_set(CONTEXT TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); } \
+  TYPE PREFIX##NAME##_atomic_swap(CONTEXT TYPE* d, TYPE v, int pe) {                            \
     return swap(d, v, pe, __func__);                                                            \
-  }                                                                                             \
-  void shmem_##NAME##_atomic_fetch_nbi(TYPE* f, const TYPE* s, int pe) {                        \
-    *f = fetch(s, pe, __func__);                                                                \
-  }                                                                                             \
-  void shmem_##NAME##_atomic_swap_nbi(TYPE* f, TYPE* d, TYPE v, int pe) {                       \
-    *f = swap(d, v, pe, __func__);                                                              \
-  }                                                                                             \
-  TYPE shmem_##NAME##_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); }           \
-  void shmem_##NAME##_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }                \
+  }
+#define EXTENDED(NAME, TYPE)                                                          \
+  EXTENDED_OF(shmem_, , NAME, TYPE)                                                   \
+  EXTENDED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                          \
+  void shmem_##NAME##_atomic_fetch_nbi(TYPE* f, const TYPE* s, int pe) {              \
+    *f = fetch(s, pe, __func__);                                                      \
+  }                                                                                   \
+  void shmem_##NAME##_atomic_swap_nbi(TYPE* f, TYPE* d, TYPE v, int pe) {             \
+    *f = swap(d, v, pe, __func__);                                                    \
+  }                                                                                   \
+  TYPE shmem_##NAME##_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); } \
+  void shmem_##NAME##_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }      \
   TYPE shmem_##NAME##_swap(TYPE* d, TYPE v, int pe) { return swap(d, v, pe, __func__); }
 TOWPATH_SHMEM_EXTENDED_TYPES(EXTENDED)
 
+#define ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)                                                     \
+  TYPE PREFIX##NAME##_atomic_compare_swap(CONTEXT TYPE* d, TYPE c, TYPE v, int pe) {               \
+    return compare_swap(d, c, v, pe, __func__);                                                    \
+  }                                                                                                \
+  TYPE PREFIX##NAME##_atomic_fetch_inc(CONTEXT TYPE* d, int pe) {                                  \
+    return fetch_add<TYPE>(d, 1, pe, __func__);                                                    \
+  }                                                                                                \
+  void PREFIX##NAME##_atomic_inc(CONTEXT TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); } \
+  TYPE PREFIX##NAME##_atomic_fetch_add(CONTEXT TYPE* d, TYPE v, int pe) {                          \
+    return fetch_add(d, v, pe, __func__);                                                          \
+  }                                                                                                \
+  void PREFIX##NAME##_atomic_add(CONTEXT TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }
 #define ATOMIC(NAME, TYPE)                                                                    \
-  TYPE shmem_##NAME##_atomic_compare_swap(TYPE* d, TYPE c, TYPE v, int pe) {                  \
-    return compare_swap(d, c, v, pe, __func__);                                               \
-  }                                                                                           \
-  TYPE shmem_##NAME##_atomic_fetch_inc(TYPE* d, int pe) {                                     \
-    return fetch_add<TYPE>(d, 1, pe, __func__);                                               \
-  }                                                                                           \
-  void shmem_##NAME##_atomic_inc(TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); }    \
-  TYPE shmem_##NAME##_atomic_fetch_add(TYPE* d, TYPE v, int pe) {                             \
-    return fetch_add(d, v, pe, __func__);                                                     \
-  }                                                                                           \
-  void shmem_##NAME##_atomic_add(TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }  \
-  TYPE shmem_ctx_##NAME##_atomic_compare_swap(shmem_ctx_t, TYPE* d, TYPE c, TYPE v, int pe) { \
-    return compare_swap(d, c, v, pe, __func__);                                               \
-  }                                                                                           \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_inc(shmem_ctx_t, TYPE* d, int pe) {                    \
-    return fetch_add<TYPE>(d, 1, pe, __func__);                                               \
-  }                                                                                           \
-  void shmem_ctx_##NAME##_atomic_inc(shmem_ctx_t, TYPE* d, int pe) {                          \
-    fetch_add<TYPE>(d, 1, pe, __func__);                                                      \
-  }                                                                                           \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_add(shmem_ctx_t, TYPE* d, TYPE v, int pe) {            \
-    return fetch_add(d, v, pe, __func__);                                                     \
-  }                                                                                           \
-  void shmem_ctx_##NAME##_atomic_add(shmem_ctx_t, TYPE* d, TYPE v, int pe) {                  \
-    fetch_add(d, v, pe, __func__);                                                            \
-  }                                                                                           \
+  ATOMIC_OF(shmem_, , NAME, TYPE)                                                             \
+  ATOMIC_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                                    \
   void shmem_##NAME##_atomic_compare_swap_nbi(TYPE* f, TYPE* d, TYPE c, TYPE v, int pe) {     \
     *f = compare_swap(d, c, v, pe, __func__);                                                 \
   }                                                                                           \
@@ -325,19 +283,16 @@ TOWPATH_SHMEM_EXTENDED_TYPES(EXTENDED)
   void shmem_##NAME##_add(TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }
 TOWPATH_SHMEM_ATOMIC_TYPES(ATOMIC)
 
-#define BITWISE_OPERATION(NAME, TYPE, OPERATION)                                           \
-  TYPE shmem_##NAME##_atomic_fetch_##OPERATION(TYPE* d, TYPE v, int pe) {                  \
-    return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);      \
-  }                                                                                        \
-  void shmem_##NAME##_atomic_##OPERATION(TYPE* d, TYPE v, int pe) {                        \
-    __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);             \
-  }                                                                                        \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_##OPERATION(shmem_ctx_t, TYPE* d, TYPE v, int pe) { \
-    return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);      \
-  }                                                                                        \
-  void shmem_ctx_##NAME##_atomic_##OPERATION(shmem_ctx_t, TYPE* d, TYPE v, int pe) {       \
-    __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);             \
+#define BITWISE_OPERATION_OF(PREFIX, CONTEXT, NAME, TYPE, OPERATION)                  \
+  TYPE PREFIX##NAME##_atomic_fetch_##OPERATION(CONTEXT TYPE* d, TYPE v, int pe) {     \
+    return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL); \
+  }                                                                                   \
+  void PREFIX##NAME##_atomic_##OPERATION(CONTEXT TYPE* d, TYPE v, int pe) {           \
+    __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);        \
   }
+#define BITWISE_OPERATION(NAME, TYPE, OPERATION)        \
+  BITWISE_OPERATION_OF(shmem_, , NAME, TYPE, OPERATION) \
+  BITWISE_OPERATION_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE, OPERATION)
 #define BITWISE(NAME, TYPE)          \
   BITWISE_OPERATION(NAME, TYPE, and) \
   BITWISE_OPERATION(NAME, TYPE, or)  \

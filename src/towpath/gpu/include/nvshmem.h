@@ -104,13 +104,33 @@ static inline void* nvshmem_ptr(const void* address, int pe) {
                      {towpath_gpu::signal_operation(sig_op), sig_addr, signal}, towpath_site);    \
   }
 
+// The transfers of one type, size or scope: prefix_BEFOREputAFTER, _nbi, _signal and so on.
+#define TOWPATH_TRANSFERS(prefix, before, after, end, type, scope, size)                          \
+  TOWPATH_PUT(prefix, before##put##after, end, type, scope, false, size)                          \
+  TOWPATH_PUT(prefix, before##put##after##_nbi, end, type, scope, true, size)                     \
+  TOWPATH_GET(prefix, before##get##after, end, type, scope, false, size)                          \
+  TOWPATH_GET(prefix, before##get##after##_nbi, end, type, scope, true, size)                     \
+  TOWPATH_PUT_SIGNAL(prefix, before##put##after##_signal, end, type, scope, false, size)          \
+  TOWPATH_PUT_SIGNAL(prefix, before##put##after##_signal_nbi, end, type, scope, true, size)
+#define TOWPATH_STRIDED(prefix, name, end, type, scope)                                           \
+  __towpath_optional__ static inline void prefix##_##name##_iput##end(                            \
+      type* dest, const type* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe,        \
+      TOWPATH_SITE) {                                                                             \
+    TOWPATH_SITE_OF(#prefix "_" #name "_iput" #end);                                              \
+    towpath_gpu::put_strided(towpath_gpu::Scope::scope, dest, source, dst, sst, nelems, pe,       \
+                             towpath_site);                                                       \
+  }                                                                                               \
+  __towpath_optional__ static inline void prefix##_##name##_iget##end(                            \
+      type* dest, const type* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe,        \
+      TOWPATH_SITE) {                                                                             \
+    TOWPATH_SITE_OF(#prefix "_" #name "_iget" #end);                                              \
+    towpath_gpu::get_strided(towpath_gpu::Scope::scope, dest, source, dst, sst, nelems, pe,       \
+                             towpath_site);                                                       \
+  }
+
 #define TOWPATH_TYPED(name, type)                                                       \
-  TOWPATH_PUT(nvshmem, name##_put, , type, thread, false, sizeof(type))                 \
-  TOWPATH_PUT(nvshmem, name##_put_nbi, , type, thread, true, sizeof(type))              \
-  TOWPATH_GET(nvshmem, name##_get, , type, thread, false, sizeof(type))                 \
-  TOWPATH_GET(nvshmem, name##_get_nbi, , type, thread, true, sizeof(type))              \
-  TOWPATH_PUT_SIGNAL(nvshmem, name##_put_signal, , type, thread, false, sizeof(type))    \
-  TOWPATH_PUT_SIGNAL(nvshmem, name##_put_signal_nbi, , type, thread, true, sizeof(type))    \
+  TOWPATH_TRANSFERS(nvshmem, name##_, , , type, thread, sizeof(type))                   \
+  TOWPATH_STRIDED(nvshmem, name, , type, thread)                                        \
   __towpath_optional__ static inline void nvshmem_##name##_p(type* dest, const type value, int pe, TOWPATH_SITE) { \
     TOWPATH_SITE_OF("nvshmem_" #name "_p");                                             \
     towpath_gpu::put_value<type>(dest, value, pe, towpath_site);                        \
@@ -118,28 +138,11 @@ static inline void* nvshmem_ptr(const void* address, int pe) {
   __towpath_optional__ static inline type nvshmem_##name##_g(const type* source, int pe, TOWPATH_SITE) {     \
     TOWPATH_SITE_OF("nvshmem_" #name "_g");                                             \
     return towpath_gpu::get_value<type>(source, pe, towpath_site);                      \
-  }                                                                                     \
-  __towpath_optional__ static inline void nvshmem_##name##_iput(type* dest, const type* source, ptrdiff_t dst, \
-                                           ptrdiff_t sst, size_t nelems, int pe, TOWPATH_SITE) { \
-    TOWPATH_SITE_OF("nvshmem_" #name "_iput");                                          \
-    towpath_gpu::put_strided(towpath_gpu::Scope::thread, dest, source, dst, sst, nelems, pe, \
-                             towpath_site);                                             \
-  }                                                                                     \
-  __towpath_optional__ static inline void nvshmem_##name##_iget(type* dest, const type* source, ptrdiff_t dst, \
-                                           ptrdiff_t sst, size_t nelems, int pe, TOWPATH_SITE) { \
-    TOWPATH_SITE_OF("nvshmem_" #name "_iget");                                          \
-    towpath_gpu::get_strided(towpath_gpu::Scope::thread, dest, source, dst, sst, nelems, pe, \
-                             towpath_site);                                             \
   }
 TOWPATH_FOR_RMA_TYPES(TOWPATH_TYPED)
 
 #define TOWPATH_SIZED(bits)                                                             \
-  TOWPATH_PUT(nvshmem, put##bits, , void, thread, false, bits / 8)                      \
-  TOWPATH_PUT(nvshmem, put##bits, _nbi, void, thread, true, bits / 8)                   \
-  TOWPATH_GET(nvshmem, get##bits, , void, thread, false, bits / 8)                      \
-  TOWPATH_GET(nvshmem, get##bits, _nbi, void, thread, true, bits / 8)                   \
-  TOWPATH_PUT_SIGNAL(nvshmem, put##bits, _signal, void, thread, false, bits / 8)        \
-  TOWPATH_PUT_SIGNAL(nvshmem, put##bits, _signal_nbi, void, thread, true, bits / 8)     \
+  TOWPATH_TRANSFERS(nvshmem, , bits, , void, thread, bits / 8)                          \
   __towpath_optional__ static inline void nvshmem_iput##bits(void* dest, const void* source, ptrdiff_t dst,  \
                                         ptrdiff_t sst, size_t nelems, int pe, TOWPATH_SITE) { \
     TOWPATH_SITE_OF("nvshmem_iput" #bits);                                              \
@@ -158,14 +161,8 @@ TOWPATH_FOR_RMA_TYPES(TOWPATH_TYPED)
   }
 TOWPATH_FOR_SIZES(TOWPATH_SIZED)
 
-TOWPATH_PUT(nvshmem, putmem, , void, thread, false, 1)
-TOWPATH_PUT(nvshmem, putmem, _nbi, void, thread, true, 1)
-TOWPATH_GET(nvshmem, getmem, , void, thread, false, 1)
-TOWPATH_GET(nvshmem, getmem, _nbi, void, thread, true, 1)
-TOWPATH_PUT_SIGNAL(nvshmem, putmem_signal, , void, thread, false, 1)
-TOWPATH_PUT_SIGNAL(nvshmem, putmem_signal_nbi, , void, thread, true, 1)
+TOWPATH_TRANSFERS(nvshmem, , mem, , void, thread, 1)
 
-// --- order and signals ------------------------------------------------------------------------
 static inline void nvshmem_fence(TOWPATH_SITE) {
   TOWPATH_SITE_OF("nvshmem_fence");
   towpath_gpu::on_device(towpath_site.call, [=] { TOWPATH_CALL(fence, &towpath_site); });

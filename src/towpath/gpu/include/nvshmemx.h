@@ -94,48 +94,18 @@ static inline int nvshmemx_collective_launch_query_gridsize(const void*, dim3 bl
 }
 
 // --- put and get by warps and blocks ------------------------------------------------------------
-#define TOWPATH_BY_GROUP(scope, name, type, size)                                                \
-  TOWPATH_PUT(nvshmemx, name##put, _##scope, type, scope, false, size)                           \
-  TOWPATH_PUT(nvshmemx, name##put_nbi, _##scope, type, scope, true, size)                        \
-  TOWPATH_GET(nvshmemx, name##get, _##scope, type, scope, false, size)                           \
-  TOWPATH_GET(nvshmemx, name##get_nbi, _##scope, type, scope, true, size)                        \
-  TOWPATH_PUT_SIGNAL(nvshmemx, name##put_signal, _##scope, type, scope, false, size)             \
-  TOWPATH_PUT_SIGNAL(nvshmemx, name##put_signal_nbi, _##scope, type, scope, true, size)
-#define TOWPATH_STRIDED_BY_GROUP(scope, name, type)                                              \
-  __towpath_optional__ static inline void nvshmemx_##name##_iput_##scope(type* dest, const type* source,              \
-                                                    ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                                                    int pe, TOWPATH_SITE) {                      \
-    TOWPATH_SITE_OF("nvshmemx_" #name "_iput_" #scope);                                          \
-    towpath_gpu::put_strided(towpath_gpu::Scope::scope, dest, source, dst, sst, nelems, pe,      \
-                             towpath_site);                                                      \
-  }                                                                                              \
-  __towpath_optional__ static inline void nvshmemx_##name##_iget_##scope(type* dest, const type* source,              \
-                                                    ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                                                    int pe, TOWPATH_SITE) {                      \
-    TOWPATH_SITE_OF("nvshmemx_" #name "_iget_" #scope);                                          \
-    towpath_gpu::get_strided(towpath_gpu::Scope::scope, dest, source, dst, sst, nelems, pe,      \
-                             towpath_site);                                                      \
-  }
-#define TOWPATH_TYPED_BY_GROUPS(name, type)               \
-  TOWPATH_BY_GROUP(warp, name##_, type, sizeof(type))     \
-  TOWPATH_BY_GROUP(block, name##_, type, sizeof(type))    \
-  TOWPATH_STRIDED_BY_GROUP(warp, name, type)              \
-  TOWPATH_STRIDED_BY_GROUP(block, name, type)
+#define TOWPATH_TYPED_BY_GROUPS(name, type)                                                       \
+  TOWPATH_TRANSFERS(nvshmemx, name##_, , _warp, type, warp, sizeof(type))                         \
+  TOWPATH_TRANSFERS(nvshmemx, name##_, , _block, type, block, sizeof(type))                       \
+  TOWPATH_STRIDED(nvshmemx, name, _warp, type, warp)                                              \
+  TOWPATH_STRIDED(nvshmemx, name, _block, type, block)
 TOWPATH_FOR_RMA_TYPES(TOWPATH_TYPED_BY_GROUPS)
-
-#define TOWPATH_SIZED_BY_GROUP(scope, bits, size)                                              \
-  TOWPATH_PUT(nvshmemx, put##bits, _##scope, void, scope, false, size)                         \
-  TOWPATH_PUT(nvshmemx, put##bits, _nbi_##scope, void, scope, true, size)                      \
-  TOWPATH_GET(nvshmemx, get##bits, _##scope, void, scope, false, size)                         \
-  TOWPATH_GET(nvshmemx, get##bits, _nbi_##scope, void, scope, true, size)                      \
-  TOWPATH_PUT_SIGNAL(nvshmemx, put##bits, _signal_##scope, void, scope, false, size)           \
-  TOWPATH_PUT_SIGNAL(nvshmemx, put##bits, _signal_nbi_##scope, void, scope, true, size)
-#define TOWPATH_SIZED_BY_GROUPS(bits)                 \
-  TOWPATH_SIZED_BY_GROUP(warp, bits, bits / 8)        \
-  TOWPATH_SIZED_BY_GROUP(block, bits, bits / 8)
+#define TOWPATH_SIZED_BY_GROUPS(bits)                                   \
+  TOWPATH_TRANSFERS(nvshmemx, , bits, _warp, void, warp, bits / 8)      \
+  TOWPATH_TRANSFERS(nvshmemx, , bits, _block, void, block, bits / 8)
 TOWPATH_FOR_SIZES(TOWPATH_SIZED_BY_GROUPS)
-TOWPATH_SIZED_BY_GROUP(warp, mem, 1)
-TOWPATH_SIZED_BY_GROUP(block, mem, 1)
+TOWPATH_TRANSFERS(nvshmemx, , mem, _warp, void, warp, 1)
+TOWPATH_TRANSFERS(nvshmemx, , mem, _block, void, block, 1)
 
 static inline void nvshmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe,
                                       TOWPATH_SITE) {

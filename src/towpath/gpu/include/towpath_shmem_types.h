@@ -7,20 +7,22 @@
 
 // The types of each family of calls, by NVSHMEM's names.
 
-#define TOWPATH_FOR_BITWISE_TYPES(visit)    \
-  visit(uchar, unsigned char)               \
-  visit(ushort, unsigned short)             \
+#define TOWPATH_FOR_BITWISE_ATOMIC_TYPES(visit) \
   visit(uint, unsigned int)                 \
   visit(ulong, unsigned long)               \
   visit(ulonglong, unsigned long long)      \
+  visit(int32, int32_t)                     \
+  visit(uint32, uint32_t)                   \
+  visit(int64, int64_t)                     \
+  visit(uint64, uint64_t)
+#define TOWPATH_FOR_BITWISE_TYPES(visit)    \
+  TOWPATH_FOR_BITWISE_ATOMIC_TYPES(visit)   \
+  visit(uchar, unsigned char)               \
+  visit(ushort, unsigned short)             \
   visit(int8, int8_t)                       \
   visit(int16, int16_t)                     \
-  visit(int32, int32_t)                     \
-  visit(int64, int64_t)                     \
   visit(uint8, uint8_t)                     \
   visit(uint16, uint16_t)                   \
-  visit(uint32, uint32_t)                   \
-  visit(uint64, uint64_t)                   \
   visit(size, size_t)
 #define TOWPATH_FOR_REDUCE_TYPES(visit)     \
   TOWPATH_FOR_BITWISE_TYPES(visit)          \
@@ -37,29 +39,6 @@
 #define TOWPATH_FOR_RMA_TYPES(visit)        \
   TOWPATH_FOR_REDUCE_TYPES(visit)           \
   visit(ptrdiff, ptrdiff_t)
-#define TOWPATH_FOR_WAIT_TYPES(visit)       \
-  visit(short, short)                       \
-  visit(int, int)                           \
-  visit(long, long)                         \
-  visit(longlong, long long)                \
-  visit(ushort, unsigned short)             \
-  visit(uint, unsigned int)                 \
-  visit(ulong, unsigned long)               \
-  visit(ulonglong, unsigned long long)      \
-  visit(int32, int32_t)                     \
-  visit(int64, int64_t)                     \
-  visit(uint32, uint32_t)                   \
-  visit(uint64, uint64_t)                   \
-  visit(size, size_t)                       \
-  visit(ptrdiff, ptrdiff_t)
-#define TOWPATH_FOR_BITWISE_ATOMIC_TYPES(visit) \
-  visit(uint, unsigned int)                 \
-  visit(ulong, unsigned long)               \
-  visit(ulonglong, unsigned long long)      \
-  visit(int32, int32_t)                     \
-  visit(uint32, uint32_t)                   \
-  visit(int64, int64_t)                     \
-  visit(uint64, uint64_t)
 #define TOWPATH_FOR_ATOMIC_TYPES(visit)     \
   TOWPATH_FOR_BITWISE_ATOMIC_TYPES(visit)   \
   visit(int, int)                           \
@@ -67,6 +46,10 @@
   visit(longlong, long long)                \
   visit(size, size_t)                       \
   visit(ptrdiff, ptrdiff_t)
+#define TOWPATH_FOR_WAIT_TYPES(visit)       \
+  TOWPATH_FOR_ATOMIC_TYPES(visit)           \
+  visit(short, short)                       \
+  visit(ushort, unsigned short)
 #define TOWPATH_FOR_SIZES(visit) visit(8) visit(16) visit(32) visit(64) visit(128)
 
 namespace towpath_gpu {

@@ -95,12 +95,12 @@ extern const shmem_team_t SHMEM_TEAM_SHARED;
 #define SHMEM_CTX_INVALID ((shmem_ctx_t)0)
 
 /* --- types, in groups as the specification has them ------------------------------------------ */
-#define TOWPATH_SHMEM_RMA_TYPES(X)                                                              \
-  X(float, float) X(double, double) X(longdouble, long double) X(char, char)                     \
-  X(schar, signed char) X(short, short) X(int, int) X(long, long) X(longlong, long long)         \
-  X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int)                        \
-  X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t)     \
-  X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t)                      \
+#define TOWPATH_SHMEM_RMA_TYPES(X)                                                           \
+  X(float, float) X(double, double) X(longdouble, long double) X(char, char)                 \
+  X(schar, signed char) X(short, short) X(int, int) X(long, long) X(longlong, long long)     \
+  X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int)                    \
+  X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t) \
+  X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t)                  \
   X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t) X(ptrdiff, ptrdiff_t)
 #define TOWPATH_SHMEM_COMPLEX_TYPES(X) X(complexf, towpath_complexf) X(complexd, towpath_complexd)
 #define TOWPATH_SHMEM_ATOMIC_TYPES(X)                                                            \
@@ -109,15 +109,15 @@ extern const shmem_team_t SHMEM_TEAM_SHARED;
   X(uint64, uint64_t) X(size, size_t) X(ptrdiff, ptrdiff_t)
 #define TOWPATH_SHMEM_EXTENDED_TYPES(X) \
   TOWPATH_SHMEM_ATOMIC_TYPES(X) X(float, float) X(double, double)
-#define TOWPATH_SHMEM_BITWISE_ATOMIC_TYPES(X)                                             \
-  X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long)           \
+#define TOWPATH_SHMEM_BITWISE_ATOMIC_TYPES(X)                                    \
+  X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long) \
   X(int32, int32_t) X(int64, int64_t) X(uint32, uint32_t) X(uint64, uint64_t)
 #define TOWPATH_SHMEM_WAIT_TYPES(X) \
   TOWPATH_SHMEM_ATOMIC_TYPES(X) X(short, short) X(ushort, unsigned short)
-#define TOWPATH_SHMEM_REDUCE_BITWISE_TYPES(X)                                                   \
-  X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int)                        \
-  X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t)     \
-  X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t)                      \
+#define TOWPATH_SHMEM_REDUCE_BITWISE_TYPES(X)                                                \
+  X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int)                    \
+  X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t) \
+  X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t)                  \
   X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t)
 #define TOWPATH_SHMEM_SIZES(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
 
@@ -182,150 +182,134 @@ int shmem_sync_team(shmem_team_t team);
 void shmem_sync_active_set(int start, int log_stride, int size, long* sync);
 
 /* --- puts, gets ------------------------------------------------------------------------------ */
-#define TOWPATH_SHMEM_RMA(NAME, TYPE)                                                             \
-  void shmem_##NAME##_put(TYPE* dest, const TYPE* source, size_t nelems, int pe);                 \
-  void shmem_##NAME##_get(TYPE* dest, const TYPE* source, size_t nelems, int pe);                 \
-  void shmem_##NAME##_put_nbi(TYPE* dest, const TYPE* source, size_t nelems, int pe);             \
-  void shmem_##NAME##_get_nbi(TYPE* dest, const TYPE* source, size_t nelems, int pe);             \
-  void shmem_##NAME##_iput(TYPE* dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst,          \
-                           size_t nelems, int pe);                                                \
-  void shmem_##NAME##_iget(TYPE* dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst,          \
-                           size_t nelems, int pe);                                                \
-  void shmem_ctx_##NAME##_put(shmem_ctx_t ctx, TYPE* dest, const TYPE* source, size_t nelems,     \
-                              int pe);                                                            \
-  void shmem_ctx_##NAME##_get(shmem_ctx_t ctx, TYPE* dest, const TYPE* source, size_t nelems,     \
-                              int pe);                                                            \
-  void shmem_ctx_##NAME##_put_nbi(shmem_ctx_t ctx, TYPE* dest, const TYPE* source, size_t nelems, \
-                                  int pe);                                                        \
-  void shmem_ctx_##NAME##_get_nbi(shmem_ctx_t ctx, TYPE* dest, const TYPE* source, size_t nelems, \
-                                  int pe);                                                        \
-  void shmem_ctx_##NAME##_iput(shmem_ctx_t ctx, TYPE* dest, const TYPE* source, ptrdiff_t dst,    \
-                               ptrdiff_t sst, size_t nelems, int pe);                             \
-  void shmem_ctx_##NAME##_iget(shmem_ctx_t ctx, TYPE* dest, const TYPE* source, ptrdiff_t dst,    \
-                               ptrdiff_t sst, size_t nelems, int pe);                             \
-  void shmem_##NAME##_p(TYPE* dest, TYPE value, int pe);                                          \
-  TYPE shmem_##NAME##_g(const TYPE* source, int pe);                                              \
-  void shmem_ctx_##NAME##_p(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe);                     \
-  TYPE shmem_ctx_##NAME##_g(shmem_ctx_t ctx, const TYPE* source, int pe);                         \
-  void shmem_##NAME##_put_signal(TYPE* dest, const TYPE* source, size_t nelems,                   \
-                                 uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);        \
-  void shmem_##NAME##_put_signal_nbi(TYPE* dest, const TYPE* source, size_t nelems,               \
-                                     uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);    \
-  int shmem_##NAME##_broadcast(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems,  \
-                               int root);                                                         \
-  int shmem_##NAME##_collect(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems);   \
-  int shmem_##NAME##_fcollect(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems);  \
-  int shmem_##NAME##_alltoall(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems);  \
-  int shmem_##NAME##_alltoalls(shmem_team_t team, TYPE* dest, const TYPE* source, ptrdiff_t dst,  \
+/* Functions that exist without a context, too, have CONTEXT as their first parameter. */
+#define TOWPATH_SHMEM_CONTEXT shmem_ctx_t,
+#define TOWPATH_SHMEM_RMA_OF(PREFIX, CONTEXT, NAME, TYPE)                                 \
+  void PREFIX##NAME##_put(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe); \
+  void PREFIX##NAME##_get(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe); \
+  void PREFIX##NAME##_put_nbi(CONTEXT TYPE* dest, const TYPE* source, size_t nelems,      \
+                                int pe);                                                  \
+  void PREFIX##NAME##_get_nbi(CONTEXT TYPE* dest, const TYPE* source, size_t nelems,      \
+                                int pe);                                                  \
+  void PREFIX##NAME##_iput(CONTEXT TYPE* dest, const TYPE* source, ptrdiff_t dst,         \
+                             ptrdiff_t sst, size_t nelems, int pe);                       \
+  void PREFIX##NAME##_iget(CONTEXT TYPE* dest, const TYPE* source, ptrdiff_t dst,         \
+                             ptrdiff_t sst, size_t nelems, int pe);                       \
+  void PREFIX##NAME##_p(CONTEXT TYPE* dest, TYPE value, int pe);                          \
+  TYPE PREFIX##NAME##_g(CONTEXT const TYPE* source, int pe);
+#define TOWPATH_SHMEM_RMA(NAME, TYPE)                                                            \
+  TOWPATH_SHMEM_RMA_OF(shmem_, , NAME, TYPE)                                                     \
+  TOWPATH_SHMEM_RMA_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                            \
+  void shmem_##NAME##_put_signal(TYPE* dest, const TYPE* source, size_t nelems,                  \
+                                 uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);       \
+  void shmem_##NAME##_put_signal_nbi(TYPE* dest, const TYPE* source, size_t nelems,              \
+                                     uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);   \
+  int shmem_##NAME##_broadcast(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems, \
+                               int root);                                                        \
+  int shmem_##NAME##_collect(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems);  \
+  int shmem_##NAME##_fcollect(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems); \
+  int shmem_##NAME##_alltoall(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems); \
+  int shmem_##NAME##_alltoalls(shmem_team_t team, TYPE* dest, const TYPE* source, ptrdiff_t dst, \
                                ptrdiff_t sst, size_t nelems);
 TOWPATH_SHMEM_RMA_TYPES(TOWPATH_SHMEM_RMA)
 
-#define TOWPATH_SHMEM_SIZED(NAME, BYTES)                                                          \
-  void shmem_put##NAME(void* dest, const void* source, size_t nelems, int pe);                    \
-  void shmem_get##NAME(void* dest, const void* source, size_t nelems, int pe);                    \
-  void shmem_put##NAME##_nbi(void* dest, const void* source, size_t nelems, int pe);              \
-  void shmem_get##NAME##_nbi(void* dest, const void* source, size_t nelems, int pe);              \
-  void shmem_ctx_put##NAME(shmem_ctx_t ctx, void* dest, const void* source, size_t nelems,        \
-                           int pe);                                                               \
-  void shmem_ctx_get##NAME(shmem_ctx_t ctx, void* dest, const void* source, size_t nelems,        \
-                           int pe);                                                               \
-  void shmem_ctx_put##NAME##_nbi(shmem_ctx_t ctx, void* dest, const void* source, size_t nelems,  \
-                                 int pe);                                                         \
-  void shmem_ctx_get##NAME##_nbi(shmem_ctx_t ctx, void* dest, const void* source, size_t nelems,  \
-                                 int pe);                                                         \
-  void shmem_put##NAME##_signal(void* dest, const void* source, size_t nelems,                    \
-                                uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);         \
-  void shmem_put##NAME##_signal_nbi(void* dest, const void* source, size_t nelems,                \
+#define TOWPATH_SHMEM_SIZED_OF(PREFIX, CONTEXT, NAME, BYTES)                                   \
+  void PREFIX##put##NAME(CONTEXT void* dest, const void* source, size_t nelems, int pe);       \
+  void PREFIX##get##NAME(CONTEXT void* dest, const void* source, size_t nelems, int pe);       \
+  void PREFIX##put##NAME##_nbi(CONTEXT void* dest, const void* source, size_t nelems, int pe); \
+  void PREFIX##get##NAME##_nbi(CONTEXT void* dest, const void* source, size_t nelems, int pe);
+#define TOWPATH_SHMEM_SIZED(NAME, BYTES)                                                  \
+  TOWPATH_SHMEM_SIZED_OF(shmem_, , NAME, BYTES)                                           \
+  TOWPATH_SHMEM_SIZED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, BYTES)                  \
+  void shmem_put##NAME##_signal(void* dest, const void* source, size_t nelems,            \
+                                uint64_t* sig_addr, uint64_t signal, int sig_op, int pe); \
+  void shmem_put##NAME##_signal_nbi(void* dest, const void* source, size_t nelems,        \
                                     uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
 TOWPATH_SHMEM_SIZES(TOWPATH_SHMEM_SIZED)
 TOWPATH_SHMEM_SIZED(mem, 1)
-#define TOWPATH_SHMEM_STRIDED(NAME, BYTES)                                                      \
-  void shmem_iput##NAME(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst,           \
-                        size_t nelems, int pe);                                                 \
-  void shmem_iget##NAME(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst,           \
+#define TOWPATH_SHMEM_STRIDED(NAME, BYTES)                                            \
+  void shmem_iput##NAME(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, \
+                        size_t nelems, int pe);                                       \
+  void shmem_iget##NAME(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, \
                         size_t nelems, int pe);
 TOWPATH_SHMEM_SIZES(TOWPATH_SHMEM_STRIDED)
 
 /* --- atomics --------------------------------------------------------------------------------- */
-#define TOWPATH_SHMEM_EXTENDED(NAME, TYPE)                                        \
-  TYPE shmem_##NAME##_atomic_fetch(const TYPE* source, int pe);                   \
-  void shmem_##NAME##_atomic_set(TYPE* dest, TYPE value, int pe);                 \
-  TYPE shmem_##NAME##_atomic_swap(TYPE* dest, TYPE value, int pe);                \
-  TYPE shmem_ctx_##NAME##_atomic_fetch(shmem_ctx_t ctx, const TYPE* source, int pe); \
-  void shmem_ctx_##NAME##_atomic_set(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe); \
-  TYPE shmem_ctx_##NAME##_atomic_swap(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe); \
-  void shmem_##NAME##_atomic_fetch_nbi(TYPE* fetch, const TYPE* source, int pe);  \
+#define TOWPATH_SHMEM_EXTENDED_OF(PREFIX, CONTEXT, NAME, TYPE)            \
+  TYPE PREFIX##NAME##_atomic_fetch(CONTEXT const TYPE* source, int pe);   \
+  void PREFIX##NAME##_atomic_set(CONTEXT TYPE* dest, TYPE value, int pe); \
+  TYPE PREFIX##NAME##_atomic_swap(CONTEXT TYPE* dest, TYPE value, int pe);
+#define TOWPATH_SHMEM_EXTENDED(NAME, TYPE)                                          \
+  TOWPATH_SHMEM_EXTENDED_OF(shmem_, , NAME, TYPE)                                   \
+  TOWPATH_SHMEM_EXTENDED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)          \
+  void shmem_##NAME##_atomic_fetch_nbi(TYPE* fetch, const TYPE* source, int pe);    \
   void shmem_##NAME##_atomic_swap_nbi(TYPE* fetch, TYPE* dest, TYPE value, int pe); \
-  TYPE shmem_##NAME##_fetch(const TYPE* source, int pe);                          \
-  void shmem_##NAME##_set(TYPE* dest, TYPE value, int pe);                        \
+  TYPE shmem_##NAME##_fetch(const TYPE* source, int pe);                            \
+  void shmem_##NAME##_set(TYPE* dest, TYPE value, int pe);                          \
   TYPE shmem_##NAME##_swap(TYPE* dest, TYPE value, int pe);
 TOWPATH_SHMEM_EXTENDED_TYPES(TOWPATH_SHMEM_EXTENDED)
-#define TOWPATH_SHMEM_ATOMIC(NAME, TYPE)                                                   \
-  TYPE shmem_##NAME##_atomic_compare_swap(TYPE* dest, TYPE cond, TYPE value, int pe);      \
-  TYPE shmem_##NAME##_atomic_fetch_inc(TYPE* dest, int pe);                                \
-  void shmem_##NAME##_atomic_inc(TYPE* dest, int pe);                                      \
-  TYPE shmem_##NAME##_atomic_fetch_add(TYPE* dest, TYPE value, int pe);                    \
-  void shmem_##NAME##_atomic_add(TYPE* dest, TYPE value, int pe);                          \
-  TYPE shmem_ctx_##NAME##_atomic_compare_swap(shmem_ctx_t ctx, TYPE* dest, TYPE cond, TYPE value, int pe); \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_inc(shmem_ctx_t ctx, TYPE* dest, int pe);           \
-  void shmem_ctx_##NAME##_atomic_inc(shmem_ctx_t ctx, TYPE* dest, int pe);                 \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_add(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe); \
-  void shmem_ctx_##NAME##_atomic_add(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe);     \
+#define TOWPATH_SHMEM_ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)                         \
+  TYPE PREFIX##NAME##_atomic_compare_swap(CONTEXT TYPE* dest, TYPE cond, TYPE value, \
+                                            int pe);                                 \
+  TYPE PREFIX##NAME##_atomic_fetch_inc(CONTEXT TYPE* dest, int pe);                  \
+  void PREFIX##NAME##_atomic_inc(CONTEXT TYPE* dest, int pe);                        \
+  TYPE PREFIX##NAME##_atomic_fetch_add(CONTEXT TYPE* dest, TYPE value, int pe);      \
+  void PREFIX##NAME##_atomic_add(CONTEXT TYPE* dest, TYPE value, int pe);
+#define TOWPATH_SHMEM_ATOMIC(NAME, TYPE)                                                           \
+  TOWPATH_SHMEM_ATOMIC_OF(shmem_, , NAME, TYPE)                                                    \
+  TOWPATH_SHMEM_ATOMIC_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                           \
   void shmem_##NAME##_atomic_compare_swap_nbi(TYPE* fetch, TYPE* dest, TYPE cond, TYPE value, int pe); \
-  void shmem_##NAME##_atomic_fetch_inc_nbi(TYPE* fetch, TYPE* dest, int pe);               \
-  void shmem_##NAME##_atomic_fetch_add_nbi(TYPE* fetch, TYPE* dest, TYPE value, int pe);   \
-  TYPE shmem_##NAME##_cswap(TYPE* dest, TYPE cond, TYPE value, int pe);                    \
-  TYPE shmem_##NAME##_finc(TYPE* dest, int pe);                                            \
-  void shmem_##NAME##_inc(TYPE* dest, int pe);                                             \
-  TYPE shmem_##NAME##_fadd(TYPE* dest, TYPE value, int pe);                                \
+  void shmem_##NAME##_atomic_fetch_inc_nbi(TYPE* fetch, TYPE* dest, int pe);                       \
+  void shmem_##NAME##_atomic_fetch_add_nbi(TYPE* fetch, TYPE* dest, TYPE value, int pe);           \
+  TYPE shmem_##NAME##_cswap(TYPE* dest, TYPE cond, TYPE value, int pe);                            \
+  TYPE shmem_##NAME##_finc(TYPE* dest, int pe);                                                    \
+  void shmem_##NAME##_inc(TYPE* dest, int pe);                                                     \
+  TYPE shmem_##NAME##_fadd(TYPE* dest, TYPE value, int pe);                                        \
   void shmem_##NAME##_add(TYPE* dest, TYPE value, int pe);
 TOWPATH_SHMEM_ATOMIC_TYPES(TOWPATH_SHMEM_ATOMIC)
-#define TOWPATH_SHMEM_BITWISE_ATOMIC(NAME, TYPE)                                \
-  TYPE shmem_##NAME##_atomic_fetch_and(TYPE* dest, TYPE value, int pe);         \
-  void shmem_##NAME##_atomic_and(TYPE* dest, TYPE value, int pe);               \
-  TYPE shmem_##NAME##_atomic_fetch_or(TYPE* dest, TYPE value, int pe);          \
-  void shmem_##NAME##_atomic_or(TYPE* dest, TYPE value, int pe);                \
-  TYPE shmem_##NAME##_atomic_fetch_xor(TYPE* dest, TYPE value, int pe);         \
-  void shmem_##NAME##_atomic_xor(TYPE* dest, TYPE value, int pe);               \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_and(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe); \
-  void shmem_ctx_##NAME##_atomic_and(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe);       \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_or(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe);  \
-  void shmem_ctx_##NAME##_atomic_or(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe);        \
-  TYPE shmem_ctx_##NAME##_atomic_fetch_xor(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe); \
-  void shmem_ctx_##NAME##_atomic_xor(shmem_ctx_t ctx, TYPE* dest, TYPE value, int pe);
+#define TOWPATH_SHMEM_BITWISE_ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)            \
+  TYPE PREFIX##NAME##_atomic_fetch_and(CONTEXT TYPE* dest, TYPE value, int pe); \
+  void PREFIX##NAME##_atomic_and(CONTEXT TYPE* dest, TYPE value, int pe);       \
+  TYPE PREFIX##NAME##_atomic_fetch_or(CONTEXT TYPE* dest, TYPE value, int pe);  \
+  void PREFIX##NAME##_atomic_or(CONTEXT TYPE* dest, TYPE value, int pe);        \
+  TYPE PREFIX##NAME##_atomic_fetch_xor(CONTEXT TYPE* dest, TYPE value, int pe); \
+  void PREFIX##NAME##_atomic_xor(CONTEXT TYPE* dest, TYPE value, int pe);
+#define TOWPATH_SHMEM_BITWISE_ATOMIC(NAME, TYPE)        \
+  TOWPATH_SHMEM_BITWISE_ATOMIC_OF(shmem_, , NAME, TYPE) \
+  TOWPATH_SHMEM_BITWISE_ATOMIC_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)
 TOWPATH_SHMEM_BITWISE_ATOMIC_TYPES(TOWPATH_SHMEM_BITWISE_ATOMIC)
 
 /* --- signals and waiting --------------------------------------------------------------------- */
 uint64_t shmem_signal_fetch(const uint64_t* sig_addr);
 uint64_t shmem_signal_wait_until(uint64_t* sig_addr, int cmp, uint64_t cmp_value);
-#define TOWPATH_SHMEM_WAIT(NAME, TYPE)                                                           \
-  void shmem_##NAME##_wait_until(volatile TYPE* ivar, int cmp, TYPE cmp_value);                  \
-  void shmem_##NAME##_wait(volatile TYPE* ivar, TYPE cmp_value);                                 \
-  int shmem_##NAME##_test(volatile TYPE* ivar, int cmp, TYPE cmp_value);                         \
-  void shmem_##NAME##_wait_until_all(volatile TYPE* ivars, size_t nelems, const int* status,     \
-                                     int cmp, TYPE cmp_value);                                   \
-  size_t shmem_##NAME##_wait_until_any(volatile TYPE* ivars, size_t nelems, const int* status,   \
-                                       int cmp, TYPE cmp_value);                                 \
-  size_t shmem_##NAME##_wait_until_some(volatile TYPE* ivars, size_t nelems, size_t* indices,    \
-                                        const int* status, int cmp, TYPE cmp_value);             \
-  void shmem_##NAME##_wait_until_all_vector(volatile TYPE* ivars, size_t nelems,                 \
-                                            const int* status, int cmp, TYPE* cmp_values);       \
-  size_t shmem_##NAME##_wait_until_any_vector(volatile TYPE* ivars, size_t nelems,               \
-                                              const int* status, int cmp, TYPE* cmp_values);     \
-  size_t shmem_##NAME##_wait_until_some_vector(volatile TYPE* ivars, size_t nelems,              \
-                                               size_t* indices, const int* status, int cmp,      \
-                                               TYPE* cmp_values);                                \
-  int shmem_##NAME##_test_all(volatile TYPE* ivars, size_t nelems, const int* status, int cmp,   \
-                              TYPE cmp_value);                                                   \
+#define TOWPATH_SHMEM_WAIT(NAME, TYPE)                                                            \
+  void shmem_##NAME##_wait_until(volatile TYPE* ivar, int cmp, TYPE cmp_value);                   \
+  void shmem_##NAME##_wait(volatile TYPE* ivar, TYPE cmp_value);                                  \
+  int shmem_##NAME##_test(volatile TYPE* ivar, int cmp, TYPE cmp_value);                          \
+  void shmem_##NAME##_wait_until_all(volatile TYPE* ivars, size_t nelems, const int* status,      \
+                                     int cmp, TYPE cmp_value);                                    \
+  size_t shmem_##NAME##_wait_until_any(volatile TYPE* ivars, size_t nelems, const int* status,    \
+                                       int cmp, TYPE cmp_value);                                  \
+  size_t shmem_##NAME##_wait_until_some(volatile TYPE* ivars, size_t nelems, size_t* indices,     \
+                                        const int* status, int cmp, TYPE cmp_value);              \
+  void shmem_##NAME##_wait_until_all_vector(volatile TYPE* ivars, size_t nelems,                  \
+                                            const int* status, int cmp, TYPE* cmp_values);        \
+  size_t shmem_##NAME##_wait_until_any_vector(volatile TYPE* ivars, size_t nelems,                \
+                                              const int* status, int cmp, TYPE* cmp_values);      \
+  size_t shmem_##NAME##_wait_until_some_vector(volatile TYPE* ivars, size_t nelems,               \
+                                               size_t* indices, const int* status, int cmp,       \
+                                               TYPE* cmp_values);                                 \
+  int shmem_##NAME##_test_all(volatile TYPE* ivars, size_t nelems, const int* status, int cmp,    \
+                              TYPE cmp_value);                                                    \
   size_t shmem_##NAME##_test_any(volatile TYPE* ivars, size_t nelems, const int* status, int cmp, \
-                                 TYPE cmp_value);                                                \
-  size_t shmem_##NAME##_test_some(volatile TYPE* ivars, size_t nelems, size_t* indices,          \
-                                  const int* status, int cmp, TYPE cmp_value);                   \
-  int shmem_##NAME##_test_all_vector(volatile TYPE* ivars, size_t nelems, const int* status,     \
-                                     int cmp, TYPE* cmp_values);                                 \
-  size_t shmem_##NAME##_test_any_vector(volatile TYPE* ivars, size_t nelems, const int* status,  \
-                                        int cmp, TYPE* cmp_values);                              \
-  size_t shmem_##NAME##_test_some_vector(volatile TYPE* ivars, size_t nelems, size_t* indices,   \
+                                 TYPE cmp_value);                                                 \
+  size_t shmem_##NAME##_test_some(volatile TYPE* ivars, size_t nelems, size_t* indices,           \
+                                  const int* status, int cmp, TYPE cmp_value);                    \
+  int shmem_##NAME##_test_all_vector(volatile TYPE* ivars, size_t nelems, const int* status,      \
+                                     int cmp, TYPE* cmp_values);                                  \
+  size_t shmem_##NAME##_test_any_vector(volatile TYPE* ivars, size_t nelems, const int* status,   \
+                                        int cmp, TYPE* cmp_values);                               \
+  size_t shmem_##NAME##_test_some_vector(volatile TYPE* ivars, size_t nelems, size_t* indices,    \
                                          const int* status, int cmp, TYPE* cmp_values);
 TOWPATH_SHMEM_WAIT_TYPES(TOWPATH_SHMEM_WAIT)
 void shmem_wait_until(volatile long* ivar, int cmp, long cmp_value);
@@ -338,22 +322,22 @@ int shmem_fcollectmem(shmem_team_t team, void* dest, const void* source, size_t 
 int shmem_alltoallmem(shmem_team_t team, void* dest, const void* source, size_t nelems);
 int shmem_alltoallsmem(shmem_team_t team, void* dest, const void* source, ptrdiff_t dst,
                        ptrdiff_t sst, size_t nelems);
-#define TOWPATH_SHMEM_ACTIVE_SET(BITS, BYTES)                                                     \
-  void shmem_broadcast##BITS(void* dest, const void* source, size_t nelems, int root, int start,  \
-                             int log_stride, int size, long* sync);                               \
-  void shmem_collect##BITS(void* dest, const void* source, size_t nelems, int start,              \
-                           int log_stride, int size, long* sync);                                 \
-  void shmem_fcollect##BITS(void* dest, const void* source, size_t nelems, int start,             \
-                            int log_stride, int size, long* sync);                                \
-  void shmem_alltoall##BITS(void* dest, const void* source, size_t nelems, int start,             \
-                            int log_stride, int size, long* sync);                                \
-  void shmem_alltoalls##BITS(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst,        \
+#define TOWPATH_SHMEM_ACTIVE_SET(BITS, BYTES)                                                    \
+  void shmem_broadcast##BITS(void* dest, const void* source, size_t nelems, int root, int start, \
+                             int log_stride, int size, long* sync);                              \
+  void shmem_collect##BITS(void* dest, const void* source, size_t nelems, int start,             \
+                           int log_stride, int size, long* sync);                                \
+  void shmem_fcollect##BITS(void* dest, const void* source, size_t nelems, int start,            \
+                            int log_stride, int size, long* sync);                               \
+  void shmem_alltoall##BITS(void* dest, const void* source, size_t nelems, int start,            \
+                            int log_stride, int size, long* sync);                               \
+  void shmem_alltoalls##BITS(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst,       \
                              size_t nelems, int start, int log_stride, int size, long* sync);
 TOWPATH_SHMEM_ACTIVE_SET(32, 4)
 TOWPATH_SHMEM_ACTIVE_SET(64, 8)
 
-#define TOWPATH_SHMEM_REDUCTION(NAME, TYPE, OPERATION)                                          \
-  int shmem_##NAME##_##OPERATION##_reduce(shmem_team_t team, TYPE* dest, const TYPE* source,    \
+#define TOWPATH_SHMEM_REDUCTION(NAME, TYPE, OPERATION)                                       \
+  int shmem_##NAME##_##OPERATION##_reduce(shmem_team_t team, TYPE* dest, const TYPE* source, \
                                           size_t nelems);
 #define TOWPATH_SHMEM_REDUCE_BITWISE(NAME, TYPE) \
   TOWPATH_SHMEM_REDUCTION(NAME, TYPE, and)       \
@@ -370,9 +354,9 @@ TOWPATH_SHMEM_RMA_TYPES(TOWPATH_SHMEM_REDUCE_ORDER)
 TOWPATH_SHMEM_RMA_TYPES(TOWPATH_SHMEM_REDUCE_SUM)
 TOWPATH_SHMEM_COMPLEX_TYPES(TOWPATH_SHMEM_REDUCE_SUM)
 
-#define TOWPATH_SHMEM_TO_ALL(NAME, TYPE, OPERATION)                                            \
-  void shmem_##NAME##_##OPERATION##_to_all(TYPE* dest, const TYPE* source, int nreduce,        \
-                                           int start, int log_stride, int size, TYPE* work,    \
+#define TOWPATH_SHMEM_TO_ALL(NAME, TYPE, OPERATION)                                         \
+  void shmem_##NAME##_##OPERATION##_to_all(TYPE* dest, const TYPE* source, int nreduce,     \
+                                           int start, int log_stride, int size, TYPE* work, \
                                            long* sync);
 #define TOWPATH_SHMEM_TO_ALL_BITWISE(NAME, TYPE) \
   TOWPATH_SHMEM_TO_ALL(NAME, TYPE, and)          \
