@@ -33,14 +33,9 @@ std::shared_ptr<const ChipCluster> cluster_from(std::string name, std::vector<Cl
 
 void bind_cluster_parts(nb::module_& module) {
   nb::class_<ClusterChip>(module, "ClusterChip")
-      .def(
-          "__init__",
-          [](ClusterChip* place, std::shared_ptr<const Chip> chip, int x, int y, int rack,
-             int shelf, bool has_host_link) {
-            new (place) ClusterChip{std::move(chip), x, y, rack, shelf, has_host_link};
-          },
-          "chip"_a, nb::kw_only(), "x"_a = 0, "y"_a = 0, "rack"_a = 0, "shelf"_a = 0,
-          "has_host_link"_a = false)
+      .def(nb::init<std::shared_ptr<const Chip>, int, int, int, int, bool>(), "chip"_a,
+           nb::kw_only(), "x"_a = 0, "y"_a = 0, "rack"_a = 0, "shelf"_a = 0,
+           "has_host_link"_a = false)
       .def_ro("chip", &ClusterChip::chip)
       .def_ro("x", &ClusterChip::x)
       .def_ro("y", &ClusterChip::y)

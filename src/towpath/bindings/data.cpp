@@ -13,7 +13,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "towpath/bindings/plan.hpp"
 #include "towpath/collective/data/call_data.hpp"
@@ -49,9 +48,8 @@ void bind_data(nb::module_& module) {
            "`elements` is the size of the whole array, as of a Plan. Raises ValueError.")
       .def("count_wrong", &CallData::count_wrong, "ranks"_a,
            nb::call_guard<nb::gil_scoped_release>(),
-           "How many elements of the ranks' outputs are not what they must be. Raises ValueError "
-           "for\n"
-           "an output of another size.");
+           "How many elements of the ranks' outputs are not what they must be. Raises ValueError\n"
+           "for an output of another size.");
   nb::class_<RankBuffers>(module, "RankBuffers", "The memory that a rank brings to a call.")
       .def(nb::init<const CallData&, int, bool>(), "data"_a, "rank"_a, nb::kw_only(),
            "in_place"_a = false)

@@ -18,6 +18,7 @@
 #include "towpath/collective/execute/executor.hpp"
 #include "towpath/collective/execute/repeat.hpp"
 #include "towpath/live/connect.hpp"
+#include "towpath/live/group_api.h"
 #include "towpath/transport/transport.hpp"
 
 namespace nb = nanobind;
@@ -215,12 +216,8 @@ void bind_connect(nb::module_& module) {
 
 void bind_executor(nb::module_& module) {
   nb::class_<Executor>(module, "Executor", "One rank's run of a plan over a transport.")
-      .def(
-          "__init__",
-          [](Executor* executor, LiveTransport& transport, std::shared_ptr<Plan> plan) {
-            new (executor) Executor(transport, std::move(plan));
-          },
-          "transport"_a, "plan"_a, nb::keep_alive<1, 2>())
+      .def(nb::init<LiveTransport&, std::shared_ptr<Plan>>(), "transport"_a, "plan"_a,
+           nb::keep_alive<1, 2>())
       .def(
           "run",
           [](Executor& executor, const Plan& plan, const ByteArray& input, const ByteArray& output,
@@ -259,4 +256,10 @@ void bind_live(nb::module_& module) {
   bind_transport(module);
   bind_connect(module);
   bind_executor(module);
+}
+
+void bind_group_api(nb::module_& module) {
+  module.def(
+      "group_api", [] { return nb::capsule(towpath_get_group_api(), TOWPATH_GROUP_API_NAME); },
+      "The table of live/group_api.h, for extensions of other programs.");
 }

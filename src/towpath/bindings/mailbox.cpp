@@ -31,16 +31,10 @@ using riscv_mailbox::Message;
 void bind_ping_pong(nb::module_& module) {
   using riscv_mailbox::PingPongOptions;
   nb::class_<PingPongOptions>(module, "PingPongOptions")
-      .def(
-          "__init__",
-          [](PingPongOptions* place, int size_bytes, int iterations, int hops, int pairs,
-             int phase_cycles, bool has_interruptions, bool has_page_walks, std::uint64_t seed) {
-            new (place) PingPongOptions{size_bytes,   iterations,        hops,           pairs,
-                                        phase_cycles, has_interruptions, has_page_walks, seed};
-          },
-          nb::kw_only(), "size_bytes"_a = 32, "iterations"_a = 1000, "hops"_a = 1, "pairs"_a = 1,
-          "phase_cycles"_a = 0, "has_interruptions"_a = true, "has_page_walks"_a = true,
-          "seed"_a = 1);
+      .def(nb::init<int, int, int, int, int, bool, bool, std::uint64_t>(), nb::kw_only(),
+           "size_bytes"_a = 32, "iterations"_a = 1000, "hops"_a = 1, "pairs"_a = 1,
+           "phase_cycles"_a = 0, "has_interruptions"_a = true, "has_page_walks"_a = true,
+           "seed"_a = 1);
   module.def(
       "run_ping_pong",
       [](std::shared_ptr<MailboxCluster> cluster, PingPongOptions options,
@@ -146,12 +140,7 @@ void bind_session(nb::module_& module) {
       .def("close", &MailboxContext::close);
   nb::class_<MailboxSession>(module, "MailboxSession",
                              "A simulated cluster whose processes are driven call by call.")
-      .def(
-          "__init__",
-          [](MailboxSession* place, std::shared_ptr<MailboxCluster> cluster, std::uint64_t seed) {
-            new (place) MailboxSession(std::move(cluster), seed);
-          },
-          "cluster"_a, "seed"_a = 1)
+      .def(nb::init<std::shared_ptr<MailboxCluster>, std::uint64_t>(), "cluster"_a, "seed"_a = 1)
       .def(
           "open",
           [](MailboxSession& session, int node, int domain) {

@@ -12,7 +12,6 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -190,11 +189,9 @@ void bind_gpus(nb::class_<SimulatedRun>& run) {
       "carries_data"_a = true, "seed"_a = 1, "jitter_ns"_a = 0.0, "trace"_a = nb::none(),
       "fold"_a = nb::none(), "threads"_a = 1, nb::keep_alive<0, 7>(),
       "A run on the GPUs of a machine; `places` has the GPU of each rank, or none for the\n"
-      "first ones; `fold` is what find_fold says of machine, plan and places, and only for "
-      "runs\n"
-      "without data, jitter and trace. So many `threads` run the hosts where bytes are "
-      "carried;\n"
-      "0: the reference, all hosts in one simulation. Raises ValueError.");
+      "first ones; `fold` is what find_fold says of machine, plan and places, and only for\n"
+      "runs without data, jitter and trace. So many `threads` run the hosts where bytes are\n"
+      "carried; 0: the reference, all hosts in one simulation. Raises ValueError.");
 }
 
 void bind_chips(nb::class_<SimulatedRun>& run) {
@@ -226,14 +223,13 @@ void bind_chips(nb::class_<SimulatedRun>& run) {
       "link_faults"_a = std::vector<ethernet::LinkFaults>(), "deadline_us"_a = 1e6,
       "shape"_a = nb::none(), "threads"_a = 1, "by_packets"_a = false, "payload_bytes"_a = 0,
       nb::keep_alive<0, 6>(),
-      "A run on chips that Ethernet joins; `places` has the place of each rank in the "
-      "fabric's\n"
-      "`shape`, or none for the first ones. `link_faults` go by the cluster's links; missing\n"
-      "ones mean no fault. With faults, an invocation may take `deadline_us` of simulated\n"
-      "time. So many `threads` run them; 0: the reference, all chips in one simulation.\n"
-      "`by_packets`: the chips' networks are simulated packet by packet, not flit by flit.\n"
-      "Packets of the fabric have at most `payload_bytes`; 0: what the chip's spec says.\n"
-      "Raises ValueError.");
+      "A run on chips that Ethernet joins; `places` has the place of each rank in the\n"
+      "fabric's `shape`, or none for the first ones. `link_faults` go by the cluster's\n"
+      "links; missing ones mean no fault. With faults, an invocation may take\n"
+      "`deadline_us` of simulated time. So many `threads` run them; 0: the reference, all\n"
+      "chips in one simulation. `by_packets`: the chips' networks are simulated packet by\n"
+      "packet, not flit by flit. Packets of the fabric have at most `payload_bytes`; 0:\n"
+      "what the chip's spec says. Raises ValueError.");
 }
 
 void bind_mailboxes(nb::class_<SimulatedRun>& run) {
@@ -304,9 +300,8 @@ void bind_simulated_run(nb::module_& module) {
             return time ? std::optional(time->us()) : std::nullopt;
           },
           "limit_us"_a,
-          "The same without buffers, unless it takes longer than the limit: then None, and the "
-          "run\n"
-          "is over.")
+          "The same without buffers, unless it takes longer than the limit: then None, and the\n"
+          "run is over.")
       .def_prop_ro("simulated_ranks", &SimulatedRun::simulated_ranks,
                    "How many ranks are simulated; the others do as these.")
       .def_prop_ro("events", &SimulatedRun::events)

@@ -10,7 +10,6 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include "towpath/bindings/access.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/collective/schedule/chunking.hpp"
 #include "towpath/collective/schedule/symmetry.hpp"
@@ -144,17 +143,53 @@ void bind_step(nb::module_& module) {
   bind_copies(step);
 }
 
+void bind_access(nb::module_& module) {
+  nb::enum_<Holder>(module, "Holder")
+      .value("own", Holder::own)
+      .value("peer", Holder::peer)
+      .value("group", Holder::group);
+  nb::class_<Operand>(module, "Operand", "A range of a one-sided step, and whose memory it is in.")
+      .def(
+          "__init__",
+          [](Operand* self, Holder holder, Buffer buffer, std::uint32_t chunk, std::int32_t number,
+             bool is_packet) { new (self) Operand{holder, buffer, is_packet, number, chunk}; },
+          "holder"_a, "buffer"_a, "chunk"_a, "number"_a = -1, "is_packet"_a = false)
+      .def_ro("holder", &Operand::holder)
+      .def_ro("buffer", &Operand::buffer)
+      .def_ro("chunk", &Operand::chunk)
+      .def_ro("number", &Operand::number)
+      .def_ro("is_packet", &Operand::is_packet)
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, arg: object, /) -> bool"));
+  nb::class_<SignalEnd>(module, "SignalEnd", "One end of the way of signals between two ranks.")
+      .def(nb::init<std::int32_t, std::int32_t>(), "peer"_a, "channel"_a)
+      .def_ro("peer", &SignalEnd::peer)
+      .def_ro("channel", &SignalEnd::channel)
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, arg: object, /) -> bool"));
+  nb::class_<Access>(module, "Access", "What a one-sided step needs beside its type and count.")
+      .def(nb::init<>())
+      .def_rw("sources", &Access::sources)
+      .def_rw("destinations", &Access::destinations)
+      .def_rw("part", &Access::part)
+      .def_rw("parts", &Access::parts)
+      .def_rw("is_port", &Access::is_port)
+      .def_rw("ends", &Access::ends)
+      .def_rw("is_relaxed", &Access::is_relaxed)
+      .def_rw("signals", &Access::signals)
+      .def_rw("flushes", &Access::flushes)
+      .def_rw("semaphores", &Access::semaphores)
+      .def_rw("barrier", &Access::barrier)
+      .def_rw("barrier_blocks", &Access::barrier_blocks)
+      .def_rw("unit_bytes", &Access::unit_bytes)
+      .def_rw("chunks", &Access::chunks)
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, arg: object, /) -> bool"));
+}
+
 void bind_programs(nb::module_& module) {
   nb::class_<ThreadBlock> block(module, "ThreadBlock");
   block
-      .def(
-          "__init__",
-          [](ThreadBlock* self, std::int32_t send_peer, std::int32_t receive_peer,
-             std::int32_t channel, std::vector<Step> steps) {
-            new (self) ThreadBlock{send_peer, receive_peer, channel, std::move(steps)};
-          },
-          "send_peer"_a = kNone, "receive_peer"_a = kNone, "channel"_a = 0,
-          "steps"_a = std::vector<Step>{})
+      .def(nb::init<std::int32_t, std::int32_t, std::int32_t, std::vector<Step>>(),
+           "send_peer"_a = kNone, "receive_peer"_a = kNone, "channel"_a = 0,
+           "steps"_a = std::vector<Step>{})
       .def_rw("send_peer", &ThreadBlock::send_peer)
       .def_rw("receive_peer", &ThreadBlock::receive_peer)
       .def_rw("channel", &ThreadBlock::channel)
@@ -188,14 +223,9 @@ void bind_programs(nb::module_& module) {
 
   nb::class_<RankProgram> program(module, "RankProgram");
   program
-      .def(
-          "__init__",
-          [](RankProgram* self, std::uint32_t input_chunks, std::uint32_t output_chunks,
-             std::uint32_t scratch_chunks, std::vector<ThreadBlock> blocks) {
-            new (self) RankProgram{input_chunks, output_chunks, scratch_chunks, std::move(blocks)};
-          },
-          "input_chunks"_a = 0, "output_chunks"_a = 0, "scratch_chunks"_a = 0,
-          "blocks"_a = std::vector<ThreadBlock>{})
+      .def(nb::init<std::uint32_t, std::uint32_t, std::uint32_t, std::vector<ThreadBlock>>(),
+           "input_chunks"_a = 0, "output_chunks"_a = 0, "scratch_chunks"_a = 0,
+           "blocks"_a = std::vector<ThreadBlock>{})
       .def_rw("input_chunks", &RankProgram::input_chunks)
       .def_rw("output_chunks", &RankProgram::output_chunks)
       .def_rw("scratch_chunks", &RankProgram::scratch_chunks)
@@ -222,21 +252,13 @@ decltype(auto) step_at(AnySchedule& schedule, std::size_t rank, std::size_t bloc
 void bind_schedule_class(nb::module_& module) {
   nb::class_<Schedule> schedule(module, "Schedule");
   schedule
-      .def(
-          "__init__",
-          [](Schedule* self, std::string name, Collective collective, Protocol protocol,
-             std::uint32_t channels, std::uint32_t chunks, std::int32_t root, bool in_place,
-             bool out_of_place, std::uint64_t size_bytes_min, std::uint64_t size_bytes_max,
-             std::vector<std::uint32_t> pattern, std::vector<RankProgram> ranks) {
-            new (self)
-                Schedule{std::move(name), collective,     protocol,           channels,
-                         chunks,          root,           in_place,           out_of_place,
-                         size_bytes_min,  size_bytes_max, std::move(pattern), std::move(ranks)};
-          },
-          "name"_a, "collective"_a, "protocol"_a = Protocol::simple, "channels"_a = 1,
-          "chunks"_a = 1, "root"_a = 0, "in_place"_a = false, "out_of_place"_a = true,
-          "size_bytes_min"_a = 0, "size_bytes_max"_a = 0,
-          "pattern"_a = std::vector<std::uint32_t>{}, "ranks"_a = std::vector<RankProgram>{})
+      .def(nb::init<std::string, Collective, Protocol, std::uint32_t, std::uint32_t, std::int32_t,
+                    bool, bool, std::uint64_t, std::uint64_t, std::vector<std::uint32_t>,
+                    std::vector<RankProgram>>(),
+           "name"_a, "collective"_a, "protocol"_a = Protocol::simple, "channels"_a = 1,
+           "chunks"_a = 1, "root"_a = 0, "in_place"_a = false, "out_of_place"_a = true,
+           "size_bytes_min"_a = 0, "size_bytes_max"_a = 0,
+           "pattern"_a = std::vector<std::uint32_t>{}, "ranks"_a = std::vector<RankProgram>{})
       .def_rw("name", &Schedule::name)
       .def_rw("collective", &Schedule::collective)
       .def_rw("protocol", &Schedule::protocol)
