@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <numeric>
 #include <stdexcept>

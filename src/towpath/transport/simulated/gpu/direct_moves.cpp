@@ -136,13 +136,6 @@ StepCost DirectMoves::cost(const Flight& flight) const {
   return {gpu(flight.from->rank()), flight.move->protocol};
 }
 
-DirectMoves::Flight& DirectMoves::new_flight() {
-  if (free_flights_.empty()) return flights_.emplace_back();
-  Flight& flight = *free_flights_.back();
-  free_flights_.pop_back();
-  return flight;
-}
-
 void DirectMoves::add_path(Flight& flight, std::vector<Path>& paths, const Location& location,
                            bool is_load) {
   const int own = flight.from->rank();
@@ -165,7 +158,7 @@ void DirectMoves::add_path(Flight& flight, std::vector<Path>& paths, const Locat
 }
 
 void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
-  Flight& flight = new_flight();
+  Flight& flight = flights_.take();
   flight.all = this;
   flight.from = &from;
   flight.move = &move;
@@ -250,7 +243,7 @@ void DirectMoves::load_piece(Flight& flight, Path& path, Bytes size, Request req
 DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, Bytes size,
                                                   bool is_load) {
   const StepCost price = cost(flight);
-  LinkMessage& message = new_message();
+  LinkMessage& message = messages_.take();
   message.flight = &flight;
   message.path = &path;
   message.payload = size;
@@ -280,20 +273,6 @@ DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, By
   return message;
 }
 
-DirectMoves::LinkMessage& DirectMoves::new_message() {
-  if (free_messages_.empty()) return messages_.emplace_back();
-  LinkMessage& message = *free_messages_.back();
-  free_messages_.pop_back();
-  return message;
-}
-
-DirectMoves::PendingRaise& DirectMoves::new_raise() {
-  if (free_raises_.empty()) return raises_.emplace_back();
-  PendingRaise& raise = *free_raises_.back();
-  free_raises_.pop_back();
-  return raise;
-}
-
 // --- progress ----------------------------------------------------------------------------------
 
 void DirectMoves::left(LinkMessage& message) {
@@ -308,7 +287,7 @@ void DirectMoves::arrived(LinkMessage& message) {
   Path& path = *message.path;
   path.arrived += message.payload;
   const bool is_load = message.is_load;
-  free_messages_.push_back(&message);
+  messages_.release(message);
   is_load ? note_load(flight) : note_store(flight, path);
 }
 
@@ -416,7 +395,7 @@ void DirectMoves::raise(Flight& flight, int rank) {
     const Raise& raise = flight.move->raises[i];
     if (raise.rank != rank || flight.is_raised[i]) continue;
     flight.is_raised[i] = true;
-    PendingRaise& pending = new_raise();
+    PendingRaise& pending = raises_.take();
     pending = {this, flight.from->rank(), endpoints_[static_cast<std::size_t>(rank)],
                flight.words[i], raise.value};
     ++under_way_[static_cast<std::size_t>(pending.from)];
@@ -425,7 +404,7 @@ void DirectMoves::raise(Flight& flight, int rank) {
         [](void* context) {
           PendingRaise& raised = *static_cast<PendingRaise*>(context);
           --raised.all->under_way_[static_cast<std::size_t>(raised.from)];
-          raised.all->free_raises_.push_back(&raised);
+          raised.all->raises_.release(raised);
           raised.to->raise(raised.word, raised.value, SignalOperation::add);
         },
         &pending);
@@ -453,7 +432,7 @@ void DirectMoves::make_visible(Flight& flight) {
   flight.words.clear();
   flight.is_raised.clear();
   flight.payload.clear();
-  free_flights_.push_back(&flight);
+  flights_.release(flight);
   if (move.visible != nullptr) move.visible(move);
   from.notify_blocked();
 }

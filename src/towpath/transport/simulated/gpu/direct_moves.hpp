@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "towpath/base/pool.hpp"
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
@@ -66,9 +66,6 @@ class DirectMoves {
   const gpu_links::Route& route(int from, int to);
   const machine::GpuCost& gpu(int rank) const;
   StepCost cost(const Flight& flight) const;
-  Flight& new_flight();
-  LinkMessage& new_message();
-  PendingRaise& new_raise();
   void add_path(Flight& flight, std::vector<Path>& paths, const Location& location, bool is_load);
 
   // In this order.
@@ -98,12 +95,9 @@ class DirectMoves {
   std::vector<Endpoint*> endpoints_;
   std::vector<std::size_t> under_way_;  // per rank
   std::map<std::pair<int, std::vector<int>>, GroupRoutes> groups_;
-  std::deque<Flight> flights_;  // storage
-  std::vector<Flight*> free_flights_;
-  std::deque<LinkMessage> messages_;  // storage
-  std::vector<LinkMessage*> free_messages_;
-  std::deque<PendingRaise> raises_;  // storage
-  std::vector<PendingRaise*> free_raises_;
+  Pool<Flight> flights_;
+  Pool<LinkMessage> messages_;
+  Pool<PendingRaise> raises_;
 };
 
 }  // namespace towpath::transport::simulated

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "towpath/base/pool.hpp"
 #include "towpath/transport/simulated/endpoint.hpp"
 #include "towpath/transport/simulated/fence_order.hpp"
 #include "towpath/transport/simulated/gpu/gpu_memory.hpp"
@@ -98,8 +98,7 @@ class GpuEndpoint final : public simulated::Endpoint {
   std::array<GpuPeer*, 16> recent_peers_{};  // by rank modulo their number, saves a search
   std::uint64_t epoch_ = 0;
   std::uint64_t under_way_ = 0;
-  std::deque<GpuDelivery> deliveries_;  // storage
-  std::vector<GpuDelivery*> free_deliveries_;
+  Pool<GpuDelivery> deliveries_;
 };
 
 }  // namespace towpath::transport::simulated

@@ -93,9 +93,7 @@ Time GpuMemory::start_overhead(const Access& access) const {
 }
 
 GpuMemory::Flight& GpuMemory::new_flight(Access& access) {
-  if (free_flights_.empty()) free_flights_.push_back(&flights_.emplace_back());
-  Flight& flight = *free_flights_.back();
-  free_flights_.pop_back();
+  Flight& flight = flights_.take();
   flight.memory = this;
   flight.access = &access;
   flight.asked = access;
@@ -303,7 +301,7 @@ void GpuMemory::complete(Flight& flight) {
   GpuMemory& memory = *flight.memory;
   --memory.own_.under_way_;
   flight.payload.clear();
-  memory.free_flights_.push_back(&flight);
+  memory.flights_.release(flight);
   if (flight.asked.visible != nullptr) flight.asked.visible(*flight.access);
   memory.own_.notify_blocked();
 }
@@ -390,9 +388,7 @@ void GpuMemory::changed(Offset first, std::uint64_t size_bytes) {
 
 // The word has its value. The waiting thread sees it at its next poll.
 void GpuMemory::poll(MemoryWait& wait) {
-  if (free_polls_.empty()) free_polls_.push_back(&poll_storage_.emplace_back());
-  Poll& poll = *free_polls_.back();
-  free_polls_.pop_back();
+  Poll& poll = poll_pool_.take();
   poll = {this, &wait};
   wait.is_waiting = true;
   polls_.push_back(&poll);
@@ -404,7 +400,7 @@ void GpuMemory::polled(void* context) {
   GpuMemory& memory = *poll.memory;
   MemoryWait* const wait = std::exchange(poll.wait, nullptr);
   std::erase(memory.polls_, &poll);
-  memory.free_polls_.push_back(&poll);
+  memory.poll_pool_.release(poll);
   if (wait == nullptr) return;
   wait->is_waiting = false;
   if (!wait->holds(*wait)) return memory.waits_.add(*wait);  // it changed again before the look

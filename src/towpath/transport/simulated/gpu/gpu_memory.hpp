@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "towpath/base/pool.hpp"
 #include "towpath/machine/kernel_cost.hpp"
 #include "towpath/transport/remote_memory.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
@@ -97,10 +96,8 @@ class GpuMemory final : public RemoteMemory {
   Time proxy_free_at_;
   MemoryWaits waits_;
   std::vector<Poll*> polls_;  // under way
-  std::deque<Poll> poll_storage_;
-  std::vector<Poll*> free_polls_;
-  std::deque<Flight> flights_;  // storage
-  std::vector<Flight*> free_flights_;
+  Pool<Poll> poll_pool_;
+  Pool<Flight> flights_;
   std::unordered_map<std::uint64_t, QueuePair> queue_pairs_;
   std::unordered_map<int, Lane> lanes_;
   std::unordered_map<int, Time> fences_free_at_;  // by multiprocessor

@@ -36,7 +36,7 @@ void GpuEndpoint::start_local(Move& move) {
         GpuDelivery& finished = *static_cast<GpuDelivery*>(context);
         GpuEndpoint& from = *finished.from;
         Move& done = *finished.move;
-        from.free_deliveries_.push_back(&finished);
+        from.deliveries_.release(finished);
         from.finish(done);
       },
       &local);
@@ -66,11 +66,7 @@ void GpuEndpoint::start_signal(Move& move) {
 }
 
 GpuDelivery& GpuEndpoint::new_delivery(Move& move) {
-  if (free_deliveries_.empty()) {
-    free_deliveries_.push_back(&deliveries_.emplace_back());
-  }
-  GpuDelivery& delivery = *free_deliveries_.back();
-  free_deliveries_.pop_back();
+  GpuDelivery& delivery = deliveries_.take();
   delivery.from = this;
   delivery.deliver = deliver;
   fill(delivery, move);
@@ -136,7 +132,7 @@ void GpuEndpoint::deliver(GpuDelivery& delivery) {
   const auto return_it = [](void* context) {
     GpuDelivery& over = *static_cast<GpuDelivery*>(context);
     --over.from->under_way_;
-    over.from->free_deliveries_.push_back(&over);
+    over.from->deliveries_.release(over);
   };
   GpuRanks& ranks = to.ranks_;
   ranks.crossings_[ranks.part_of(to.rank())].give_back(from.simulation(), return_it, &delivery);
