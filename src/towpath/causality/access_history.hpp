@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,12 +17,23 @@ class ClockPool {
  public:
   explicit ClockPool(std::size_t length) : length_(length) {}
 
-  std::uint32_t copy_of(const std::uint32_t* clock);
+  std::uint32_t copy_of(const std::uint32_t* clock) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(words_.size() / length_));
+      words_.resize(words_.size() + length_);
+    }
+    const std::uint32_t number = free_.back();
+    free_.pop_back();
+    std::copy(clock, clock + length_, at(number));
+    return number;
+  }
   void release(std::uint32_t number) { free_.push_back(number); }
   const std::uint32_t* at(std::uint32_t number) const { return words_.data() + number * length_; }
   std::uint32_t* at(std::uint32_t number) { return words_.data() + number * length_; }
   // Raises one clock to another.
-  void join(std::uint32_t* clock, const std::uint32_t* other) const;
+  void join(std::uint32_t* clock, const std::uint32_t* other) const {
+    for (std::size_t i = 0; i < length_; ++i) clock[i] = std::max(clock[i], other[i]);
+  }
 
  private:
   std::size_t length_;

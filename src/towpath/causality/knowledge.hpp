@@ -2,16 +2,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-
-#include "towpath/causality/vector_clock.hpp"
+#include <vector>
 
 // The knowledge of agents about each other, as vector clocks. The clock of an agent advances with
 // every action that others may see. An agent that sees the effect of an action knows all that the
 // acting agent knew at that time.
 
 namespace towpath::causality {
+
+// A number for each index that only increases, initially 0.
+template <typename Number>
+class VectorClock {
+ public:
+  Number at(std::size_t index) const { return index < numbers_.size() ? numbers_[index] : 0; }
+
+  void raise(std::size_t index, Number number) {
+    if (numbers_.size() <= index) numbers_.resize(index + 1);
+    numbers_[index] = std::max(numbers_[index], number);
+  }
+
+  void join(const VectorClock& other) {
+    if (numbers_.size() < other.numbers_.size()) numbers_.resize(other.numbers_.size());
+    for (std::size_t i = 0; i < other.numbers_.size(); ++i) {
+      numbers_[i] = std::max(numbers_[i], other.numbers_[i]);
+    }
+  }
+
+  bool covers(const VectorClock& other) const {
+    for (std::size_t i = 0; i < other.numbers_.size(); ++i) {
+      if (other.numbers_[i] > at(i)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<Number> numbers_;
+};
 
 // Place of agents that run one after the other and share its clock.
 using Place = std::uint32_t;

@@ -17,7 +17,7 @@
 #include "towpath/live/channels.hpp"
 #include "towpath/live/collectives.hpp"
 #include "towpath/live/messages.hpp"
-#include "towpath/os/fork_mark.hpp"
+#include "towpath/os/process.hpp"
 #include "towpath/transport/live_transport.hpp"
 
 // Collectives and messages among live ranks without a plan: any size, type and number of calls. An

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <system_error>
 

@@ -4,11 +4,16 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 
 namespace towpath::os {
 
@@ -43,5 +48,42 @@ bool is_stopped(pid_t process) {
   const char state = text[name_end + 2];
   return state == 'T' || state == 't';
 }
+
+bool read_process_memory(pid_t process, const std::byte* there, std::byte* here,
+                         std::uint64_t size_bytes) {
+  std::uint64_t done = 0;
+  while (done < size_bytes) {
+    const iovec to{here + done, size_bytes - done};
+    const iovec from{const_cast<std::byte*>(there) + done, size_bytes - done};
+    const ssize_t read = ::process_vm_readv(process, &to, 1, &from, 1, 0);
+    if (read <= 0) return false;
+    done += static_cast<std::uint64_t>(read);
+  }
+  return true;
+}
+
+namespace {
+
+std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+[[noreturn]] void refuse(int code) {
+  throw std::system_error(code, std::generic_category(), "a page that a fork wipes");
+}
+
+}  // namespace
+
+ForkMark::ForkMark()
+    : page_(::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                   0)) {
+  if (page_ == MAP_FAILED) refuse(errno);
+  if (::madvise(page_, page_bytes(), MADV_WIPEONFORK) != 0) {
+    const int code = errno;
+    ::munmap(page_, page_bytes());
+    refuse(code);
+  }
+  *static_cast<char*>(page_) = 1;
+}
+
+ForkMark::~ForkMark() { ::munmap(page_, page_bytes()); }
 
 }  // namespace towpath::os

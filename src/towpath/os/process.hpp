@@ -4,11 +4,12 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
-// Process information from the system.
+// Processes of this system: what is known of them, their memory, and their forks.
 
 namespace towpath::os {
 
@@ -22,5 +23,26 @@ std::optional<std::uint64_t> last_level_cache_bytes();
 
 // Whether the process is stopped, e.g. by SIGSTOP or a debugger. False if /proc is absent.
 bool is_stopped(pid_t process);
+
+// Copies from the private memory of another process of this user under the same kernel. Returns
+// false if the system denies access, the process has ended, or the memory is not mapped.
+bool read_process_memory(pid_t process, const std::byte* there, std::byte* here,
+                         std::uint64_t size_bytes);
+
+// Distinguishes a forked child from its parent: a page that the kernel wipes in the child. A check
+// costs one load; getpid() is a system call.
+class ForkMark {
+ public:
+  // Throws std::system_error if the kernel lacks MADV_WIPEONFORK (Linux before 4.14).
+  ForkMark();
+  ~ForkMark();
+  ForkMark(const ForkMark&) = delete;
+  ForkMark& operator=(const ForkMark&) = delete;
+
+  bool is_forked() const { return *static_cast<const volatile char*>(page_) == 0; }
+
+ private:
+  void* page_;
+};
 
 }  // namespace towpath::os

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstring>
-#include <vector>
 
 namespace towpath::transport {
 

@@ -3,19 +3,15 @@
 #include "towpath/transport/shm/shm_transport.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
-#include <optional>
-#include <span>
-#include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "towpath/os/process.hpp"
-#include "towpath/os/process_memory.hpp"
 #include "towpath/transport/shm/mapped_memory.hpp"
 #include "towpath/transport/shm/moves.hpp"
 #include "towpath/transport/shm/peers.hpp"
@@ -230,7 +226,28 @@ WaitingTransport::Lateness MappedTransport::find_late(Time timeout, int awaited)
                       is_stopped ? "stopped" : "alive, but slow or elsewhere")};
 }
 
+constexpr std::uint64_t kHeapBytesMost = std::uint64_t{64} << 30;
+constexpr std::uint64_t kBytesBesideHeap = 12 << 20;  // control page and signals
+
 }  // namespace
+
+// A process maps the heap of each rank, and its local one twice while it connects. Half of the
+// address space is left to the program.
+std::uint64_t default_heap_bytes(int ranks) {
+  constexpr std::uint64_t kUnit = 2 << 20;
+  std::uint64_t most = kHeapBytesMost;
+  const auto limit = [&most](std::uint64_t file_bytes) {
+    most = std::min(most, file_bytes - std::min(file_bytes, kBytesBesideHeap));
+  };
+  rlimit found{};
+  if (::getrlimit(RLIMIT_AS, &found) == 0 && found.rlim_cur != RLIM_INFINITY) {
+    limit(found.rlim_cur / 2 / (static_cast<std::uint64_t>(ranks) + 1));
+  }
+  if (::getrlimit(RLIMIT_FSIZE, &found) == 0 && found.rlim_cur != RLIM_INFINITY) {
+    limit(found.rlim_cur);
+  }
+  return std::max(most / kUnit * kUnit, kUnit);
+}
 
 std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
   check_membership(asked);

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "towpath/os/keyed_digest.hpp"
 

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "towpath/transport/live_transport.hpp"
