@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
-#include <utility>
 
 #include "towpath/gpu/operation.hpp"
 #include "towpath/gpu/pe.hpp"

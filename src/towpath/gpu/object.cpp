@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "towpath/gpu/errors.hpp"

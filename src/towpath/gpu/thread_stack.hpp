@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 // The stack on which the threads of kernels run, one at a time. A thread that waits keeps a copy of
 // the part of the stack that it uses, a few hundred bytes, and gets it back at the same addresses

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/gpu_links/flows.hpp"
 
-#include <algorithm>
-
 #include "towpath/base/index.hpp"
 
 namespace towpath::gpu_links {

@@ -6,9 +6,7 @@
 #include <deque>
 #include <memory>
 #include <span>
-#include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "towpath/base/units.hpp"

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/live/channels.hpp"
 
-#include <algorithm>
 #include <cstring>
 
-#include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
 
 namespace towpath::live {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <stdexcept>
 #include <utility>
 
 #include "towpath/live/connect.hpp"

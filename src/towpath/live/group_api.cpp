@@ -6,13 +6,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "towpath/live/group.hpp"
 #include "towpath/live/shared_array.hpp"

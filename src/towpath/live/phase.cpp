@@ -6,8 +6,6 @@
 #include <cstring>
 #include <limits>
 
-#include "towpath/base/index.hpp"
-
 namespace towpath::live {
 
 namespace {

@@ -69,31 +69,13 @@ std::uint8_t combined(ReductionOperation operation, std::uint8_t a, std::uint8_t
 }
 
 bool reduces(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce:
-    case Collective::barrier: return true;
-    default: return false;
-  }
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce || collective == Collective::barrier;
 }
 
 bool is_same_everywhere(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::barrier:
-    case Collective::broadcast:
-    case Collective::all_gather: return true;
-    default: return false;
-  }
-}
-
-bool has_input_of_parts(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::gather;
-}
-
-bool has_output_of_parts(Collective collective) {
-  return collective == Collective::reduce_scatter || collective == Collective::scatter;
+  return collective == Collective::all_reduce || collective == Collective::barrier ||
+         collective == Collective::broadcast || collective == Collective::all_gather;
 }
 
 void require_size(std::string_view which, std::uint64_t is, std::uint64_t needed) {
@@ -108,16 +90,8 @@ CallData::CallData(std::shared_ptr<const Schedule> schedule, std::uint64_t eleme
                    transport::Reduction reduction)
     : schedule_(std::move(schedule)), elements_(elements), reduction_(reduction) {}
 
-std::uint64_t CallData::input_elements() const {
-  return has_input_of_parts(schedule_->collective) ? part_elements() : elements_;
-}
-
-std::uint64_t CallData::output_elements() const {
-  return has_output_of_parts(schedule_->collective) ? part_elements() : elements_;
-}
-
 std::uint64_t CallData::shared_offset(int rank) const {
-  if (input_elements() == output_elements()) return 0;
+  if (input_bytes() == output_bytes()) return 0;
   return index(rank) * part_elements() * size_of(reduction_.type);
 }
 
@@ -143,9 +117,9 @@ std::vector<std::uint8_t> CallData::contributed(std::uint64_t rank) const {
 
 void CallData::fill_input(int rank, std::span<std::byte> input) const {
   require_size("input", input.size(), input_bytes());
-  const std::vector<std::uint8_t> values = reduces(schedule_->collective)
-                                               ? contributed(index(rank))
-                                               : brought(index(rank), 0, input_elements()).values;
+  const std::vector<std::uint8_t> values =
+      reduces(schedule_->collective) ? contributed(index(rank))
+                                     : brought(index(rank), 0, elements_in(Buffer::input)).values;
   with_format(reduction_.type, [&]<class Format>(Format) { fill<Format>(input, values); });
 }
 

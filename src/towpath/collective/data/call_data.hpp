@@ -40,8 +40,12 @@ class CallData {
   CallData(std::shared_ptr<const Schedule> schedule, std::uint64_t elements,
            transport::Reduction reduction);
 
-  std::uint64_t input_bytes() const { return input_elements() * size_of(reduction_.type); }
-  std::uint64_t output_bytes() const { return output_elements() * size_of(reduction_.type); }
+  std::uint64_t input_bytes() const {
+    return elements_in(Buffer::input) * size_of(reduction_.type);
+  }
+  std::uint64_t output_bytes() const {
+    return elements_in(Buffer::output) * size_of(reduction_.type);
+  }
   // In place, the byte offset of a rank's input or output in the larger of the two.
   std::uint64_t shared_offset(int rank) const;
 
@@ -59,8 +63,10 @@ class CallData {
  private:
   std::uint64_t rank_count() const { return schedule_->ranks.size(); }
   std::uint64_t part_elements() const { return elements_ / rank_count(); }
-  std::uint64_t input_elements() const;
-  std::uint64_t output_elements() const;
+  std::uint64_t elements_in(Buffer buffer) const {
+    const bool is_one_part = chunks_in(*schedule_, 0, buffer) < schedule_->chunks;
+    return is_one_part ? part_elements() : elements_;
+  }
   bool averages() const;
   std::vector<std::uint8_t> contributed(std::uint64_t rank) const;
   ExpectedStretch reduced(std::uint64_t start, std::uint64_t count) const;

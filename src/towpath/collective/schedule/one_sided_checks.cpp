@@ -3,7 +3,6 @@
 #include "towpath/collective/schedule/one_sided_checks.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "towpath/collective/schedule/one_sided.hpp"
 

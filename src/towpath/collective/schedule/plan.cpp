@@ -32,8 +32,17 @@ std::uint64_t buffer_bytes(const Plan& plan, Buffer buffer) {
   return elements * plan.chunking.element_bytes();
 }
 
-// Computes the plan's memory from its chunking and wiring.
-void set_memory(Plan& plan) {
+// A plan with its memory, computed from chunking and wiring.
+std::shared_ptr<const Plan> sized(std::shared_ptr<const Schedule> of, const Chunking& chunking,
+                                  transport::Reduction reduction,
+                                  std::shared_ptr<const Wiring> wiring,
+                                  std::uint32_t slots_factor) {
+  Plan plan{.schedule = std::move(of),
+            .reduction = reduction,
+            .chunking = chunking,
+            .transfers = TransferTable(chunking),
+            .wiring = std::move(wiring),
+            .slots_factor = slots_factor};
   const Schedule& schedule = *plan.schedule;
   plan.slot_bytes = slot_bytes_for(plan.chunking, plan.wiring->count_max);
   for (const RankProgram& program : schedule.ranks) {
@@ -45,6 +54,7 @@ void set_memory(Plan& plan) {
     plan.window_bytes =
         divide_up(plan.input_bytes(), kSlotAlignment) * kSlotAlignment + plan.output_bytes();
   }
+  return std::make_shared<const Plan>(std::move(plan));
 }
 
 }  // namespace
@@ -58,27 +68,13 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Schedule> schedule,
   check_structure(*schedule);
   const Chunking chunking(*schedule, elements, transport::size_of(reduction.type));
   auto wiring = std::make_shared<const Wiring>(wire(*schedule));
-  Plan plan{.schedule = std::move(schedule),
-            .reduction = reduction,
-            .chunking = chunking,
-            .transfers = TransferTable(chunking),
-            .wiring = std::move(wiring),
-            .slots_factor = slots_factor};
-  set_memory(plan);
-  return std::make_shared<const Plan>(std::move(plan));
+  return sized(std::move(schedule), chunking, reduction, std::move(wiring), slots_factor);
 }
 
 std::shared_ptr<const Plan> with_elements(const Plan& plan, std::uint64_t elements,
                                           std::uint32_t slots_factor) {
   const Chunking chunking(*plan.schedule, elements, transport::size_of(plan.reduction.type));
-  Plan other{.schedule = plan.schedule,
-             .reduction = plan.reduction,
-             .chunking = chunking,
-             .transfers = TransferTable(chunking),
-             .wiring = plan.wiring,
-             .slots_factor = slots_factor};
-  set_memory(other);
-  return std::make_shared<const Plan>(std::move(other));
+  return sized(plan.schedule, chunking, plan.reduction, plan.wiring, slots_factor);
 }
 
 std::string statement(const Plan& plan) {
