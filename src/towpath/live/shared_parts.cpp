@@ -157,6 +157,39 @@ void fold_block(SharedCall& call, const Request& request, const Parts& parts, co
   }
 }
 
+Task run_blocks_of_parts(SharedCall& call, const Request& request) {
+  SharedRank& rank = call.rank;
+  const int ranks = rank.ranks();
+  const Parts parts = parts_of(request, ranks);
+  const bool combines = request.kind == Kind::reduce_scatter;
+  const Descriptor descriptor = describe_parts(call, request, parts);
+  const bool is_staged = descriptor.location == Location::stage;
+  const std::uint64_t first = rank.last_step() + 1;
+  std::uint64_t steps = (parts.most + parts.pitch - 1) / parts.pitch;
+  for (std::uint64_t number = 0; number < steps; ++number) {
+    Block block{rank.next_step(), number * parts.pitch, 0};
+    co_await rank.until_stage_free(block.step, parts.stage_bytes(ranks));
+    block.place = rank.take_stage(parts.stage_bytes(ranks), block.step);
+    if (is_staged) stage_parts(call, request, parts, block.done, block.place);
+    rank.publish(block.step, descriptor);
+    // A block that was staged just now is still in a cache.
+    if (!combines && is_staged) copy_own_part(call, request, block.done, parts.pitch);
+    if (!combines && !is_staged && number == 0) copy_own_part(call, request, 0, parts.most);
+    co_await rank.until_arrived(block.step);
+    rank.note_all_ended(block.step - 1);
+    if (number == 0 && !rank.is_any(Location::stage, block.step)) steps = 1;
+    if (combines) {
+      fold_block(call, request, parts, block, steps == 1 ? parts.most : parts.pitch);
+    } else {
+      take_block(call, request, parts, block);
+    }
+    rank.end(block.step);
+  }
+  // Without a reduction all reads are in the first step.
+  if (!is_staged) co_await rank.until_ended(combines ? rank.last_step() : first);
+  call.paths.note_end();
+}
+
 }  // namespace
 
 std::uint64_t largest_part_bytes(const Request& request) {
@@ -203,36 +236,7 @@ Task run_parts(SharedCall& call, const Request& request) {
 }
 
 Task run_large_parts(SharedCall& call, const Request& request) {
-  SharedRank& rank = call.rank;
-  const int ranks = rank.ranks();
-  const Parts parts = parts_of(request, ranks);
-  const bool combines = request.kind == Kind::reduce_scatter;
-  const Descriptor descriptor = describe_parts(call, request, parts);
-  const bool is_staged = descriptor.location == Location::stage;
-  const std::uint64_t first = rank.last_step() + 1;
-  std::uint64_t steps = (parts.most + parts.pitch - 1) / parts.pitch;
-  for (std::uint64_t number = 0; number < steps; ++number) {
-    Block block{rank.next_step(), number * parts.pitch, 0};
-    co_await rank.until_stage_free(block.step, parts.stage_bytes(ranks));
-    block.place = rank.take_stage(parts.stage_bytes(ranks), block.step);
-    if (is_staged) stage_parts(call, request, parts, block.done, block.place);
-    rank.publish(block.step, descriptor);
-    // A block that was staged just now is still in a cache.
-    if (!combines && is_staged) copy_own_part(call, request, block.done, parts.pitch);
-    if (!combines && !is_staged && number == 0) copy_own_part(call, request, 0, parts.most);
-    co_await rank.until_arrived(block.step);
-    rank.note_all_ended(block.step - 1);
-    if (number == 0 && !rank.is_any(Location::stage, block.step)) steps = 1;
-    if (combines) {
-      fold_block(call, request, parts, block, steps == 1 ? parts.most : parts.pitch);
-    } else {
-      take_block(call, request, parts, block);
-    }
-    rank.end(block.step);
-  }
-  // Without a reduction all reads are in the first step.
-  if (!is_staged) co_await rank.until_ended(combines ? rank.last_step() : first);
-  call.paths.note_end();
+  return run_blocks_of_parts(call, request);
 }
 
 }  // namespace towpath::live

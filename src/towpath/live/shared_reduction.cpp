@@ -261,6 +261,48 @@ Task run_led_reduction(SharedCall& call, const Request& request) {
   call.paths.note_end();
 }
 
+// One shot: the next block is published before this one is combined, so that no rank waits for a
+// store. Two shots: the second step of a block publishes the part that each rank combined.
+Task run_blocks(SharedCall& call, const Request& request) {
+  SharedRank& rank = call.rank;
+  const Blocks blocks = blocks_of(call, request);
+  auto [first, published, places] = *std::exchange(call.following, std::nullopt);
+  const std::uint64_t ahead = blocks.is_one_shot() ? 2 : 1;
+  rank.set_last_step(first + blocks.count() * blocks.steps - 1);
+  for (std::uint64_t block = 0; block < blocks.count();) {
+    if (published < std::min(blocks.count(), block + ahead)) {
+      const std::uint64_t step = first + published * blocks.steps;
+      co_await rank.until_stage_free(step, blocks.size_of(published));
+      std::uint64_t& place = places[published % places.size()];
+      place = take_stage(call, blocks, published, step);
+      stage_block(call, request, blocks, published++, place);
+      rank.publish(step, Descriptor{.path = call.paths.path()});
+      continue;
+    }
+    const std::uint64_t place = places[block % places.size()];
+    const std::uint64_t step = first + block * blocks.steps;
+    if (!blocks.is_one_shot()) {
+      co_await rank.until_arrived(step);
+      fold_part(call, request, blocks, block, place);
+      rank.end(step);
+      co_await rank.until_free(step + 1);
+      rank.publish(step + 1);
+      if (call.gets_result(request)) {
+        co_await rank.until_arrived(step + 1);
+        rank.note_all_ended(step);
+        take_parts(call, request, blocks, block, place);
+      }
+    } else if (call.gets_result(request)) {
+      co_await rank.until_arrived(step);
+      rank.note_all_ended(block == 0 ? step - 1 : step - 2);
+      fold_block(call, request, blocks, block, place);
+    }
+    rank.end(step + blocks.steps - 1);
+    ++block;
+  }
+  call.paths.note_end();
+}
+
 void publish_small(SharedCall& call, const Request& request) {
   const Span& input = request.inputs[0];
   call.small_step = call.rank.next_step();
@@ -315,46 +357,8 @@ Task run_large_reduction(SharedCall& call, const Request& request) {
   return is_led ? run_led_reduction(call, request) : run_unled_reduction(call, request);
 }
 
-// One shot: the next block is published before this one is combined, so that no rank waits for a
-// store. Two shots: the second step of a block publishes the part that each rank combined.
 Task run_following_blocks(SharedCall& call, const Request& request) {
-  SharedRank& rank = call.rank;
-  const Blocks blocks = blocks_of(call, request);
-  auto [first, published, places] = *std::exchange(call.following, std::nullopt);
-  const std::uint64_t ahead = blocks.is_one_shot() ? 2 : 1;
-  rank.set_last_step(first + blocks.count() * blocks.steps - 1);
-  for (std::uint64_t block = 0; block < blocks.count();) {
-    if (published < std::min(blocks.count(), block + ahead)) {
-      const std::uint64_t step = first + published * blocks.steps;
-      co_await rank.until_stage_free(step, blocks.size_of(published));
-      std::uint64_t& place = places[published % places.size()];
-      place = take_stage(call, blocks, published, step);
-      stage_block(call, request, blocks, published++, place);
-      rank.publish(step, Descriptor{.path = call.paths.path()});
-      continue;
-    }
-    const std::uint64_t place = places[block % places.size()];
-    const std::uint64_t step = first + block * blocks.steps;
-    if (!blocks.is_one_shot()) {
-      co_await rank.until_arrived(step);
-      fold_part(call, request, blocks, block, place);
-      rank.end(step);
-      co_await rank.until_free(step + 1);
-      rank.publish(step + 1);
-      if (call.gets_result(request)) {
-        co_await rank.until_arrived(step + 1);
-        rank.note_all_ended(step);
-        take_parts(call, request, blocks, block, place);
-      }
-    } else if (call.gets_result(request)) {
-      co_await rank.until_arrived(step);
-      rank.note_all_ended(block == 0 ? step - 1 : step - 2);
-      fold_block(call, request, blocks, block, place);
-    }
-    rank.end(step + blocks.steps - 1);
-    ++block;
-  }
-  call.paths.note_end();
+  return run_blocks(call, request);
 }
 
 }  // namespace towpath::live
