@@ -27,61 +27,25 @@ namespace {
 using Pair = std::pair<int, int>;
 machine::Coordinate coordinate(const Pair& pair) { return {pair.first, pair.second}; }
 
-// Fields of a step from Python. Each kind uses some of them.
-struct StepFields {
-  Pair to;
-  Pair to_last;
-  std::uint64_t size_bytes;
-  int count;
-  int first_vc;
-  int vcs;
-  bool is_dynamic_vc;
-  bool has_state;
-  bool is_posted;
-  bool is_linked;
-  bool includes_source;
-  int channel;
-  std::int64_t cycle;
-  int last_call_cycles;
-};
-
-template <TrafficTransfer::Kind kind>
-TrafficStep transfer(const StepFields& fields) {
-  return {TrafficTransfer{kind, coordinate(fields.to), fields.size_bytes, fields.count,
-                          fields.first_vc, fields.vcs, fields.is_dynamic_vc, fields.has_state,
-                          fields.is_posted, fields.channel}};
-}
-
-TrafficStep multicast(const StepFields& fields) {
-  return {TrafficMulticast{coordinate(fields.to), coordinate(fields.to_last), fields.size_bytes,
-                           fields.count, fields.first_vc, fields.vcs, fields.is_linked,
-                           fields.includes_source, fields.last_call_cycles}};
-}
-
-template <TrafficBarrier kind>
-TrafficStep barrier(const StepFields&) {
-  return {kind};
-}
-
-using MakeStep = TrafficStep (*)(const StepFields&);
-constexpr std::array<std::pair<std::string_view, MakeStep>, 11> kKinds{{
-    {"write", &transfer<TrafficTransfer::Kind::write>},
-    {"read", &transfer<TrafficTransfer::Kind::read>},
-    {"multicast", &multicast},
-    {"inline_write", &transfer<TrafficTransfer::Kind::inline_write>},
-    {"atomic", &transfer<TrafficTransfer::Kind::atomic>},
-    {"write_barrier", &barrier<TrafficBarrier::writes>},
-    {"writes_flushed", &barrier<TrafficBarrier::writes_flushed>},
-    {"read_barrier", &barrier<TrafficBarrier::reads>},
-    {"atomic_barrier", &barrier<TrafficBarrier::atomics>},
-    {"wait_until", [](const StepFields& fields) { return TrafficStep{TrafficWait{fields.cycle}}; }},
-    {"work", [](const StepFields& fields) { return TrafficStep{TrafficWork{fields.cycle}}; }},
+using Kind = TrafficStep::Kind;
+constexpr std::array<std::pair<std::string_view, Kind>, 11> kKinds{{
+    {"write", Kind::write},
+    {"read", Kind::read},
+    {"multicast", Kind::multicast},
+    {"inline_write", Kind::inline_write},
+    {"atomic", Kind::atomic},
+    {"write_barrier", Kind::write_barrier},
+    {"writes_flushed", Kind::writes_flushed},
+    {"read_barrier", Kind::read_barrier},
+    {"atomic_barrier", Kind::atomic_barrier},
+    {"wait_until", Kind::wait_until},
+    {"work", Kind::work},
 }};
 
-TrafficStep step_from(std::string_view name, const StepFields& fields) {
+Kind kind_from(std::string_view name) {
   std::string known;
-  for (const auto& [known_name, make] : kKinds) {
-    if (known_name == name) return make(fields);
+  for (const auto& [known_name, kind] : kKinds) {
+    if (known_name == name) return kind;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", known_name);
   }
   throw std::invalid_argument(
@@ -159,9 +123,21 @@ void bind_step(nb::module_& module) {
              std::uint64_t size_bytes, int count, int first_vc, int vcs, bool dynamic_vc,
              bool has_state, bool posted, bool linked, bool includes_source, int channel,
              std::int64_t cycle, int last_call_cycles) {
-            new (self) TrafficStep(step_from(
-                kind, {to, to_last, size_bytes, count, first_vc, vcs, dynamic_vc, has_state, posted,
-                       linked, includes_source, channel, cycle, last_call_cycles}));
+            new (self) TrafficStep{kind_from(kind),
+                                   coordinate(to),
+                                   coordinate(to_last),
+                                   size_bytes,
+                                   count,
+                                   first_vc,
+                                   vcs,
+                                   dynamic_vc,
+                                   has_state,
+                                   posted,
+                                   linked,
+                                   includes_source,
+                                   channel,
+                                   cycle,
+                                   last_call_cycles};
           },
           "kind"_a, nb::kw_only(), "to"_a = Pair(), "to_last"_a = Pair(), "size_bytes"_a = 0,
           "count"_a = 1, "first_vc"_a = 1, "vcs"_a = 1, "dynamic_vc"_a = false,

@@ -25,114 +25,88 @@ std::uint64_t target_offset(const machine::Chip& chip, machine::Coordinate to, i
   return (is_ethernet ? chip.ethernet_l1_bytes : chip.l1_bytes) / 2 / 64 * 64;
 }
 
-WriteOptions write_options(const TrafficTransfer& transfer, int vc) {
-  return {.vc = vc, .is_static_vc = !transfer.is_dynamic_vc, .is_posted = transfer.is_posted};
-}
-
 // Executes a step on its core.
 struct Runner {
   DataMovementCore& core;
   const machine::Chip& chip;
+  const TrafficStep& step;
 
-  void operator()(const TrafficTransfer& transfer) const {
-    const NocAddress to{transfer.to, target_offset(chip, transfer.to, transfer.channel)};
-    if (transfer.has_state) set_state(transfer, to);
-    for (int i = 0; i < transfer.count; ++i) request(transfer, to, i);
-  }
-
-  void operator()(const TrafficMulticast& multicast) const {
-    const NocMulticastAddress to{multicast.first, multicast.last,
-                                 target_offset(chip, multicast.first, 0)};
-    const int destinations =
-        multicast_destinations(chip, core.config().core, to, multicast.includes_source);
-    for (int i = 0; i < multicast.count; ++i) {
-      const MulticastOptions options{.vc = multicast.first_vc + i % multicast.vcs,
-                                     .is_linked = multicast.is_linked && i + 1 < multicast.count};
-      if (i > 0 && i + 1 == multicast.count) core.work(multicast.last_call_cycles);
-      if (multicast.includes_source) {
-        core.noc_async_write_multicast_loopback_src(0, to, multicast.size_bytes, destinations,
-                                                    options);
-      } else {
-        core.noc_async_write_multicast(0, to, multicast.size_bytes, destinations, options);
-      }
+  void run() const {
+    using Kind = TrafficStep::Kind;
+    switch (step.kind) {
+      case Kind::write:
+      case Kind::read:
+      case Kind::inline_write:
+      case Kind::atomic: return transfer();
+      case Kind::multicast: return multicast();
+      case Kind::write_barrier: return core.noc_async_write_barrier();
+      case Kind::writes_flushed: return core.noc_async_writes_flushed();
+      case Kind::read_barrier: return core.noc_async_read_barrier();
+      case Kind::atomic_barrier: return core.noc_async_atomic_barrier();
+      case Kind::wait_until: return core.work_until(step.cycle);
+      case Kind::work: return core.work(step.cycle);
     }
   }
-
-  void operator()(TrafficBarrier barrier) const {
-    switch (barrier) {
-      case TrafficBarrier::writes: core.noc_async_write_barrier(); break;
-      case TrafficBarrier::writes_flushed: core.noc_async_writes_flushed(); break;
-      case TrafficBarrier::reads: core.noc_async_read_barrier(); break;
-      case TrafficBarrier::atomics: core.noc_async_atomic_barrier(); break;
-    }
-  }
-
-  void operator()(const TrafficWait& wait) const { core.work_until(wait.until); }
-  void operator()(const TrafficWork& work) const { core.work(work.cycles); }
 
  private:
-  void set_state(const TrafficTransfer& transfer, const NocAddress& to) const {
-    if (transfer.kind == TrafficTransfer::Kind::read) {
-      core.noc_async_read_set_state(to, {.vc = transfer.first_vc});
-    } else if (transfer.kind == TrafficTransfer::Kind::write) {
-      core.noc_async_write_set_state(to, write_options(transfer, transfer.first_vc));
+  WriteOptions write_options(int vc) const {
+    return {.vc = vc, .is_static_vc = !step.is_dynamic_vc, .is_posted = step.is_posted};
+  }
+
+  void transfer() const {
+    const NocAddress to{step.to, target_offset(chip, step.to, step.channel)};
+    if (step.has_state && step.kind == TrafficStep::Kind::read) {
+      core.noc_async_read_set_state(to, {.vc = step.first_vc});
+    } else if (step.has_state && step.kind == TrafficStep::Kind::write) {
+      core.noc_async_write_set_state(to, write_options(step.first_vc));
+    }
+    for (int i = 0; i < step.count; ++i) request(to, step.first_vc + i % step.vcs);
+  }
+
+  void request(const NocAddress& to, int vc) const {
+    switch (step.kind) {
+      case TrafficStep::Kind::write:
+        if (step.has_state) return core.noc_async_write_with_state(0, to.offset, step.size_bytes);
+        return core.noc_async_write(0, to, step.size_bytes, write_options(vc));
+      case TrafficStep::Kind::read:
+        if (step.has_state) return core.noc_async_read_with_state(to.offset, 0, step.size_bytes);
+        return core.noc_async_read(to, 0, step.size_bytes, {.vc = vc});
+      case TrafficStep::Kind::inline_write:
+        return core.noc_inline_dw_write(to, 1, write_options(vc));
+      default: return core.noc_semaphore_inc(to, 1, write_options(vc));
     }
   }
 
-  void request(const TrafficTransfer& transfer, const NocAddress& to, int number) const {
-    const int vc = transfer.first_vc + number % transfer.vcs;
-    switch (transfer.kind) {
-      case TrafficTransfer::Kind::write:
-        if (transfer.has_state) {
-          core.noc_async_write_with_state(0, to.offset, transfer.size_bytes);
-        } else {
-          core.noc_async_write(0, to, transfer.size_bytes, write_options(transfer, vc));
-        }
-        break;
-      case TrafficTransfer::Kind::read:
-        if (transfer.has_state) {
-          core.noc_async_read_with_state(to.offset, 0, transfer.size_bytes);
-        } else {
-          core.noc_async_read(to, 0, transfer.size_bytes, {.vc = vc});
-        }
-        break;
-      case TrafficTransfer::Kind::inline_write:
-        core.noc_inline_dw_write(to, 1, write_options(transfer, vc));
-        break;
-      case TrafficTransfer::Kind::atomic:
-        core.noc_semaphore_inc(to, 1, write_options(transfer, vc));
-        break;
+  void multicast() const {
+    const NocMulticastAddress to{step.to, step.to_last, target_offset(chip, step.to, 0)};
+    const int destinations =
+        multicast_destinations(chip, core.config().core, to, step.includes_source);
+    for (int i = 0; i < step.count; ++i) {
+      const MulticastOptions options{.vc = step.first_vc + i % step.vcs,
+                                     .is_linked = step.is_linked && i + 1 < step.count};
+      if (i > 0 && i + 1 == step.count) core.work(step.last_call_cycles);
+      if (step.includes_source) {
+        core.noc_async_write_multicast_loopback_src(0, to, step.size_bytes, destinations, options);
+      } else {
+        core.noc_async_write_multicast(0, to, step.size_bytes, destinations, options);
+      }
     }
   }
 };
 
 // The reason why a chip cannot execute a step, if it is decidable before the run; empty if there is
 // none.
-struct Obstacle {
-  const machine::Chip& chip;
-
-  std::string operator()(const TrafficTransfer& transfer) const {
-    std::string why = counts_or_target(transfer.count, transfer.vcs, transfer.to);
-    if (why.empty() &&
-        (transfer.channel < 0 || transfer.channel >= std::max(1, chip.dram.channels_per_group))) {
-      why = fmt::format("channel is {}; a DRAM group has {}", transfer.channel,
-                        chip.dram.channels_per_group);
-    }
-    return why;
-  }
-  std::string operator()(const TrafficMulticast& multicast) const {
-    return counts_or_target(multicast.count, multicast.vcs, multicast.first);
-  }
-  std::string operator()(const auto&) const { return {}; }
-
- private:
-  std::string counts_or_target(int count, int vcs, machine::Coordinate to) const {
-    if (count < 1 || vcs < 1) return "count and vcs must be at least 1";
-    if (chip.holds(to)) return {};
-    return fmt::format("({}, {}) is outside of the {} x {} grid", to.x, to.y, chip.width,
+std::string obstacle(const machine::Chip& chip, const TrafficStep& step) {
+  if (step.kind >= TrafficStep::Kind::write_barrier) return {};
+  if (step.count < 1 || step.vcs < 1) return "count and vcs must be at least 1";
+  if (!chip.holds(step.to)) {
+    return fmt::format("({}, {}) is outside of the {} x {} grid", step.to.x, step.to.y, chip.width,
                        chip.height);
   }
-};
+  const int channels = chip.dram.channels_per_group;
+  if (step.channel >= 0 && step.channel < std::max(1, channels)) return {};
+  return fmt::format("channel is {}; a DRAM group has {}", step.channel, channels);
+}
 
 // Rejects steps that the chip cannot execute, with the program's name.
 void check(const machine::Chip& chip, const TrafficProgram& program, std::size_t number) {
@@ -145,7 +119,7 @@ void check(const machine::Chip& chip, const TrafficProgram& program, std::size_t
   }
   if (program.noc != 0 && program.noc != 1) refuse("its NoC must be 0 or 1");
   for (const TrafficStep& step : program.steps) {
-    if (const std::string why = std::visit(Obstacle{chip}, step.action); !why.empty()) refuse(why);
+    if (const std::string why = obstacle(chip, step); !why.empty()) refuse(why);
   }
 }
 
@@ -161,7 +135,7 @@ void run_program(DataMovementCore& core, const machine::Chip& chip, const Traffi
   times.begin = core.cycle();
   for (const TrafficStep& step : program.steps) {
     times.step_begin.push_back(core.cycle());
-    std::visit(Runner{core, chip}, step.action);
+    Runner{core, chip, step}.run();
     times.step_end.push_back(core.cycle());
   }
   times.end = core.cycle();

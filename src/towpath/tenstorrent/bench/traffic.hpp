@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <variant>
 #include <vector>
 
 #include "towpath/machine/chip.hpp"
@@ -16,47 +15,38 @@
 
 namespace towpath::tenstorrent::bench {
 
-// Requests from the core to one tile, back to back. Targets in DRAM are in one channel of the
-// group.
-struct TrafficTransfer {
-  enum class Kind : std::uint8_t { write, read, inline_write, atomic };
+// An action of a core. Each kind uses some of the fields.
+struct TrafficStep {
+  enum class Kind : std::uint8_t {
+    write,
+    read,
+    multicast,
+    inline_write,
+    atomic,
+    write_barrier,
+    writes_flushed,
+    read_barrier,
+    atomic_barrier,
+    wait_until,
+    work
+  };
   Kind kind = Kind::write;
+  // The target of `count` requests, back to back. A multicast goes to the workers of the rectangle
+  // from `to`, with the least x and y, to `to_last`.
   machine::Coordinate to;
-  std::uint64_t size_bytes = 0;  // write and read only
+  machine::Coordinate to_last;
+  std::uint64_t size_bytes = 0;
   int count = 1;
   int first_vc = 1;  // request i uses VC first_vc + i % vcs
   int vcs = 1;
   bool is_dynamic_vc = false;
   bool has_state = false;  // write and read: destination and size are set once for all `count`
   bool is_posted = false;
-  int channel = 0;  // of a DRAM tile's group
-};
-
-// Multicasts to the workers of the rectangle from `first`, with the least x and y, to `last`.
-struct TrafficMulticast {
-  machine::Coordinate first;
-  machine::Coordinate last;
-  std::uint64_t size_bytes = 0;
-  int count = 1;
-  int first_vc = 1;  // multicast i uses VC first_vc + i % vcs
-  int vcs = 1;
-  bool is_linked = false;  // all but the last of `count`
+  bool is_linked = false;  // multicasts: all but the last of `count`
   bool includes_source = false;
-  int last_call_cycles = 0;  // additional cost of the last call, if there are several
-};
-
-enum class TrafficBarrier : std::uint8_t { writes, writes_flushed, reads, atomics };
-
-// The core waits until a cycle of the run, or works for a number of cycles.
-struct TrafficWait {
-  noc::Cycle until = 0;
-};
-struct TrafficWork {
-  noc::Cycle cycles = 0;
-};
-
-struct TrafficStep {
-  std::variant<TrafficTransfer, TrafficMulticast, TrafficBarrier, TrafficWait, TrafficWork> action;
+  int channel = 0;           // of a DRAM tile's group
+  noc::Cycle cycle = 0;      // of the run to wait for, or cycles of work
+  int last_call_cycles = 0;  // additional cost of the last multicast, if there are several
 };
 
 struct TrafficProgram {
