@@ -78,16 +78,18 @@ void bind_words(nb::module_& module) {
            "load"_a = pcie::Load::copy, "misalignment_bytes"_a = 0);
 }
 
-// Binds a method that transfers the bytes of an array.
-template <typename Array, typename Class, typename Bytes>
-void bind_bytes(Class& cluster, const char* name, const char* array_name,
-                Transfer (HostCluster::*call)(Bytes, int, machine::Coordinate, std::uint64_t,
-                                              const TransferOptions&)) {
+// Binds calls of a link that transfer the bytes of an array.
+template <typename Array, typename Bytes>
+void bind_bytes(nb::class_<HostCluster>& cluster, const char* name, const char* array_name,
+                Transfer (pcie::HostLink::*call)(Bytes, machine::Coordinate, std::uint64_t,
+                                                 const TransferOptions&)) {
   cluster.def(
       name,
       [call](HostCluster& self, const Array& array, int chip, Core core, std::uint64_t address,
              const TransferOptions& options) {
-        return (self.*call)(bytes_of(array), chip, tile(core), address, options);
+        return self.on_link(chip, [&](pcie::HostLink& link) {
+          return (link.*call)(bytes_of(array), tile(core), address, options);
+        });
       },
       nb::arg(array_name), "chip"_a, "core"_a, "address"_a, "options"_a = TransferOptions());
 }
@@ -97,15 +99,14 @@ using Buffered = Transfer (pcie::HostLink::*)(const pcie::BufferRange&, machine:
 using ByDevice = Transfer (pcie::HostLink::*)(const pcie::BufferRange&, machine::Coordinate,
                                               std::uint64_t);
 
-template <typename Class>
-void bind_buffers(Class& cluster) {
+void bind_buffers(nb::class_<HostCluster>& cluster) {
   const auto by_engine = [&](const char* name, Buffered call) {
     cluster.def(
         name,
         [call](HostCluster& self, int chip, std::size_t buffer, std::uint64_t offset,
                std::uint64_t size_bytes, Core core, std::uint64_t address,
                const TransferOptions& options) {
-          return self.move(chip, [&](pcie::HostLink& link) {
+          return self.on_link(chip, [&](pcie::HostLink& link) {
             return (link.*call)({buffer, offset, size_bytes}, tile(core), address, options);
           });
         },
@@ -117,7 +118,7 @@ void bind_buffers(Class& cluster) {
         name,
         [call](HostCluster& self, int chip, std::size_t buffer, std::uint64_t offset,
                std::uint64_t size_bytes, Core core, std::uint64_t address) {
-          return self.move(chip, [&](pcie::HostLink& link) {
+          return self.on_link(chip, [&](pcie::HostLink& link) {
             return (link.*call)({buffer, offset, size_bytes}, tile(core), address);
           });
         },
@@ -128,14 +129,26 @@ void bind_buffers(Class& cluster) {
   by_device("buffer_noc_write", &pcie::HostLink::noc_write_to_host);
   by_device("buffer_noc_read", &pcie::HostLink::noc_read_from_host);
   cluster
-      .def("allocate_sysmem_buffer", &HostCluster::allocate_sysmem_buffer, "chip"_a, "size_bytes"_a)
+      .def(
+          "allocate_sysmem_buffer",
+          [](HostCluster& self, int chip, std::uint64_t size_bytes) {
+            return self.on_link(
+                chip, [&](auto& link) { return link.allocate_sysmem_buffer(size_bytes); });
+          },
+          "chip"_a, "size_bytes"_a)
       .def(
           "map_sysmem_buffer",
           [](HostCluster& self, int chip, const Taken& memory) {
-            return self.map_sysmem_buffer(chip, bytes_of(memory));
+            return self.on_link(
+                chip, [&](auto& link) { return link.map_sysmem_buffer(bytes_of(memory)); });
           },
           "chip"_a, "memory"_a, "The array must stay until it is unmapped.")
-      .def("unmap_sysmem_buffer", &HostCluster::unmap_sysmem_buffer, "chip"_a, "buffer"_a)
+      .def(
+          "unmap_sysmem_buffer",
+          [](HostCluster& self, int chip, std::size_t buffer) {
+            self.on_link(chip, [&](auto& link) { link.unmap_sysmem_buffer(buffer); });
+          },
+          "chip"_a, "buffer"_a)
       .def(
           "buffer_map_time_ns",
           [](HostCluster& self, int chip, std::size_t buffer) {
@@ -194,7 +207,9 @@ void bind_pcie(nb::module_& module) {
           "configure_tlb",
           [](HostCluster& self, int chip, Core core, std::uint64_t size_bytes,
              std::uint64_t address, pcie::Ordering ordering, pcie::Mapping mapping) {
-            return self.configure_tlb(chip, {size_bytes, tile(core), address, ordering, mapping});
+            return self.on_link(chip, [&](auto& link) {
+              return link.configure_tlb(tile(core), size_bytes, address, ordering, mapping);
+            });
           },
           "chip"_a, "core"_a, "size_bytes"_a, "address"_a, "ordering"_a = pcie::Ordering::standard,
           "mapping"_a = pcie::Mapping::write_combining)
@@ -213,9 +228,13 @@ void bind_pcie(nb::module_& module) {
             memory.read(address, bytes_of(to));
           },
           "chip"_a, "core"_a, "address"_a, "to"_a, "What is in the memory behind a tile, now.");
-  bind_bytes<Given>(cluster, "write_to_device", "data", &HostCluster::write_to_device);
-  bind_bytes<Taken>(cluster, "read_from_device", "to", &HostCluster::read_from_device);
-  bind_bytes<Given>(cluster, "dma_write_to_device", "data", &HostCluster::dma_write_to_device);
-  bind_bytes<Taken>(cluster, "dma_read_from_device", "to", &HostCluster::dma_read_from_device);
+  bind_bytes<Given, std::span<const std::byte>>(cluster, "write_to_device", "data",
+                                                &pcie::HostLink::write_to_device);
+  bind_bytes<Taken, std::span<std::byte>>(cluster, "read_from_device", "to",
+                                          &pcie::HostLink::read_from_device);
+  bind_bytes<Given, std::span<const std::byte>>(cluster, "dma_write_to_device", "data",
+                                                &pcie::HostLink::dma_write_to_device);
+  bind_bytes<Taken, std::span<std::byte>>(cluster, "dma_read_from_device", "to",
+                                          &pcie::HostLink::dma_read_from_device);
   bind_buffers(cluster);
 }

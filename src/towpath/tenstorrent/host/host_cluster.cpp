@@ -88,71 +88,9 @@ Coordinate HostCluster::core(int chip, TileKind kind, int number) const {
 }
 
 // The link's calls only wait for times.
-template <typename Body>
-auto HostCluster::call(Body body) {
-  auto result = std::make_shared<decltype(body())>();
-  const bool is_over =
-      run_process(simulation_, "host", [result, body = std::move(body)] { *result = body(); });
+void HostCluster::run(std::function<void()> body) {
+  const bool is_over = run_process(simulation_, "host", std::move(body));
   TOWPATH_CHECK(is_over, "a call of the host waits forever: nothing is under way");
-  return std::move(*result);
-}
-
-pcie::Transfer HostCluster::move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move) {
-  return call([&of = link(chip), move = std::move(move)] { return move(of); });
-}
-
-pcie::WindowNumber HostCluster::configure_tlb(int chip, const pcie::Window& window) {
-  pcie::HostLink& of = link(chip);
-  return call([&] {
-    return of.configure_tlb(window.tile, window.size_bytes, window.address, window.ordering,
-                            window.mapping);
-  });
-}
-
-pcie::Transfer HostCluster::write_to_device(std::span<const std::byte> data, int chip,
-                                            Coordinate core, std::uint64_t address,
-                                            const pcie::TransferOptions& options) {
-  return move(chip, [=](auto& of) { return of.write_to_device(data, core, address, options); });
-}
-
-pcie::Transfer HostCluster::read_from_device(std::span<std::byte> to, int chip, Coordinate core,
-                                             std::uint64_t address,
-                                             const pcie::TransferOptions& options) {
-  return move(chip, [=](auto& of) { return of.read_from_device(to, core, address, options); });
-}
-
-pcie::Transfer HostCluster::dma_write_to_device(std::span<const std::byte> data, int chip,
-                                                Coordinate core, std::uint64_t address,
-                                                const pcie::TransferOptions& options) {
-  return move(chip, [=](auto& of) { return of.dma_write_to_device(data, core, address, options); });
-}
-
-pcie::Transfer HostCluster::dma_read_from_device(std::span<std::byte> to, int chip, Coordinate core,
-                                                 std::uint64_t address,
-                                                 const pcie::TransferOptions& options) {
-  return move(chip, [=](auto& of) { return of.dma_read_from_device(to, core, address, options); });
-}
-
-void HostCluster::wait(Time time) {
-  call([this, time] {
-    simulation_.sleep(time);
-    return true;
-  });
-}
-
-std::size_t HostCluster::allocate_sysmem_buffer(int chip, std::uint64_t size_bytes) {
-  return call([size_bytes, &of = link(chip)] { return of.allocate_sysmem_buffer(size_bytes); });
-}
-
-std::size_t HostCluster::map_sysmem_buffer(int chip, std::span<std::byte> memory) {
-  return call([memory, &of = link(chip)] { return of.map_sysmem_buffer(memory); });
-}
-
-void HostCluster::unmap_sysmem_buffer(int chip, std::size_t buffer) {
-  call([buffer, &of = link(chip)] {
-    of.unmap_sysmem_buffer(buffer);
-    return true;
-  });
 }
 
 }  // namespace towpath::tenstorrent

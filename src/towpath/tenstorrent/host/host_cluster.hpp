@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "towpath/noc/chip_network.hpp"
@@ -20,8 +21,7 @@ namespace towpath::tenstorrent {
 // bytes and take simulated time. For programs that are not processes of a simulation.
 //
 //   HostCluster cluster(host, {blackhole}, {});
-//   cluster.configure_tlb(0, {.size_bytes = 2 << 20, .tile = {1, 2}});
-//   cluster.write_to_device(data, 0, {1, 2}, 0x1000);
+//   cluster.on_link(0, [&](auto& link) { return link.write_to_device(data, {1, 2}, 0x1000); });
 //
 // All throw std::invalid_argument as HostLink does, and for a chip that does not exist.
 class HostCluster {
@@ -44,29 +44,24 @@ class HostCluster {
   machine::Coordinate core(int chip, machine::TileKind kind, int number) const;
   Time now() const { return simulation_.now(); }
 
-  pcie::WindowNumber configure_tlb(int chip, const pcie::Window& window);
+  // Runs calls of a chip's link as a process of the host, and returns their result.
+  template <typename Calls>
+  auto on_link(int chip, Calls calls) {
+    using Result = std::invoke_result_t<Calls, pcie::HostLink&>;
+    pcie::HostLink& of = link(chip);
+    if constexpr (std::is_void_v<Result>) {
+      run([&of, calls = std::move(calls)] { calls(of); });
+    } else {
+      auto result = std::make_shared<Result>();
+      run([&of, calls = std::move(calls), result] { *result = calls(of); });
+      return std::move(*result);
+    }
+  }
   void free_tlb(int chip, pcie::WindowNumber window) { link(chip).free_tlb(window); }
-  pcie::Transfer write_to_device(std::span<const std::byte> data, int chip,
-                                 machine::Coordinate core, std::uint64_t address,
-                                 const pcie::TransferOptions& options = {});
-  pcie::Transfer read_from_device(std::span<std::byte> to, int chip, machine::Coordinate core,
-                                  std::uint64_t address, const pcie::TransferOptions& options = {});
-  pcie::Transfer dma_write_to_device(std::span<const std::byte> data, int chip,
-                                     machine::Coordinate core, std::uint64_t address,
-                                     const pcie::TransferOptions& options = {});
-  pcie::Transfer dma_read_from_device(std::span<std::byte> to, int chip, machine::Coordinate core,
-                                      std::uint64_t address,
-                                      const pcie::TransferOptions& options = {});
-
-  // Buffers accessible to the chip. Each chip has separate numbers.
-  std::size_t allocate_sysmem_buffer(int chip, std::uint64_t size_bytes);
-  std::size_t map_sysmem_buffer(int chip, std::span<std::byte> memory);
-  void unmap_sysmem_buffer(int chip, std::size_t buffer);
+  // A buffer accessible to the chip. Each chip has separate numbers.
   pcie::SysmemBuffer& sysmem_buffer(int chip, std::size_t buffer) {
     return link(chip).sysmem_buffer(buffer);
   }
-  // Moves a part of a buffer, with its bytes, by any of the link's calls for buffers.
-  pcie::Transfer move(int chip, std::function<pcie::Transfer(pcie::HostLink&)> move);
 
   // The network of a chip, for kernels on it. After the first call the host's transfers are
   // requests on that network too, and contend with the kernels. Throws std::invalid_argument if
@@ -74,7 +69,9 @@ class HostCluster {
   noc::ChipNetwork& share_noc(int chip);
 
   // Advances time without host activity.
-  void wait(Time time);
+  void wait(Time time) {
+    run([this, time] { simulation_.sleep(time); });
+  }
   // Completes all posted writes and runs kernels to their end.
   void flush() { simulation_.run(); }
   // The current memory of a tile.
@@ -85,9 +82,7 @@ class HostCluster {
 
   pcie::HostLink& link(int chip) const;
   Slot& slot(int chip) const;
-  // Runs the body as a process and returns its result.
-  template <typename Body>
-  auto call(Body body);
+  void run(std::function<void()> body);
 
   std::vector<std::unique_ptr<Slot>> slots_;  // outlive processes, which simulation_ unwinds
   sim::Simulation simulation_;

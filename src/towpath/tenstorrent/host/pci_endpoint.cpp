@@ -165,27 +165,29 @@ void PciEndpoint::write(std::uint64_t bus_address, std::span<const std::byte> da
   const Access access = access_of(bus_address, data.size());
   if (const std::span<std::byte> registers = registers_at(access); !registers.empty()) {
     std::ranges::copy(data, registers.begin());
-    cluster_.move(chip_, [&](auto& link) { return link.write_registers(data.size()); });
+    cluster_.on_link(chip_, [&](auto& link) { return link.write_registers(data.size()); });
     return;
   }
   const Target to = target_of(access);
-  cluster_.move(chip_, [&](auto& link) { return link.write_window(to.window, to.offset, data); });
+  cluster_.on_link(chip_,
+                   [&](auto& link) { return link.write_window(to.window, to.offset, data); });
 }
 
 void PciEndpoint::read(std::uint64_t bus_address, std::span<std::byte> to) {
   const Access access = access_of(bus_address, to.size());
   if (const std::span<std::byte> registers = registers_at(access); !registers.empty()) {
     std::ranges::copy(registers, to.begin());
-    cluster_.move(chip_, [](auto& link) { return link.read_register(); });
+    cluster_.on_link(chip_, [](auto& link) { return link.read_register(); });
     return;
   }
   if (access.bar == 0 && access.offset == kNocConfiguration) {
     std::ranges::fill(to, std::byte{0});
-    cluster_.move(chip_, [](auto& link) { return link.read_register(); });
+    cluster_.on_link(chip_, [](auto& link) { return link.read_register(); });
     return;
   }
   const Target from = target_of(access);
-  cluster_.move(chip_, [&](auto& link) { return link.read_window(from.window, from.offset, to); });
+  cluster_.on_link(chip_,
+                   [&](auto& link) { return link.read_window(from.window, from.offset, to); });
 }
 
 }  // namespace towpath::tenstorrent

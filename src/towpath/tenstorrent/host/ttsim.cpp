@@ -94,13 +94,17 @@ TOWPATH_DRIVER_CALL void libttsim_pci_mem_wr_bytes(std::uint64_t bus_address, co
 TOWPATH_DRIVER_CALL void libttsim_tile_rd_bytes(std::uint32_t x, std::uint32_t y,
                                                 std::uint64_t address, void* to,
                                                 std::uint32_t size_bytes) {
-  board().cluster.read_from_device(bytes(to, size_bytes), 0, tile(x, y), address);
+  board().cluster.on_link(0, [&](auto& link) {
+    return link.read_from_device(bytes(to, size_bytes), tile(x, y), address);
+  });
 }
 
 TOWPATH_DRIVER_CALL void libttsim_tile_wr_bytes(std::uint32_t x, std::uint32_t y,
                                                 std::uint64_t address, const void* data,
                                                 std::uint32_t size_bytes) {
-  board().cluster.write_to_device(bytes(data, size_bytes), 0, tile(x, y), address);
+  board().cluster.on_link(0, [&](auto& link) {
+    return link.write_to_device(bytes(data, size_bytes), tile(x, y), address);
+  });
 }
 
 // The driver calls it after each read. Here that time passes, and posted writes land.

@@ -125,13 +125,17 @@ TEST(PciEndpoint, TakesTheTimeOfTheHostLink) {
   };
   slot.point(0, Blackhole::target(1, 2, 0));
   const Coordinate worker{1, 2};
-  other.cluster.configure_tlb(0, {.size_bytes = 2 << 20, .tile = worker});
+  const auto on_link = [&](auto calls) { return other.cluster.on_link(0, calls); };
+  on_link(
+      [&](auto& link) { return link.configure_tlb(worker, 2 << 20, 0, pcie::Ordering::standard); });
   std::vector<std::byte> data = counted(4096);
   const std::uint64_t at = PciEndpoint::bar(0);
-  EXPECT_EQ(timed(slot, [&] { slot.endpoint.write(at, data); }),
-            timed(other, [&] { other.cluster.write_to_device(data, 0, worker, 0); }));
-  EXPECT_EQ(timed(slot, [&] { slot.endpoint.read(at, data); }),
-            timed(other, [&] { other.cluster.read_from_device(data, 0, worker, 0); }));
+  EXPECT_EQ(timed(slot, [&] { slot.endpoint.write(at, data); }), timed(other, [&] {
+              on_link([&](auto& link) { return link.write_to_device(data, worker, 0); });
+            }));
+  EXPECT_EQ(timed(slot, [&] { slot.endpoint.read(at, data); }), timed(other, [&] {
+              on_link([&](auto& link) { return link.read_from_device(data, worker, 0); });
+            }));
   // A register of 12 bytes is three uncached stores.
   const Time store = machine::load_host("blackhole-host")->core.uncached_store_time;
   EXPECT_EQ(timed(slot, [&] { slot.point(0, 0); }), store * 3);
