@@ -13,16 +13,15 @@
 #include <string>
 #include <utility>
 
-#include "towpath/tenstorrent/bench/ethernet_bench.hpp"
 #include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
+#include "towpath/tenstorrent/kernels/link_benchmarks.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace towpath::tenstorrent::bench {
+namespace towpath::tenstorrent::kernels {
 namespace {
 
-using kernels::LinkBandwidthKind;
 using MutableCluster = std::shared_ptr<machine::ChipCluster>;
 using Place = std::pair<int, int>;
 
@@ -42,10 +41,18 @@ LinkBandwidthKind kind_from(std::string_view name) {
       fmt::format("'{}' is not a test of a link; there are {}", name, known));
 }
 
-LinkPlace place_from(Place place) { return {place.first, place.second}; }
+// A new cluster for each test.
+struct Links {
+  Links(const MutableCluster& description, std::uint64_t seed, bool finds_hazards)
+      : cluster(description,
+                {.seed = seed, .program_skew_cycles = 1000, .finds_hazards = finds_hazards}) {}
+  Socket between(Place place) { return socket_between(cluster, place.first, place.second); }
+
+  Cluster cluster;
+};
 
 void bind_times(nb::module_& module) {
-  using Times = kernels::LinkPingTimes;
+  using Times = LinkPingTimes;
   nb::class_<Times>(module, "LinkPingTimes", "One ping, as the profilers of both cores see it.")
       .def_prop_ro("send_and_receive_ns", [](const Times& t) { return t.send_and_receive.ns(); })
       .def_prop_ro("send_ns", [](const Times& t) { return t.send.ns(); })
@@ -59,8 +66,8 @@ void bind_link_tests(nb::module_& module) {
       [](const MutableCluster& cluster, Place link, std::uint64_t payload_bytes, int samples,
          std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
-        return link_ping(cluster, place_from(link), {payload_bytes, samples},
-                         {.seed = seed, .finds_hazards = finds_hazards});
+        Links links(cluster, seed, finds_hazards);
+        return run_link_ping(links.cluster, links.between(link), {payload_bytes, samples});
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "payload_bytes"_a, "samples"_a = 100,
       "seed"_a = 1, "finds_hazards"_a = true,
@@ -71,10 +78,10 @@ void bind_link_tests(nb::module_& module) {
          std::uint64_t message_bytes, int slots, int messages, bool returns_payload, bool both_ways,
          std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
-        return link_bandwidth(
-                   cluster, place_from(link),
-                   {kind_from(kind), message_bytes, slots, messages, returns_payload, both_ways},
-                   {.seed = seed, .finds_hazards = finds_hazards})
+        Links links(cluster, seed, finds_hazards);
+        return run_link_bandwidth(
+                   links.cluster, links.between(link),
+                   {kind_from(kind), message_bytes, slots, messages, returns_payload, both_ways})
             .ns();
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "kind"_a = "erisc", "message_bytes"_a,
@@ -86,9 +93,9 @@ void bind_link_tests(nb::module_& module) {
       [](const MutableCluster& cluster, Place link, std::uint64_t packet_bytes, bool merged,
          int channels, int packets, std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
-        return duplex_bandwidth(cluster, place_from(link),
-                                {packet_bytes, merged, channels, packets},
-                                {.seed = seed, .finds_hazards = finds_hazards});
+        Links links(cluster, seed, finds_hazards);
+        return run_duplex_bandwidth(links.cluster, links.between(link),
+                                    {packet_bytes, merged, channels, packets});
       },
       "cluster"_a, nb::kw_only(), "link"_a = Place(0, 1), "packet_bytes"_a, "merged"_a = true,
       "channels"_a, "packets"_a = 64, "seed"_a = 1, "finds_hazards"_a = true,
@@ -96,10 +103,10 @@ void bind_link_tests(nb::module_& module) {
 }
 
 }  // namespace
-}  // namespace towpath::tenstorrent::bench
+}  // namespace towpath::tenstorrent::kernels
 
 void bind_ethernet(nb::module_& module) {
-  using namespace towpath::tenstorrent::bench;
+  using namespace towpath::tenstorrent::kernels;
   bind_times(module);
   // First L1 offset available to programs on an Ethernet core, in bytes.
   module.attr("ETHERNET_ALLOCATED_BASE") =
@@ -110,10 +117,10 @@ void bind_ethernet(nb::module_& module) {
       [](const MutableCluster& cluster, std::vector<int> chips, std::uint64_t packet_bytes,
          int channels, bool merged, int samples, std::uint64_t seed, bool finds_hazards) {
         nb::gil_scoped_release released;
+        Links links(cluster, seed, finds_hazards);
         std::vector<double> times_ns;
-        for (const towpath::Time time :
-             ring_ping(cluster, {std::move(chips), packet_bytes, channels, merged, samples},
-                       {.seed = seed, .finds_hazards = finds_hazards})) {
+        for (const towpath::Time time : run_ring_ping(
+                 links.cluster, {std::move(chips), packet_bytes, channels, merged, samples})) {
           times_ns.push_back(time.ns());
         }
         return times_ns;
@@ -121,6 +128,6 @@ void bind_ethernet(nb::module_& module) {
       "cluster"_a, nb::kw_only(), "chips"_a, "packet_bytes"_a = 16, "channels"_a = 1,
       "merged"_a = true, "samples"_a = 100, "seed"_a = 1, "finds_hazards"_a = true,
       "The time of each trip around a ring of chips.");
-  module.def("t3000_ring", &towpath::tenstorrent::kernels::t3000_ring, "hops"_a,
+  module.def("t3000_ring", &t3000_ring, "hops"_a,
              "The chips of the rings of 2, 4, 8 and 12 hops through a T3000.");
 }

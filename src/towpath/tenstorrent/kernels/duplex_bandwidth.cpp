@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/kernels/duplex_bandwidth.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "towpath/tenstorrent/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/link_benchmarks.hpp"
 #include "towpath/tenstorrent/kernels/merged_channel.hpp"
 
 namespace towpath::tenstorrent::kernels {

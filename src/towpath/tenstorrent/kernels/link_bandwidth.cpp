@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/kernels/link_bandwidth.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +7,8 @@
 #include <stdexcept>
 
 #include "towpath/tenstorrent/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/link_benchmarks.hpp"
 #include "towpath/tenstorrent/kernels/merged_channel.hpp"
-#include "towpath/tenstorrent/kernels/timestamp.hpp"
 
 namespace towpath::tenstorrent::kernels {
 

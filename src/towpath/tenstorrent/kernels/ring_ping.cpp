@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/kernels/ring_ping.hpp"
-
 #include <fmt/format.h>
 
 #include <map>
@@ -9,8 +7,8 @@
 
 #include "towpath/sim/random.hpp"
 #include "towpath/tenstorrent/kernels/handshake.hpp"
+#include "towpath/tenstorrent/kernels/link_benchmarks.hpp"
 #include "towpath/tenstorrent/kernels/merged_channel.hpp"
-#include "towpath/tenstorrent/kernels/timestamp.hpp"
 
 namespace towpath::tenstorrent::kernels {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/bench/ethernet_bench.hpp"
+#include "towpath/tenstorrent/kernels/link_benchmarks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,24 +14,29 @@
 
 // The microbenchmarks, with hazards monitored: facts that hold whatever the parameters are.
 
-namespace towpath::tenstorrent::bench {
+namespace towpath::tenstorrent::kernels {
 namespace {
 
-using tenstorrent::ring_of_chips;
-using tenstorrent::two_chips;
-using tenstorrent::kernels::LinkBandwidthKind;
+using Description = std::shared_ptr<const machine::ChipCluster>;
 
-std::vector<Time> ring(const tenstorrent::kernels::RingPing& ping,
-                       const EthernetBenchOptions& options = {}) {
-  return ring_ping(ring_of_chips(4), ping, options);
+// Runs a benchmark of the first link between two chips.
+template <typename Run, typename Test>
+auto over_link(Run run, const Description& description, const Test& test) {
+  Cluster cluster(description, {.program_skew_cycles = 1000});
+  return run(cluster, socket_between(cluster, 0, 1), test);
 }
 
-tenstorrent::kernels::RingPing four_hops() { return {.chips = {0, 1, 2, 3}, .samples = 10}; }
+std::vector<Time> ring(const RingPing& ping, noc::Cycle skew_cycles = 1000) {
+  Cluster cluster(ring_of_chips(4), {.program_skew_cycles = skew_cycles});
+  return run_ring_ping(cluster, ping);
+}
+
+RingPing four_hops() { return {.chips = {0, 1, 2, 3}, .samples = 10}; }
 
 TEST(RingPing, MeasuresAsManyTripsAsItIsAsked) {
   for (const bool is_merged : {true, false}) {
     for (const int channels : {1, 8}) {
-      tenstorrent::kernels::RingPing ping = four_hops();
+      RingPing ping = four_hops();
       ping.is_merged = is_merged;
       ping.channels = channels;
       EXPECT_EQ(ring(ping).size(), 10u);
@@ -41,7 +46,7 @@ TEST(RingPing, MeasuresAsManyTripsAsItIsAsked) {
 
 TEST(RingPing, DoesNotMeasureHowFarApartProgramsStart) {
   const auto worst = [](noc::Cycle skew) {
-    const std::vector<Time> times = ring(four_hops(), {.program_skew_cycles = skew});
+    const std::vector<Time> times = ring(four_hops(), skew);
     return *std::ranges::max_element(times);
   };
   EXPECT_LT(worst(100'000), worst(0) + Time::from_ns(100));
@@ -49,7 +54,7 @@ TEST(RingPing, DoesNotMeasureHowFarApartProgramsStart) {
 
 TEST(RingPing, TakesLongerForMorePacketsAndLargerOnesAndTwoCommands) {
   const auto time = [](std::uint64_t packet_bytes, int channels, bool is_merged) {
-    tenstorrent::kernels::RingPing ping = four_hops();
+    RingPing ping = four_hops();
     ping.packet_bytes = packet_bytes;
     ping.channels = channels;
     ping.is_merged = is_merged;
@@ -62,8 +67,8 @@ TEST(RingPing, TakesLongerForMorePacketsAndLargerOnesAndTwoCommands) {
 }
 
 TEST(RingPing, RefusesWhatCannotBe) {
-  const auto refused = [](const std::function<void(tenstorrent::kernels::RingPing&)>& change) {
-    tenstorrent::kernels::RingPing ping = four_hops();
+  const auto refused = [](const std::function<void(RingPing&)>& change) {
+    RingPing ping = four_hops();
     change(ping);
     return sentence_of([&] { ring(ping); });
   };
@@ -79,23 +84,24 @@ TEST(RingPing, RefusesWhatCannotBe) {
 // Handing over a command is one call between two timestamps.
 TEST(LinkPing, TellsItsParts) {
   const auto cluster = two_chips();
-  const auto times = link_ping(cluster, {}, {.payload_bytes = 4096, .samples = 3}, {});
+  const auto times =
+      over_link(run_link_ping, cluster, LinkPing{.payload_bytes = 4096, .samples = 3});
   ASSERT_EQ(times.size(), 3u);
   const machine::Chip& chip = *cluster->chips[0].chip;
   constexpr int kTimestampCycles = 67;
-  const auto cycles = tenstorrent::kCallCosts.of(chip).ethernet_send + kTimestampCycles;
-  for (const tenstorrent::kernels::LinkPingTimes& sample : times) {
+  const auto cycles = kCallCosts.of(chip).ethernet_send + kTimestampCycles;
+  for (const LinkPingTimes& sample : times) {
     EXPECT_EQ(sample.send, chip.clock.time_of(Cycles(cycles)));
     EXPECT_GT(sample.send_and_receive, sample.wait + sample.send);
     EXPECT_GT(sample.wait, chip.ethernet.path_time * 2);
   }
-  EXPECT_EQ(sentence_of([&] { link_ping(cluster, {}, {.samples = 0}, {}); }),
+  EXPECT_EQ(sentence_of([&] { over_link(run_link_ping, cluster, LinkPing{.samples = 0}); }),
             "0 pings are to be measured; at least 1 is");
 }
 
-double link_gb_per_s(const tenstorrent::kernels::LinkBandwidth& test) {
+double link_gb_per_s(const LinkBandwidth& test) {
   const double bytes = static_cast<double>(test.message_bytes) * test.messages;
-  return bytes / link_bandwidth(two_chips(), {}, test, {}).ns();
+  return bytes / over_link(run_link_bandwidth, two_chips(), test).ns();
 }
 
 TEST(LinkBandwidth, IsBoundByTheLineForLargeMessagesAndByItsSlotsForSmallOnes) {
@@ -111,9 +117,9 @@ TEST(LinkBandwidth, IsBoundByTheLineForLargeMessagesAndByItsSlotsForSmallOnes) {
 
 TEST(LinkBandwidth, TakesLongerWhenEachMessageGoesOnToAWorker) {
   const auto time = [](LinkBandwidthKind kind) {
-    return link_bandwidth(
-        two_chips(), {},
-        {.kind = kind, .message_bytes = 4096, .messages = 1, .returns_payload = true}, {});
+    return over_link(
+        run_link_bandwidth, two_chips(),
+        LinkBandwidth{.kind = kind, .message_bytes = 4096, .messages = 1, .returns_payload = true});
   };
   EXPECT_LT(time(LinkBandwidthKind::erisc), time(LinkBandwidthKind::erisc_write_worker));
   EXPECT_LT(time(LinkBandwidthKind::erisc_write_worker_no_trid),
@@ -127,8 +133,8 @@ TEST(LinkBandwidth, RefusesWhatCannotBe) {
             "0 messages are to be sent; at least 1 is");
 }
 
-double bidirectional(const tenstorrent::kernels::DuplexBandwidth& test) {
-  return duplex_bandwidth(two_chips(), {}, test, {});
+double bidirectional(const DuplexBandwidth& test) {
+  return over_link(run_duplex_bandwidth, two_chips(), test);
 }
 
 TEST(DuplexBandwidth, CarriesMoreOverMoreChannels) {
@@ -161,12 +167,11 @@ TEST(DuplexBandwidth, RefusesWhatCannotBe) {
   EXPECT_NE(sentence_of([] { bidirectional({.packet_bytes = 65536}); }), "");  // L1 is too small
 }
 
-TEST(EthernetBench, GivesTheSameTwice) {
-  const tenstorrent::kernels::DuplexBandwidth test{
-      .packet_bytes = 1024, .channels = 3, .packets = 30};
+TEST(LinkBenchmarks, GiveTheSameTwice) {
+  const DuplexBandwidth test{.packet_bytes = 1024, .channels = 3, .packets = 30};
   EXPECT_EQ(bidirectional(test), bidirectional(test));
   EXPECT_EQ(ring(four_hops()), ring(four_hops()));
 }
 
 }  // namespace
-}  // namespace towpath::tenstorrent::bench
+}  // namespace towpath::tenstorrent::kernels
