@@ -4,13 +4,12 @@
 
 #include "fabric/send.h"
 
-// One call per packet along a line (tt-metal, tt_metal/fabric/hw/inc/linear/api.h), for a connection. The
-// forms for groups of headers, and those with state, are those of a checkout.
+// One call per packet along a line (tt-metal, tt_metal/fabric/hw/inc/linear/api.h), for a
+// connection. The forms for groups of headers, and those with state, are those of a checkout.
 
 namespace tt::tt_fabric::linear::experimental {
 
-template <typename Sender>
-void fabric_unicast_noc_unicast_write(Sender* client_interface,
+void fabric_unicast_noc_unicast_write(auto* client_interface,
                                       towpath::fabric::Header* packet_header,
                                       std::uint32_t src_addr, std::uint32_t size,
                                       const NocUnicastCommandHeader& command,
@@ -18,8 +17,7 @@ void fabric_unicast_noc_unicast_write(Sender* client_interface,
   packet_header->to_chip_unicast(num_hops);
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
-void fabric_unicast_noc_scatter_write(Sender* client_interface,
+void fabric_unicast_noc_scatter_write(auto* client_interface,
                                       towpath::fabric::Header* packet_header,
                                       std::uint32_t src_addr, std::uint32_t size,
                                       const NocUnicastScatterCommandHeader& command,
@@ -27,40 +25,35 @@ void fabric_unicast_noc_scatter_write(Sender* client_interface,
   packet_header->to_chip_unicast(num_hops);
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
 void fabric_unicast_noc_fused_unicast_with_atomic_inc(
-    Sender* client_interface,
-    towpath::fabric::Header* packet_header, std::uint32_t src_addr, std::uint32_t size,
-    const NocUnicastAtomicIncFusedCommandHeader& command, std::uint8_t num_hops) {
+    auto* client_interface, towpath::fabric::Header* packet_header, std::uint32_t src_addr,
+    std::uint32_t size, const NocUnicastAtomicIncFusedCommandHeader& command,
+    std::uint8_t num_hops) {
   packet_header->to_chip_unicast(num_hops);
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
 void fabric_unicast_noc_fused_scatter_write_atomic_inc(
-    Sender* client_interface,
-    towpath::fabric::Header* packet_header, std::uint32_t src_addr, std::uint32_t size,
-    const NocUnicastScatterAtomicIncFusedCommandHeader& command, std::uint8_t num_hops) {
+    auto* client_interface, towpath::fabric::Header* packet_header, std::uint32_t src_addr,
+    std::uint32_t size, const NocUnicastScatterAtomicIncFusedCommandHeader& command,
+    std::uint8_t num_hops) {
   packet_header->to_chip_unicast(num_hops);
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
-void fabric_unicast_noc_unicast_atomic_inc(Sender* client_interface,
+void fabric_unicast_noc_unicast_atomic_inc(auto* client_interface,
                                            towpath::fabric::Header* packet_header,
                                            const NocUnicastAtomicIncCommandHeader& command,
                                            std::uint8_t num_hops) {
   packet_header->to_chip_unicast(num_hops);
   towpath::fabric::send(client_interface, packet_header, command);
 }
-template <typename Sender>
-void fabric_unicast_noc_unicast_inline_write(Sender* client_interface,
+void fabric_unicast_noc_unicast_inline_write(auto* client_interface,
                                              towpath::fabric::Header* packet_header,
                                              const NocUnicastInlineWriteCommandHeader& command,
                                              std::uint8_t num_hops) {
   packet_header->to_chip_unicast(num_hops);
   towpath::fabric::send(client_interface, packet_header, command);
 }
-template <typename Sender>
-void fabric_multicast_noc_unicast_write(Sender* client_interface,
+void fabric_multicast_noc_unicast_write(auto* client_interface,
                                         towpath::fabric::Header* packet_header,
                                         std::uint32_t src_addr, std::uint32_t size,
                                         const NocUnicastCommandHeader& command,
@@ -68,8 +61,7 @@ void fabric_multicast_noc_unicast_write(Sender* client_interface,
   packet_header->to_chip_multicast({start_distance, range});
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
-void fabric_multicast_noc_scatter_write(Sender* client_interface,
+void fabric_multicast_noc_scatter_write(auto* client_interface,
                                         towpath::fabric::Header* packet_header,
                                         std::uint32_t src_addr, std::uint32_t size,
                                         const NocUnicastScatterCommandHeader& command,
@@ -77,34 +69,28 @@ void fabric_multicast_noc_scatter_write(Sender* client_interface,
   packet_header->to_chip_multicast({start_distance, range});
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
 void fabric_multicast_noc_fused_unicast_with_atomic_inc(
-    Sender* client_interface,
-    towpath::fabric::Header* packet_header, std::uint32_t src_addr, std::uint32_t size,
-    const NocUnicastAtomicIncFusedCommandHeader& command, std::uint8_t start_distance,
-    std::uint8_t range) {
+    auto* client_interface, towpath::fabric::Header* packet_header, std::uint32_t src_addr,
+    std::uint32_t size, const NocUnicastAtomicIncFusedCommandHeader& command,
+    std::uint8_t start_distance, std::uint8_t range) {
   packet_header->to_chip_multicast({start_distance, range});
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
 void fabric_multicast_noc_fused_scatter_write_atomic_inc(
-    Sender* client_interface,
-    towpath::fabric::Header* packet_header, std::uint32_t src_addr, std::uint32_t size,
-    const NocUnicastScatterAtomicIncFusedCommandHeader& command, std::uint8_t start_distance,
-    std::uint8_t range) {
+    auto* client_interface, towpath::fabric::Header* packet_header, std::uint32_t src_addr,
+    std::uint32_t size, const NocUnicastScatterAtomicIncFusedCommandHeader& command,
+    std::uint8_t start_distance, std::uint8_t range) {
   packet_header->to_chip_multicast({start_distance, range});
   towpath::fabric::send(client_interface, packet_header, src_addr, size, command);
 }
-template <typename Sender>
-void fabric_multicast_noc_unicast_atomic_inc(Sender* client_interface,
+void fabric_multicast_noc_unicast_atomic_inc(auto* client_interface,
                                              towpath::fabric::Header* packet_header,
                                              const NocUnicastAtomicIncCommandHeader& command,
                                              std::uint8_t start_distance, std::uint8_t range) {
   packet_header->to_chip_multicast({start_distance, range});
   towpath::fabric::send(client_interface, packet_header, command);
 }
-template <typename Sender>
-void fabric_multicast_noc_unicast_inline_write(Sender* client_interface,
+void fabric_multicast_noc_unicast_inline_write(auto* client_interface,
                                                towpath::fabric::Header* packet_header,
                                                const NocUnicastInlineWriteCommandHeader& command,
                                                std::uint8_t start_distance, std::uint8_t range) {
