@@ -23,7 +23,7 @@ constexpr Parameter kProtocolParameters[] = {
      "starting one transfer"},
     {"receive_overhead_ns", TOWPATH_MEMBER(ProtocolCost, receive_overhead), kDurationNs,
      "from the signal's arrival to its reader going on"},
-    {"fences", TOWPATH_MEMBER(ProtocolCost, fences), kYesOrNo,
+    {TOWPATH_PARAMETER(ProtocolCost, fences), kYesOrNo,
      "the flag follows only when all stores are acknowledged", Form::flag},
     {"adapter_rate_gb_per_s", TOWPATH_MEMBER(ProtocolCost, adapter_rate), kRateGbPerS,
      "payload that a network adapter sends where a CPU proxy handles it piecemeal; without it, an "
@@ -31,8 +31,7 @@ constexpr Parameter kProtocolParameters[] = {
      Form::optional_quantity},
     {"adapter_overhead_ns", TOWPATH_MEMBER(ProtocolCost, adapter_overhead), kDurationNs,
      "what a transfer to another host takes beyond its links, its bytes and both thread blocks: "
-     "the "
-     "proxies that hand it to one adapter and take it from the other",
+     "the proxies that hand it to one adapter and take it from the other",
      Form::optional_quantity},
     {"copy_rate_gb_per_s", TOWPATH_MEMBER(ProtocolCost, copy_rate), kRateGbPerS,
      "payload that one thread block copies from one place to one other: sends or receives",
@@ -47,7 +46,7 @@ constexpr Parameter kProtocolParameters[] = {
 constexpr Parameter kGpuParameters[] = {
     {"launch_ns", TOWPATH_MEMBER(GpuCost, launch), kDurationNs,
      "from the host's call to the first step"},
-    {"in_switch_reduction", TOWPATH_MEMBER(GpuCost, in_switch_reduction), kYesOrNo,
+    {TOWPATH_PARAMETER(GpuCost, in_switch_reduction), kYesOrNo,
      "NVSwitches combine what is loaded from a group of GPUs and copy what is stored to one (NVLS)",
      Form::optional_flag},
     {"in_switch_rate_gb_per_s", TOWPATH_MEMBER(GpuCost, in_switch_rate), kRateGbPerS,
@@ -60,14 +59,14 @@ constexpr Parameter kGpuParameters[] = {
 };
 
 constexpr Parameter kKernelParameters[] = {
-    {"multiprocessors", TOWPATH_MEMBER(KernelCost, multiprocessors), between(1, 4096), "of a GPU"},
-    {"threads_per_multiprocessor", TOWPATH_MEMBER(KernelCost, threads_per_multiprocessor), kCount,
+    {TOWPATH_PARAMETER(KernelCost, multiprocessors), between(1, 4096), "of a GPU"},
+    {TOWPATH_PARAMETER(KernelCost, threads_per_multiprocessor), kCount,
      "threads resident on a multiprocessor at most"},
-    {"blocks_per_multiprocessor", TOWPATH_MEMBER(KernelCost, blocks_per_multiprocessor), kCount,
+    {TOWPATH_PARAMETER(KernelCost, blocks_per_multiprocessor), kCount,
      "thread blocks resident on a multiprocessor at most"},
-    {"registers_per_multiprocessor", TOWPATH_MEMBER(KernelCost, registers_per_multiprocessor),
-     between(1, 1 << 24), "registers of 32 bits that its resident threads share"},
-    {"shared_memory_kib", TOWPATH_MEMBER(KernelCost, shared_memory_kib), kCount,
+    {TOWPATH_PARAMETER(KernelCost, registers_per_multiprocessor), between(1, 1 << 24),
+     "registers of 32 bits that its resident threads share"},
+    {TOWPATH_PARAMETER(KernelCost, shared_memory_kib), kCount,
      "shared memory of a multiprocessor, in KiB, that its resident blocks divide"},
     {"memory_latency_ns", TOWPATH_MEMBER(KernelCost, memory_latency), kDurationNs,
      "a load from the GPU's own memory"},
@@ -80,9 +79,9 @@ constexpr Parameter kKernelParameters[] = {
     {"warp_access_ns", TOWPATH_MEMBER(KernelCost, warp_access), kDurationNs,
      "time for which a load or store of 32 threads occupies its multiprocessor, however few bytes "
      "it moves"},
-    {"loads_in_flight", TOWPATH_MEMBER(KernelCost, loads_in_flight), between(1, 1024),
+    {TOWPATH_PARAMETER(KernelCost, loads_in_flight), between(1, 1024),
      "loads that a thread of a kernel waits for together"},
-    {"put_loads_in_flight", TOWPATH_MEMBER(KernelCost, put_loads_in_flight), between(1, 1024),
+    {TOWPATH_PARAMETER(KernelCost, put_loads_in_flight), between(1, 1024),
      "loads of 16 bytes that a thread of the library's own copy loop waits for together"},
     {"thread_put_overhead_ns", TOWPATH_MEMBER(KernelCost, thread_put_overhead), kDurationNs,
      "starting a put or a get by one thread"},
@@ -94,13 +93,12 @@ constexpr Parameter kKernelParameters[] = {
      "starting a signal or an atomic operation that is not part of a put"},
     {"fence_ns", TOWPATH_MEMBER(KernelCost, fence), kDurationNs,
      "a fence of one warp, on top of waiting for its stores; the library's fences of the warps of "
-     "a "
-     "multiprocessor come one after the other, __threadfence_system of several overlaps"},
+     "a multiprocessor come one after the other, __threadfence_system of several overlaps"},
     {"poll_ns", TOWPATH_MEMBER(KernelCost, poll), kDurationNs,
      "from the moment at which a word has its value until the threads that wait for it go on"},
     {"barrier_ns", TOWPATH_MEMBER(KernelCost, barrier), kDurationNs,
      "a barrier of the threads of a block"},
-    {"gpu_initiated_adapters", TOWPATH_MEMBER(KernelCost, gpu_initiated_adapters), kYesOrNo,
+    {TOWPATH_PARAMETER(KernelCost, gpu_initiated_adapters), kYesOrNo,
      "threads of the GPU hand their puts to an adapter themselves, instead of to a CPU's proxy",
      Form::flag},
     {"proxy_overhead_ns", TOWPATH_MEMBER(KernelCost, proxy_overhead), kDurationNs,
@@ -109,7 +107,7 @@ constexpr Parameter kKernelParameters[] = {
      "time for which a put or a signal occupies the proxy of a GPU"},
     {"initiation_overhead_ns", TOWPATH_MEMBER(KernelCost, initiation_overhead), kDurationNs,
      "what a put to another host takes beyond its links and its bytes where threads hand it over"},
-    {"queue_pairs", TOWPATH_MEMBER(KernelCost, queue_pairs), between(1, 1024),
+    {TOWPATH_PARAMETER(KernelCost, queue_pairs), between(1, 1024),
      "queue pairs of a GPU for each peer, where threads hand puts over; a proxy has one"},
     {"queue_pair_rate_gb_per_s", TOWPATH_MEMBER(KernelCost, queue_pair_rate), kRateGbPerS,
      "bytes that one queue pair moves"},

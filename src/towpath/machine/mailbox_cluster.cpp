@@ -18,31 +18,30 @@ constexpr double kNodesMax = 1024;
 constexpr Allowed kPacketBytes = between(1, kCountMax);
 
 constexpr Parameter kMailboxSoftwareParameters[] = {
-    {"store_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, store_cycles), kAnyCycles,
-     "a store"},
-    {"load_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, load_cycles), kSomeCycles,
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, store_cycles), kAnyCycles, "a store"},
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, load_cycles), kSomeCycles,
      "a load with the test or the store that uses it"},
-    {"descriptor_words", TOWPATH_MEMBER(MailboxSoftwareParameters, descriptor_words), kCount,
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, descriptor_words), kCount,
      "words of a packet's descriptor"},
-    {"send_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, send_cycles), kAnyCycles,
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, send_cycles), kAnyCycles,
      "from a call of send until its first store"},
-    {"receive_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, receive_cycles), kAnyCycles,
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, receive_cycles), kAnyCycles,
      "from a call of receive until its first load"},
-    {"poll_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, poll_cycles), kSomeCycles,
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, poll_cycles), kSomeCycles,
      "from one poll to the next"},
-    {"release_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, release_cycles), kAnyCycles,
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, release_cycles), kAnyCycles,
      "removing a packet from its mailbox after it was read"},
-    {"cycle_counter_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, cycle_counter_cycles),
-     kAnyCycles, "reading the cycle counter"},
-    {"responder_cycles", TOWPATH_MEMBER(MailboxSoftwareParameters, responder_cycles), kAnyCycles,
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, cycle_counter_cycles), kAnyCycles,
+     "reading the cycle counter"},
+    {TOWPATH_PARAMETER(MailboxSoftwareParameters, responder_cycles), kAnyCycles,
      "from a message to the call of send of a program that answers"},
 };
 
 constexpr Parameter kPageWalkParameters[] = {
-    {"probability", TOWPATH_MEMBER(PageWalkParameters, probability), between(0, 1),
+    {TOWPATH_PARAMETER(PageWalkParameters, probability), between(0, 1),
      "probability that a store walks pages"},
-    {"cycles_min", TOWPATH_MEMBER(PageWalkParameters, cycles_min), kAnyCycles, "shortest walk"},
-    {"cycles_max", TOWPATH_MEMBER(PageWalkParameters, cycles_max), kAnyCycles, "longest walk"},
+    {TOWPATH_PARAMETER(PageWalkParameters, cycles_min), kAnyCycles, "shortest walk"},
+    {TOWPATH_PARAMETER(PageWalkParameters, cycles_max), kAnyCycles, "longest walk"},
 };
 
 constexpr Parameter kInterruptionParameters[] = {
@@ -55,43 +54,40 @@ constexpr Parameter kInterruptionParameters[] = {
 };
 
 constexpr Parameter kPacketizerParameters[] = {
-    {"contexts", TOWPATH_MEMBER(PacketizerParameters, contexts), kCount, "contexts of a node"},
-    {"formation_cycles", TOWPATH_MEMBER(PacketizerParameters, formation_cycles), kAnyCycles,
+    {TOWPATH_PARAMETER(PacketizerParameters, contexts), kCount, "contexts of a node"},
+    {TOWPATH_PARAMETER(PacketizerParameters, formation_cycles), kAnyCycles,
      "from the last store until the header leaves"},
-    {"payload_bytes_max", TOWPATH_MEMBER(PacketizerParameters, payload_bytes_max), kPacketBytes,
+    {TOWPATH_PARAMETER(PacketizerParameters, payload_bytes_max), kPacketBytes,
      "payload of the longest packet"},
-    {"packets_unacknowledged_max", TOWPATH_MEMBER(PacketizerParameters, packets_unacknowledged_max),
-     kCount, "unacknowledged packets of a context"},
+    {TOWPATH_PARAMETER(PacketizerParameters, packets_unacknowledged_max), kCount,
+     "unacknowledged packets of a context"},
 };
 
 constexpr Parameter kRingParameters[] = {
     {"line_rate_gb_per_s", TOWPATH_MEMBER(RingParameters, line_rate), kRateGbPerS,
      "rate of a link"},
-    {"header_bytes", TOWPATH_MEMBER(RingParameters, header_bytes), kPacketBytes,
-     "header of every packet"},
+    {TOWPATH_PARAMETER(RingParameters, header_bytes), kPacketBytes, "header of every packet"},
     {"hop_latency_ns", TOWPATH_MEMBER(RingParameters, hop_latency), kDurationNs,
      "time of a header from one node to the next; the payload follows it"},
 };
 
 constexpr Parameter kMailboxParameters[] = {
-    {"depth_packets", TOWPATH_MEMBER(MailboxParameters, depth_packets), kCount,
-     "packets that a mailbox holds"},
-    {"enqueue_cycles", TOWPATH_MEMBER(MailboxParameters, enqueue_cycles), kAnyCycles,
+    {TOWPATH_PARAMETER(MailboxParameters, depth_packets), kCount, "packets that a mailbox holds"},
+    {TOWPATH_PARAMETER(MailboxParameters, enqueue_cycles), kAnyCycles,
      "from a header's arrival until a load sees the whole packet"},
-    {"drops_when_full", TOWPATH_MEMBER(MailboxParameters, drops_when_full), kYesOrNo,
+    {TOWPATH_PARAMETER(MailboxParameters, drops_when_full), kYesOrNo,
      "a full mailbox drops packets and tells the sender; otherwise packets and their senders wait",
      Form::flag},
 };
 
 constexpr Parameter kMailboxClusterParameters[] = {
-    {"nodes", TOWPATH_MEMBER(MailboxCluster, nodes), between(1, kNodesMax), "nodes on the ring"},
-    {"cores_per_node", TOWPATH_MEMBER(MailboxCluster, cores_per_node), between(1, 1024),
-     "cores of a node"},
+    {TOWPATH_PARAMETER(MailboxCluster, nodes), between(1, kNodesMax), "nodes on the ring"},
+    {TOWPATH_PARAMETER(MailboxCluster, cores_per_node), between(1, 1024), "cores of a node"},
     {"core_clock_mhz", TOWPATH_MEMBER(MailboxCluster, core_clock), between(1, kClockMaxMhz),
      "clock of the cores"},
     {"interconnect_clock_mhz", TOWPATH_MEMBER(MailboxCluster, interconnect_clock),
      between(1, kClockMaxMhz), "clock of packetizers and mailboxes"},
-    {"word_bytes", TOWPATH_MEMBER(MailboxCluster, word_bytes), power_of_two(1, 64),
+    {TOWPATH_PARAMETER(MailboxCluster, word_bytes), power_of_two(1, 64),
      "bytes of a store or load"},
 };
 

@@ -79,6 +79,9 @@ struct Member {
       offsetof(Block, member),        \
       ::towpath::machine::value_type_of<std::remove_cv_t<decltype(Block::member)>>()})
 
+// Name and member of a row, where they are spelled alike.
+#define TOWPATH_PARAMETER(Block, member) #member, TOWPATH_MEMBER(Block, member)
+
 struct Parameter {
   std::string_view name;  // the last word is the unit
   Member member;
