@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "towpath/tenstorrent/host/host_cluster.hpp"
-#include "towpath/tenstorrent/metalium/kernels_beside.hpp"
+#include "towpath/tenstorrent/metalium/source_run.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

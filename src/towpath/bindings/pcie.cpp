@@ -99,7 +99,7 @@ using Buffered = Transfer (pcie::HostLink::*)(const pcie::BufferRange&, machine:
 using ByDevice = Transfer (pcie::HostLink::*)(const pcie::BufferRange&, machine::Coordinate,
                                               std::uint64_t);
 
-void bind_buffers(nb::class_<HostCluster>& cluster) {
+void bind_transfers(nb::class_<HostCluster>& cluster) {
   const auto by_engine = [&](const char* name, Buffered call) {
     cluster.def(
         name,
@@ -128,6 +128,9 @@ void bind_buffers(nb::class_<HostCluster>& cluster) {
   by_engine("buffer_dma_read", &pcie::HostLink::dma_read_from_device);
   by_device("buffer_noc_write", &pcie::HostLink::noc_write_to_host);
   by_device("buffer_noc_read", &pcie::HostLink::noc_read_from_host);
+}
+
+void bind_buffers(nb::class_<HostCluster>& cluster) {
   cluster
       .def(
           "allocate_sysmem_buffer",
@@ -236,5 +239,6 @@ void bind_pcie(nb::module_& module) {
                                                 &pcie::HostLink::dma_write_to_device);
   bind_bytes<Taken, std::span<std::byte>>(cluster, "dma_read_from_device", "to",
                                           &pcie::HostLink::dma_read_from_device);
+  bind_transfers(cluster);
   bind_buffers(cluster);
 }

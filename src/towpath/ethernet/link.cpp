@@ -136,7 +136,4 @@ void Link::come_up() {
   for (Port* const port : ports_) port->on_link_up();
 }
 
-void Link::dropped(void* link) { static_cast<Link*>(link)->drop(); }
-void Link::trained(void* link) { static_cast<Link*>(link)->come_up(); }
-
 }  // namespace towpath::ethernet

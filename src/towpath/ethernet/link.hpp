@@ -82,8 +82,8 @@ class Link {
   void arm_drop();
   void drop();
   void come_up();
-  static void dropped(void* link);
-  static void trained(void* link);
+  static void dropped(void* link) { static_cast<Link*>(link)->drop(); }
+  static void trained(void* link) { static_cast<Link*>(link)->come_up(); }
 
   sim::Simulation& simulation_;
   std::array<Port*, 2> ports_;

@@ -100,16 +100,6 @@ void Port::check_inside(const char* what, std::uint64_t offset, std::uint64_t si
                   what, offset, size_bytes, owner.name_, available));
 }
 
-bool Port::is_busy(int queue) const { return is_busy(queues_[checked(queue)]); }
-
-bool Port::is_busy(const Queue& queue) const {
-  return queue.is_fetching || queue.not_on_wire >= figures_.queue_commands_max;
-}
-
-void Port::wake_when_free(int queue, sim::Process& process) {
-  queues_[checked(queue)].processes.push_back(&process);
-}
-
 void Port::set_listener(sim::Action action, void* context) {
   listener_ = action;
   listener_context_ = context;
@@ -234,14 +224,6 @@ Bytes Port::frame_bytes(const Command& part) const {
   return Bytes(payload_bytes + static_cast<std::uint64_t>(figures_.frame_overhead_bytes));
 }
 
-Time Port::wire_time(const Command& part) const {
-  return transfer_time(frame_bytes(part), figures_.line_rate);
-}
-
-Time Port::delivery_time(const Command& part) const {
-  return transfer_time(frame_bytes(part), figures_.delivery_rate);
-}
-
 // From the wire to memory. The shortest payload is one word.
 Time Port::latency(const machine::EthernetParameters& figures) {
   const Bytes shortest(static_cast<std::uint64_t>(figures.word_bytes) +
@@ -249,8 +231,6 @@ Time Port::latency(const machine::EthernetParameters& figures) {
   return transfer_time(shortest, figures.line_rate) +
          transfer_time(shortest, figures.delivery_rate) + figures.path_time;
 }
-
-void Port::wire_ended(void* port) { static_cast<Port*>(port)->on_wire_end(); }
 
 void Port::on_wire_end() {
   Frame& frame = frame_at(*on_wire_);
@@ -345,8 +325,6 @@ void Port::arm_resend() {
   resend_.arm(simulation_, std::max(due, simulation_.now()), &timed_out, this,
               sim::kHardwarePriority);
 }
-
-void Port::timed_out(void* port) { static_cast<Port*>(port)->on_resend_timeout(); }
 
 void Port::on_resend_timeout() {
   take_acknowledgements();

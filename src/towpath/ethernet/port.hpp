@@ -99,10 +99,12 @@ class Port {
 
   // Whether a queue is full: its last command is being fetched, or too many are not yet on the
   // wire. Throws std::invalid_argument if the queue does not exist.
-  bool is_busy(int queue) const;
+  bool is_busy(int queue) const { return is_busy(queues_[checked(queue)]); }
   // Wakes the process once, when the queue becomes free. The process must suspend in a loop until
   // the queue is not busy, and must not end before.
-  void wake_when_free(int queue, sim::Process& process);
+  void wake_when_free(int queue, sim::Process& process) {
+    queues_[checked(queue)].processes.push_back(&process);
+  }
 
   // Sets the only listener, called when a queue becomes free and when the link goes up or down. It
   // must not send from within the call.
@@ -170,7 +172,9 @@ class Port {
   void check_multiple(const char* what, std::uint64_t value) const;
   void check_inside(const char* what, std::uint64_t offset, std::uint64_t size_bytes,
                     const Port& owner) const;
-  bool is_busy(const Queue& queue) const;
+  bool is_busy(const Queue& queue) const {
+    return queue.is_fetching || queue.not_on_wire >= figures_.queue_commands_max;
+  }
   void on_queue_free(Queue& queue);
   void notify();
 
@@ -182,8 +186,12 @@ class Port {
   void on_wire_end();
   Frame& frame_at(std::uint64_t sequence) { return frames_[sequence % frames_.size()]; }
   Bytes frame_bytes(const Command& part) const;
-  Time wire_time(const Command& part) const;
-  Time delivery_time(const Command& part) const;
+  Time wire_time(const Command& part) const {
+    return transfer_time(frame_bytes(part), figures_.line_rate);
+  }
+  Time delivery_time(const Command& part) const {
+    return transfer_time(frame_bytes(part), figures_.delivery_rate);
+  }
   void receive(const Flight& flight);
   void write(const Flight& flight);
 
@@ -200,10 +208,10 @@ class Port {
   void trace_frame(const Frame& frame) const;
 
   static void fetched(void* queue);
-  static void wire_ended(void* port);
+  static void wire_ended(void* port) { static_cast<Port*>(port)->on_wire_end(); }
   static void arrived(void* flight);
   static void acknowledged(void* port);
-  static void timed_out(void* port);
+  static void timed_out(void* port) { static_cast<Port*>(port)->on_resend_timeout(); }
 
   sim::Simulation& simulation_;
   sim::Crossing crossing_;

@@ -61,8 +61,6 @@ Cycles Core::polled_after(Cycles polled, std::int64_t period, Cycles seen_from) 
   return polled;
 }
 
-void Core::spend(int cycles) { simulation_.sleep_until(clock_.edge(end_of(now(), cycles))); }
-
 void Core::store_to_array() {
   if (page_walks_.probability == 0) return;
   if (page_walk_random_.uniform() >= page_walks_.probability) return;

@@ -33,7 +33,7 @@ class Core {
   void set_interruptible(bool is_interruptible) { is_interruptible_ = is_interruptible; }
 
   // The calling process computes for `cycles`.
-  void spend(int cycles);
+  void spend(int cycles) { simulation_.sleep_until(clock_.edge(end_of(now(), cycles))); }
   // A store to an array in memory, possibly with a page walk.
   void store_to_array();
 

@@ -31,15 +31,6 @@ Interconnect::Node& Interconnect::checked(int node) {
                                           cluster_->name, node, cluster_->nodes - 1));
 }
 
-Interconnect::Context& Interconnect::at(Address address) {
-  return nodes_[static_cast<std::size_t>(address.node)]
-      .contexts[static_cast<std::size_t>(address.context)];
-}
-
-const Interconnect::Context& Interconnect::at(Address address) const {
-  return const_cast<Interconnect&>(*this).at(address);
-}
-
 void Interconnect::trace_instant(int node, std::string_view event, Time time) const {
   sim::Trace* const trace = simulation_.trace();
   if (trace == nullptr) return;
@@ -78,10 +69,6 @@ void Interconnect::wake(Context& context) {
 }
 
 // --- packetizer
-
-bool Interconnect::has_room(Address context) const {
-  return at(context).unacknowledged < cluster_->packetizer.packets_unacknowledged_max;
-}
 
 void Interconnect::submit(Address from, Address to, std::span<const std::byte> payload) {
   const machine::PacketizerParameters& figures = cluster_->packetizer;
@@ -155,10 +142,6 @@ void Interconnect::enqueue(Context& mailbox, Packet packet, Time rest) {
   const bool is_first = mailbox.fifo.empty();
   mailbox.fifo.push_back({std::move(packet), visible});
   if (is_first) wake(mailbox);
-}
-
-void Interconnect::answer(const Packet& packet, Packet::Kind kind) {
-  ring_.send({kind, packet.to, packet.from, packet.domain, {}});
 }
 
 std::optional<Time> Interconnect::visible_from(Address context) const {

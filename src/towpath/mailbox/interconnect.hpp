@@ -54,7 +54,9 @@ class Interconnect {
 
   // --- packetizer: called by the context's process
   // Whether a packet is accepted now.
-  bool has_room(Address context) const;
+  bool has_room(Address context) const {
+    return at(context).unacknowledged < cluster_->packetizer.packets_unacknowledged_max;
+  }
   // Accepts a packet after its last store; there must be room. Throws std::invalid_argument if the
   // node does not exist or the payload is empty or too large.
   void submit(Address from, Address to, std::span<const std::byte> payload);
@@ -101,12 +103,17 @@ class Interconnect {
   };
 
   Node& checked(int node);
-  Context& at(Address address);
-  const Context& at(Address address) const;
+  Context& at(Address address) {
+    return nodes_[static_cast<std::size_t>(address.node)]
+        .contexts[static_cast<std::size_t>(address.context)];
+  }
+  const Context& at(Address address) const { return const_cast<Interconnect&>(*this).at(address); }
   static void formed(void* forming);
   void arrive(Packet& packet, Time rest);
   void enqueue(Context& mailbox, Packet packet, Time rest);
-  void answer(const Packet& packet, Packet::Kind kind);
+  void answer(const Packet& packet, Packet::Kind kind) {
+    ring_.send({kind, packet.to, packet.from, packet.domain, {}});
+  }
   void on_notice(Context& sender, Packet::Kind kind);
   void wake(Context& context);
 

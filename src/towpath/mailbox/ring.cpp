@@ -9,13 +9,6 @@
 
 namespace towpath::mailbox {
 
-Ring::Ring(sim::Simulation& simulation, std::shared_ptr<const machine::MailboxCluster> cluster,
-           Arrived arrived)
-    : simulation_(simulation),
-      cluster_(std::move(cluster)),
-      arrived_(std::move(arrived)),
-      link_free_at_(2 * static_cast<std::size_t>(cluster_->nodes)) {}
-
 Time Ring::wire_time(const Packet& packet) const {
   const std::size_t header = static_cast<std::size_t>(cluster_->ring.header_bytes);
   return transfer_time(Bytes(header + packet.payload.size()), cluster_->ring.line_rate);

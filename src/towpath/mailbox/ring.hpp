@@ -44,7 +44,11 @@ class Ring {
   // Called when a packet's header reaches its node. `rest` is the time until its last byte.
   using Arrived = std::function<void(Packet& packet, Time rest)>;
   Ring(sim::Simulation& simulation, std::shared_ptr<const machine::MailboxCluster> cluster,
-       Arrived arrived);
+       Arrived arrived)
+      : simulation_(simulation),
+        cluster_(std::move(cluster)),
+        arrived_(std::move(arrived)),
+        link_free_at_(2 * static_cast<std::size_t>(cluster_->nodes)) {}
 
   // The header leaves now, or when the link is free.
   void send(Packet packet);

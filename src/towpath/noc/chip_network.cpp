@@ -9,6 +9,8 @@
 
 #include "towpath/base/index.hpp"
 #include "towpath/base/invariant.hpp"
+#include "towpath/noc/flit_network.hpp"
+#include "towpath/noc/packet_network.hpp"
 
 namespace towpath::noc {
 
@@ -278,6 +280,12 @@ std::vector<std::string> deadlock_cycle(const ChipNetwork& network) {
     if (!cycle.empty()) return cycle;
   }
   return {};
+}
+
+std::unique_ptr<Network> make_network(NetworkModel model, const machine::Chip& chip, int noc,
+                                      Endpoint& endpoint, std::uint64_t seed) {
+  if (model == NetworkModel::packets) return std::make_unique<PacketNetwork>(chip, noc, endpoint);
+  return std::make_unique<FlitNetwork>(chip, noc, endpoint, seed);
 }
 
 }  // namespace towpath::noc

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "towpath/noc/memory/tile_memories.hpp"
-#include "towpath/noc/network_model.hpp"
+#include "towpath/noc/niu/network.hpp"
 #include "towpath/noc/niu/network_ticks.hpp"
 #include "towpath/noc/niu/niu_table.hpp"
 #include "towpath/noc/niu/outside_port.hpp"
@@ -27,6 +27,11 @@
 // progress.
 
 namespace towpath::noc {
+
+// How the networks of a chip are simulated.
+enum class NetworkModel : std::uint8_t { flits, packets };
+std::unique_ptr<Network> make_network(NetworkModel model, const machine::Chip& chip, int noc,
+                                      Endpoint& endpoint, std::uint64_t seed);
 
 class ChipNetwork final : private Endpoint {
  public:

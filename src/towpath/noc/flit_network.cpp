@@ -57,11 +57,6 @@ Cycle FlitNetwork::next_work() const {
   return next <= now_ ? now_ : std::min(next, state_.links.next_arrival(now_));
 }
 
-std::int64_t FlitNetwork::link_flits(int node, int port) const {
-  return port == kFromNiu ? injector_.link_flits(node)
-                          : state_.routers[node].links[index(port)].flits;
-}
-
 std::vector<std::string> FlitNetwork::deadlock_cycle() const {
   return noc::deadlock_cycle(state_, outputs_.pool());
 }

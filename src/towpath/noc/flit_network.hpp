@@ -47,7 +47,10 @@ class FlitNetwork final : public Network {
   void step() override;
   Cycle next_work() const override;
   std::int64_t packets_in_flight() const override { return injector_.sent() - ejector_.received(); }
-  std::int64_t link_flits(int node, int port) const override;
+  std::int64_t link_flits(int node, int port) const override {
+    return port == kFromNiu ? injector_.link_flits(node)
+                            : state_.routers[node].links[index(port)].flits;
+  }
   std::vector<std::string> deadlock_cycle() const override;
 
  private:

@@ -401,9 +401,4 @@ void PacketNetwork::taken(PacketId id) {
 
 // --- figures ------------------------------------------------------------------------------------
 
-std::int64_t PacketNetwork::link_flits(int node, int port) const {
-  return port == kFromNiu ? nius_[index(node)].link.flits
-                          : routers_[index(node)].output[index(port)].flits;
-}
-
 }  // namespace towpath::noc

@@ -43,7 +43,10 @@ class PacketNetwork final : public Network {
   void step() override;
   Cycle next_work() const override { return events_.next(); }
   std::int64_t packets_in_flight() const override { return packets_in_flight_; }
-  std::int64_t link_flits(int node, int port) const override;
+  std::int64_t link_flits(int node, int port) const override {
+    return port == kFromNiu ? nius_[index(node)].link.flits
+                            : routers_[index(node)].output[index(port)].flits;
+  }
 
  private:
   struct Flight {

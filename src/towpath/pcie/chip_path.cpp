@@ -35,12 +35,6 @@ std::uint64_t Loads::size_at(const Piece& piece, std::uint64_t at) const {
   return size_bytes;
 }
 
-Stores::Stores(const machine::HostCoreParameters& core, const Piece& piece)
-    : combines(piece.mapping == Mapping::write_combining),
-      unit(combines ? kLineBytes : static_cast<std::uint64_t>(core.uncached_store_bytes)),
-      uncached_time(core.uncached_store_time),
-      rate(core.store_rate) {}
-
 std::uint64_t Stores::size_at(const Piece& piece, std::uint64_t at) const {
   return std::min(piece.size_bytes - at, to_boundary(piece.address + at, unit));
 }

@@ -64,7 +64,11 @@ struct Loads {
 // The stores into which the processor cuts a piece: lines if the window combines writes, otherwise
 // the stores themselves.
 struct Stores {
-  Stores(const machine::HostCoreParameters& core, const Piece& piece);
+  Stores(const machine::HostCoreParameters& core, const Piece& piece)
+      : combines(piece.mapping == Mapping::write_combining),
+        unit(combines ? kLineBytes : static_cast<std::uint64_t>(core.uncached_store_bytes)),
+        uncached_time(core.uncached_store_time),
+        rate(core.store_rate) {}
 
   bool combines;
   std::uint64_t unit;

@@ -6,12 +6,6 @@
 
 namespace towpath::pcie {
 
-Dma::Dma(const LinkEnds& ends, ChipPath* const& path)
-    : ends_(ends),
-      path_(path),
-      channels_free_(
-          std::max(1, std::min(ends.host.driver.dma_channels, ends.chip.pcie.dma_channels))) {}
-
 // --- channels of the engine ----------------------------------------------------------------------
 
 void Dma::take_channel(Account& account) {

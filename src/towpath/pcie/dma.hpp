@@ -22,7 +22,11 @@ class Dma {
     Ordering ordering;
   };
 
-  Dma(const LinkEnds& ends, ChipPath* const& path);
+  Dma(const LinkEnds& ends, ChipPath* const& path)
+      : ends_(ends),
+        path_(path),
+        channels_free_(
+            std::max(1, std::min(ends.host.driver.dma_channels, ends.chip.pcie.dma_channels))) {}
 
   // `data` and `to` are the host's bytes. They are looked up for each part, as a buffer may be
   // unmapped between two.

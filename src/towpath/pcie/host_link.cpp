@@ -90,16 +90,6 @@ Piece HostLink::piece_of(const Window& window, std::uint64_t offset,
   return {window.tile, window.address + offset, size_bytes, window.ordering, window.mapping};
 }
 
-Transfer HostLink::write_window(const Window& window, std::uint64_t offset,
-                                std::span<const std::byte> data) {
-  return mmio_.write(piece_of(window, offset, data.size()), data);
-}
-
-Transfer HostLink::read_window(const Window& window, std::uint64_t offset,
-                               std::span<std::byte> to) {
-  return mmio_.read(piece_of(window, offset, to.size()), to);
-}
-
 // --- by the DMA engine, through the bounce buffer ------------------------------------------------
 
 std::string HostLink::dma_obstacle(Direction direction) const {
@@ -144,10 +134,6 @@ Transfer HostLink::dma_read_from_device(std::span<std::byte> to, machine::Coordi
 
 // --- buffers that the device reaches -------------------------------------------------------------
 
-std::size_t HostLink::take_pinned_buffer(std::uint64_t size_bytes) {
-  return buffers_.allocate(size_bytes);
-}
-
 std::size_t HostLink::allocate_sysmem_buffer(std::uint64_t size_bytes) {
   const std::size_t number = buffers_.allocate(size_bytes);
   simulation_.sleep(buffers_.at(number).map_time);
@@ -158,10 +144,6 @@ std::size_t HostLink::map_sysmem_buffer(std::span<std::byte> memory) {
   const std::size_t number = buffers_.map(memory);
   simulation_.sleep(buffers_.at(number).map_time);
   return number;
-}
-
-void HostLink::unmap_sysmem_buffer(std::size_t number) {
-  simulation_.sleep(buffers_.unmap(number));
 }
 
 void HostLink::check_buffer(const BufferRange& range, machine::Coordinate tile,

@@ -82,8 +82,12 @@ class HostLink {
   Transfer write_registers(std::uint64_t size_bytes) { return mmio_.write_registers(size_bytes); }
   Transfer read_register() { return mmio_.read_register(); }
   Transfer write_window(const Window& window, std::uint64_t offset,
-                        std::span<const std::byte> data);
-  Transfer read_window(const Window& window, std::uint64_t offset, std::span<std::byte> to);
+                        std::span<const std::byte> data) {
+    return mmio_.write(piece_of(window, offset, data.size()), data);
+  }
+  Transfer read_window(const Window& window, std::uint64_t offset, std::span<std::byte> to) {
+    return mmio_.read(piece_of(window, offset, to.size()), to);
+  }
 
   // DMA through the driver's bounce buffer. If the engine cannot, or there is no memory for it,
   // the processor moves the data, and the transfer says so.
@@ -99,11 +103,11 @@ class HostLink {
   // device.
   std::size_t allocate_sysmem_buffer(std::uint64_t size_bytes);
   // The same for a buffer pinned before the start of the simulation. Takes no time.
-  std::size_t take_pinned_buffer(std::uint64_t size_bytes);
+  std::size_t take_pinned_buffer(std::uint64_t size_bytes) { return buffers_.allocate(size_bytes); }
   // The same for the program's memory, which must stay until it is unmapped. Assumed to be
   // page-aligned. Also throws without an IOMMU: the program's pages are not contiguous.
   std::size_t map_sysmem_buffer(std::span<std::byte> memory);
-  void unmap_sysmem_buffer(std::size_t number);
+  void unmap_sysmem_buffer(std::size_t number) { simulation_.sleep(buffers_.unmap(number)); }
   SysmemBuffer& sysmem_buffer(std::size_t number) { return buffers_.at(number); }
   // DMA without a copy. Throw std::invalid_argument if the engine cannot, and for a buffer that
   // is not mapped or too small.

@@ -16,14 +16,6 @@ namespace {
 constexpr std::uint64_t kLandingBytes = 4096;
 }  // namespace
 
-IdleNocPath::IdleNocPath(const LinkEnds& ends, ChipMemory& memory, Limits limits,
-                         LinkFree& link_free)
-    : ends_(ends),
-      memory_(memory),
-      limits_(limits),
-      posted_(ends.host, ends.chip, limits),
-      link_free_(link_free) {}
-
 // --- by the processor ----------------------------------------------------------------------------
 
 void IdleNocPath::write(Account& account, const Piece& piece, std::span<const std::byte> data) {
@@ -73,10 +65,6 @@ void IdleNocPath::read(Account& account, const Piece& piece, std::span<std::byte
   if (to.empty()) return;
   ends_.simulation.sleep_until(account.now());
   memory_.read(piece.tile, piece.address, to);
-}
-
-void IdleNocPath::wait_for_writes() {
-  ends_.simulation.sleep_until(std::max(ends_.simulation.now(), posted_.all_done()));
 }
 
 // --- by the DMA engine ---------------------------------------------------------------------------

@@ -14,7 +14,12 @@ namespace towpath::pcie {
 // writes land in the chip's memory later, in order.
 class IdleNocPath final : public ChipPath {
  public:
-  IdleNocPath(const LinkEnds& ends, ChipMemory& memory, Limits limits, LinkFree& link_free);
+  IdleNocPath(const LinkEnds& ends, ChipMemory& memory, Limits limits, LinkFree& link_free)
+      : ends_(ends),
+        memory_(memory),
+        limits_(limits),
+        posted_(ends.host, ends.chip, limits),
+        link_free_(link_free) {}
   IdleNocPath(const IdleNocPath&) = delete;
   IdleNocPath& operator=(const IdleNocPath&) = delete;
 
@@ -24,7 +29,9 @@ class IdleNocPath final : public ChipPath {
   void write_by_dma(Account& account, const DmaPart& part,
                     std::span<const std::byte> data) override;
   void read_by_dma(Account& account, const DmaPart& part, std::span<std::byte> to) override;
-  void wait_for_writes() override;
+  void wait_for_writes() override {
+    ends_.simulation.sleep_until(std::max(ends_.simulation.now(), posted_.all_done()));
+  }
 
  private:
   // Bytes that arrive in the chip's memory at one time.

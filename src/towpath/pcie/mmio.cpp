@@ -113,11 +113,6 @@ Transfer Mmio::read(std::span<std::byte> to, TileRange from, const TransferOptio
   return account.finish(ends_.simulation);
 }
 
-void Mmio::read_piece(Account& account, const Piece& piece, std::span<std::byte> to,
-                      const TransferOptions& options) {
-  load(account, piece, ends_.carries_data ? to : std::span<std::byte>(), loads_of(piece, options));
-}
-
 void Mmio::load(Account& account, const Piece& piece, std::span<std::byte> to, const Loads& loads) {
   account.transfer.accesses += loads.count(piece);
   path_->read(account, piece, to, loads);

@@ -53,7 +53,10 @@ class Mmio {
                    const TransferOptions& options);
   void write_piece(Account& account, const Piece& piece, std::span<const std::byte> data);
   void read_piece(Account& account, const Piece& piece, std::span<std::byte> to,
-                  const TransferOptions& options);
+                  const TransferOptions& options) {
+    load(account, piece, ends_.carries_data ? to : std::span<std::byte>(),
+         loads_of(piece, options));
+  }
   void load(Account& account, const Piece& piece, std::span<std::byte> to, const Loads& loads);
   Loads loads_of(const Piece& piece, const TransferOptions& options) const;
 

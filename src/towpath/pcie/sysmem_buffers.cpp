@@ -11,14 +11,6 @@
 
 namespace towpath::pcie {
 
-SysmemBuffers::SysmemBuffers(const machine::Host& host, const machine::Chip& chip,
-                             const Options& options)
-    : host_(host),
-      chip_name_(chip.name),
-      options_(options),
-      first_(chip.pcie.host_address),
-      window_bytes_(chip.pcie.host_window_bytes) {}
-
 std::size_t SysmemBuffers::add(std::uint64_t size_bytes) {
   if (size_bytes == 0) throw std::invalid_argument("a buffer of 0 bytes; at least 1 is pinned");
   if (options_.host_memory_channels == 0) {

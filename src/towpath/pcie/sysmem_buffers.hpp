@@ -45,7 +45,12 @@ class SysmemBuffers {
     bool carries_data = true;      // otherwise buffers have no bytes
     int host_memory_channels = 1;  // 0: the host gives the chip no memory
   };
-  SysmemBuffers(const machine::Host& host, const machine::Chip& chip, const Options& options);
+  SysmemBuffers(const machine::Host& host, const machine::Chip& chip, const Options& options)
+      : host_(host),
+        chip_name_(chip.name),
+        options_(options),
+        first_(chip.pcie.host_address),
+        window_bytes_(chip.pcie.host_window_bytes) {}
 
   // Add a mapped buffer, zeroed or of memory that the program has, and return its number. Throw
   // std::invalid_argument without host memory channels, and if neither an IOMMU nor hugepages make

@@ -22,12 +22,6 @@ void wake(void* context) {
 
 }  // namespace
 
-Context::Context(Interconnect& interconnect, Core& core, const Options& options)
-    : interconnect_(interconnect),
-      core_(core),
-      software_(interconnect.cluster().software),
-      address_(interconnect.open(options.node, options.domain)) {}
-
 Context::~Context() { interconnect_.close(address_); }
 
 void Context::wait(const char* what) {

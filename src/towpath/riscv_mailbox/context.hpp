@@ -35,7 +35,11 @@ class Context {
     int domain = 0;  // messages stay within one domain
   };
   // Throws std::invalid_argument if the node has no free context.
-  Context(Interconnect& interconnect, Core& core, const Options& options);
+  Context(Interconnect& interconnect, Core& core, const Options& options)
+      : interconnect_(interconnect),
+        core_(core),
+        software_(interconnect.cluster().software),
+        address_(interconnect.open(options.node, options.domain)) {}
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context();

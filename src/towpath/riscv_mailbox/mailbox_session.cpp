@@ -14,10 +14,6 @@
 
 namespace towpath::riscv_mailbox {
 
-MailboxSession::MailboxSession(std::shared_ptr<const machine::MailboxCluster> cluster,
-                               std::uint64_t seed)
-    : simulation_(seed), interconnect_(simulation_, std::move(cluster)) {}
-
 Context& MailboxSession::open(int node, int domain) {
   const auto is_here = [&](const Process& one) { return one.context->address().node == node; };
   const auto taken = std::ranges::count_if(processes_, is_here);

@@ -20,7 +20,8 @@ namespace towpath::riscv_mailbox {
 class MailboxSession {
  public:
   explicit MailboxSession(std::shared_ptr<const machine::MailboxCluster> cluster,
-                          std::uint64_t seed = 1);
+                          std::uint64_t seed = 1)
+      : simulation_(seed), interconnect_(simulation_, std::move(cluster)) {}
 
   // Starts a process on a free core of `node`. Throws std::invalid_argument if the node has no free
   // core or context.

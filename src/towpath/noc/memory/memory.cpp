@@ -54,8 +54,4 @@ std::uint32_t Memory::load_word(std::uint64_t offset) const {
   return value;
 }
 
-void Memory::store_word(std::uint64_t offset, std::uint32_t value) {
-  write(offset, std::as_bytes(std::span(&value, 1)));
-}
-
 }  // namespace towpath::noc

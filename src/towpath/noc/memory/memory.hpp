@@ -23,7 +23,9 @@ class Memory {
   void read(std::uint64_t offset, std::span<std::byte> to) const;
   void write(std::uint64_t offset, std::span<const std::byte> from);
   std::uint32_t load_word(std::uint64_t offset) const;
-  void store_word(std::uint64_t offset, std::uint32_t value);
+  void store_word(std::uint64_t offset, std::uint32_t value) {
+    write(offset, std::as_bytes(std::span(&value, 1)));
+  }
 
  private:
   static constexpr std::uint64_t kPageBytes = 4096;

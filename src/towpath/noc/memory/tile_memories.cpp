@@ -67,11 +67,6 @@ TileMemory& TileMemories::checked_word(machine::Coordinate core, std::uint64_t o
   return memory;
 }
 
-void TileMemories::wake_on_write(machine::Coordinate core,
-                                 const TileMemory::WriteWaiting& waiting) {
-  of(core)->waiting.push_back(waiting);
-}
-
 void TileMemories::stop_waking(machine::Coordinate core, const sim::Process& process) {
   std::erase_if(of(core)->waiting,
                 [&](const auto& waiting) { return waiting.process == &process; });

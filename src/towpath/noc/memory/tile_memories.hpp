@@ -51,7 +51,9 @@ class TileMemories {
   TileMemory& checked_word(machine::Coordinate core, std::uint64_t offset) const;
 
   // Wakes the process once, when any of these bytes is written.
-  void wake_on_write(machine::Coordinate core, const TileMemory::WriteWaiting& waiting);
+  void wake_on_write(machine::Coordinate core, const TileMemory::WriteWaiting& waiting) {
+    of(core)->waiting.push_back(waiting);
+  }
   // Cancels all waits of a process for its core's memory.
   void stop_waking(machine::Coordinate core, const sim::Process& process);
   // Bytes have been written: wakes the processes that wait for them.

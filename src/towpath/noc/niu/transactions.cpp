@@ -11,10 +11,6 @@ int PacketSizes::packets_of(const Request& request) const {
   return static_cast<int>((request.size_bytes + max_bytes_ - 1) / max_bytes_);
 }
 
-std::uint64_t PacketSizes::bytes_of(const Request& request, std::uint32_t packet) const {
-  return std::min(max_bytes_, request.size_bytes - offset_of(packet));
-}
-
 void Transaction::report_completion() const {
   if ((request.is_posted ? to_receive : answers_left) > 0) return;
   outside->request_completed(outside_number, request.kind == RequestKind::read
@@ -54,11 +50,6 @@ void Transactions::release(std::uint32_t number) {
   if (--transactions_[number].uses_left > 0) return;
   free_.push_back(number);
   --unfinished_;
-}
-
-std::span<std::byte> Transactions::data_of(const Tag& tag) {
-  return std::span(transactions_[tag.transaction].data)
-      .subspan(sizes_.offset_of(tag.packet), bytes_of(tag));
 }
 
 const Transaction* Transactions::oldest_open(int noc, machine::Coordinate core) const {

@@ -24,7 +24,9 @@ class PacketSizes {
   int packets_of(const Request& request) const;
   // Where the bytes of a packet begin in its request, and how many there are.
   std::uint64_t offset_of(std::uint32_t packet) const { return packet * max_bytes_; }
-  std::uint64_t bytes_of(const Request& request, std::uint32_t packet) const;
+  std::uint64_t bytes_of(const Request& request, std::uint32_t packet) const {
+    return std::min(max_bytes_, request.size_bytes - offset_of(packet));
+  }
   int data_flits(std::uint64_t size_bytes) const {
     return static_cast<int>((size_bytes + flit_bytes_ - 1) / flit_bytes_);
   }
@@ -105,7 +107,10 @@ class Transactions {
   Transaction& operator[](std::uint32_t number) { return transactions_[number]; }
   const Transaction& operator[](std::uint32_t number) const { return transactions_[number]; }
   // The bytes of a packet, in a transaction that carries data.
-  std::span<std::byte> data_of(const Tag& tag);
+  std::span<std::byte> data_of(const Tag& tag) {
+    return std::span(transactions_[tag.transaction].data)
+        .subspan(sizes_.offset_of(tag.packet), bytes_of(tag));
+  }
   std::uint64_t bytes_of(const Tag& tag) const {
     return sizes_.bytes_of(transactions_[tag.transaction].request, tag.packet);
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "towpath/noc/router/link_pipeline.hpp"
-#include "towpath/noc/router/multicast_trees.hpp"
+#include "towpath/noc/router/multicast_tree.hpp"
 #include "towpath/noc/router/node_set.hpp"
 #include "towpath/noc/router/packet_table.hpp"
 #include "towpath/noc/router/router.hpp"

@@ -14,7 +14,21 @@ namespace towpath::noc {
 // Slots of a buffer at the far end of a link: one for each VC, and a pool that the VCs share.
 class BufferPool {
  public:
-  explicit BufferPool(const machine::RouterParameters& parameters);
+  // Responses may take some slots that others may not.
+  explicit BufferPool(const machine::RouterParameters& parameters)
+      : without_(index(parameters.pool_flits) + 1, ~std::uint64_t{0}),
+        per_vc_max_(parameters.pool_flits_per_vc_max) {
+    std::uint64_t response_vcs = 0;
+    for (int number = 0; number < kPorts * kVcsMax; ++number) {
+      const int packet_class = (number % kVcsMax >> 1) % parameters.classes;
+      if (packet_class == static_cast<int>(PacketClass::response)) set_bit(response_vcs, number);
+    }
+    const int limit = parameters.pool_flits - parameters.pool_flits_reserved;
+    for (int used = 0; used < limit; ++used) without_[index(used)] = 0;
+    for (int used = limit; used < limit + parameters.pool_flits_for_responses; ++used) {
+      without_[index(used)] = ~response_vcs;
+    }
+  }
 
   std::int64_t per_vc_max() const { return per_vc_max_; }
   // The VCs for which a pool has no slot, a bit for each of all ports.

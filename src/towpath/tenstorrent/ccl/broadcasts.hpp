@@ -2,21 +2,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "towpath/base/pool.hpp"
 #include "towpath/tenstorrent/ccl/chips.hpp"
-#include "towpath/tenstorrent/ccl/multicast_routes.hpp"
+#include "towpath/tenstorrent/ccl/multicast_worker.hpp"
+#include "towpath/tenstorrent/fabric/fabric_topology.hpp"
 #include "towpath/transport/transport.hpp"
 
 // Data and signals for several ranks at once. A packet goes in each direction along the line or
 // ring, and each router on its route delivers it and forwards a copy.
 
 namespace towpath::tenstorrent::ccl {
+
+// Ranks that multicast packets reach in both directions of a line or ring.
+
+// Ranks that a packet reaches in one direction, from the nearest on.
+struct Targets {
+  std::vector<int> ranks;
+  int skipped = 0;  // chips before the first
+  // The last one is half way round, and each direction brings it half of the packets.
+  bool shares_last = false;
+
+  // An increment without data takes the first direction only to a rank half way round.
+  bool reaches(int rank, int way, bool has_bytes) const;
+};
+using BothWays = std::array<Targets, kWays>;
+
+// A rank, and its distance in the positive direction of the line. The distance may be negative.
+struct Target {
+  int steps = 0;
+  int rank = 0;
+};
+
+// Each rank by the shorter direction. None if a chip between the targets would get the packet, too.
+std::optional<BothWays> shorter_ways(const fabric::Dimension& line,
+                                     std::span<const Target> targets);
+// Each rank of a ring by both directions.
+BothWays all_round(const fabric::Dimension& ring, std::span<const Target> targets);
 
 // Range of a broadcast that goes on one plane.
 struct Stretch : Multicast {
@@ -47,7 +76,11 @@ struct Broadcast {
 
 class Broadcasts {
  public:
-  Broadcasts(Chips& chips, Unicasts& unicasts);
+  Broadcasts(Chips& chips, Unicasts& unicasts)
+      : chips_(chips),
+        unicasts_(unicasts),
+        pools_(index(chips.topology().places())),
+        landings_(index(chips.topology().places())) {}
 
   // Creates the workers. From now on Moves to single peers are refused, since workers of both kinds
   // would share the channels of routers. Before the simulation starts.

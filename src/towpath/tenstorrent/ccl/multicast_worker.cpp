@@ -148,15 +148,6 @@ void MulticastWorker::pass(DataMovementCore& core, std::size_t number, Multicast
   send_increment(core, number, *way);
 }
 
-std::uint64_t MulticastWorker::packets_of(const Multicast& multicast) const {
-  return (multicast.size_bytes + packet_bytes_ - 1) / packet_bytes_;
-}
-
-std::uint64_t MulticastWorker::bytes_of_packet(const Multicast& multicast,
-                                               std::uint64_t packet) const {
-  return std::min(multicast.size_bytes - packet * packet_bytes_, packet_bytes_);
-}
-
 template <typename Action>
 void MulticastWorker::for_each_packet(const Multicast& multicast, std::uint64_t entry,
                                       Action action) const {

@@ -90,8 +90,12 @@ class MulticastWorker {
   void send_increment(DataMovementCore& core, std::size_t number, const MulticastWay& way);
   void open(std::size_t number);
   void close(std::size_t number);
-  std::uint64_t packets_of(const Multicast& multicast) const;
-  std::uint64_t bytes_of_packet(const Multicast& multicast, std::uint64_t packet) const;
+  std::uint64_t packets_of(const Multicast& multicast) const {
+    return (multicast.size_bytes + packet_bytes_ - 1) / packet_bytes_;
+  }
+  std::uint64_t bytes_of_packet(const Multicast& multicast, std::uint64_t packet) const {
+    return std::min(multicast.size_bytes - packet * packet_bytes_, packet_bytes_);
+  }
   template <typename Action>
   void for_each_packet(const Multicast& multicast, std::uint64_t entry, Action action) const;
   std::uint64_t buffer(std::uint64_t packet) const;

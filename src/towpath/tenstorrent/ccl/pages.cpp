@@ -19,19 +19,11 @@ Pages::Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max)
       page_bytes_((payload_bytes_max + kPageAlignment - 1) / kPageAlignment * kPageAlignment),
       rows_(static_cast<std::uint64_t>(chip.dram.channel_bytes) / page_bytes_) {}
 
-const std::vector<machine::Coordinate>& Pages::tiles(std::uint64_t page) const {
-  return chip_.dram_groups[page % chip_.dram_groups.size()];
-}
-
 std::uint64_t Pages::offset(std::uint64_t page) const {
   const std::uint64_t bank = page % banks();
   const std::uint64_t channel = bank / chip_.dram_groups.size();
   return channel * static_cast<std::uint64_t>(chip_.dram.channel_bytes) +
          page / banks() * page_bytes_;
-}
-
-noc::Address Pages::address(std::uint64_t page) const {
-  return {tiles(page).front(), offset(page)};
 }
 
 noc::Address Pages::to_read(std::uint64_t page, machine::Coordinate reader, int noc) const {

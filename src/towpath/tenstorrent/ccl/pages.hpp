@@ -22,7 +22,7 @@ class Pages {
   // or writes it.
   noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
   noc::Address to_write(std::uint64_t page, machine::Coordinate writer, int noc) const;
-  noc::Address address(std::uint64_t page) const;
+  noc::Address address(std::uint64_t page) const { return {tiles(page).front(), offset(page)}; }
   // Pages of all channels together.
   std::uint64_t pages() const { return rows_ * banks(); }
 
@@ -31,7 +31,9 @@ class Pages {
   std::uint64_t banks() const {
     return chip_.dram_groups.size() * static_cast<std::uint64_t>(chip_.dram.channels_per_group);
   }
-  const std::vector<machine::Coordinate>& tiles(std::uint64_t page) const;
+  const std::vector<machine::Coordinate>& tiles(std::uint64_t page) const {
+    return chip_.dram_groups[page % chip_.dram_groups.size()];
+  }
   std::uint64_t offset(std::uint64_t page) const;  // of its channel's group
 
   const machine::Chip& chip_;

@@ -58,7 +58,7 @@ class SimulatedChips : public simulate::SimulatedRanks, public simulate::Connect
   int ranks() const { return chips_.ranks(); }
   Cluster& cluster() { return chips_.cluster(); }
   Chips& chips() { return chips_; }
-  Endpoint& endpoint(int rank);
+  Endpoint& endpoint(int rank) { return *endpoints_.at(index(rank)); }
   Unicasts& unicasts() { return *unicasts_; }
   Broadcasts& broadcasts() { return *broadcasts_; }
 

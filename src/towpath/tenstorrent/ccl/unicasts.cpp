@@ -140,10 +140,6 @@ Unicasts::Route Unicasts::route_of(int from, int to) const {
   return route;
 }
 
-std::uint64_t Unicasts::packets_of(const DeliveryPart& part) const {
-  return (part.size_bytes + chips_.payload_bytes_max() - 1) / chips_.payload_bytes_max();
-}
-
 // Copies the bytes to the pages from which the worker reads them.
 void Unicasts::stage(DeliveryPart& part) {
   ChipWorkers& workers = chips_.at(part.from_place).workers;
@@ -153,10 +149,6 @@ void Unicasts::stage(DeliveryPart& part) {
   if (payload.empty()) return;
   workers.write_pages(part.staging, payload.subspan(part.offset, part.size_bytes),
                       part.packet_bytes);
-}
-
-void Unicasts::unstage(const DeliveryPart& part) {
-  chips_.at(part.from_place).workers.staging().release(part.staged_pages);
 }
 
 void Unicasts::arrived(DeliveryPart& part) {

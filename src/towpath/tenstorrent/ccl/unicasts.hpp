@@ -45,9 +45,13 @@ class Unicasts {
   void add_remote(DeliveryPart& part);
   void extend(Run& run, DeliveryPart& part) const;
   Route route_of(int from, int to) const;
-  std::uint64_t packets_of(const DeliveryPart& part) const;
+  std::uint64_t packets_of(const DeliveryPart& part) const {
+    return (part.size_bytes + chips_.payload_bytes_max() - 1) / chips_.payload_bytes_max();
+  }
   void stage(DeliveryPart& part);
-  void unstage(const DeliveryPart& part);
+  void unstage(const DeliveryPart& part) {
+    chips_.at(part.from_place).workers.staging().release(part.staged_pages);
+  }
   void returned(DeliveryPart& part);
 
   Chips& chips_;

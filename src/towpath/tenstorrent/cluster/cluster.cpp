@@ -127,10 +127,6 @@ Device& Cluster::device(int chip) {
   return *devices_[static_cast<std::size_t>(chip)];
 }
 
-Program& Cluster::create_program(int chip) {
-  return create_program(chip, static_cast<int>(device(chip).programs()));
-}
-
 Program& Cluster::create_program(int chip, int generation) {
   programs_.push_back(std::make_unique<Program>(device(chip), generation));
   return *programs_.back();

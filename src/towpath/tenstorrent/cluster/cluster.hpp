@@ -60,7 +60,9 @@ class Cluster {
 
   // Creates a program that runs on a chip after those created before. Programs of different chips
   // with the same generation belong together. By default the n-th programs of all chips do.
-  Program& create_program(int chip);
+  Program& create_program(int chip) {
+    return create_program(chip, static_cast<int>(device(chip).programs()));
+  }
   Program& create_program(int chip, int generation);
 
   // Adds a process of the host, which runs from the beginning, next to the programs. Throws

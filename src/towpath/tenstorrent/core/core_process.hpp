@@ -10,12 +10,67 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "towpath/noc/chip_network.hpp"
+#include "towpath/noc/niu/request.hpp"
 #include "towpath/tenstorrent/core/core_observer.hpp"
-#include "towpath/tenstorrent/core/kernel_config.hpp"
 
 namespace towpath::tenstorrent {
+
+// The configuration of a kernel, its addresses, and the options of its calls.
+
+// Source: tt-metal, dataflow_api.h: NOC_UNICAST_WRITE_VC and NOC_MULTICAST_WRITE_VC.
+inline constexpr int kUnicastWriteVc = 1;
+inline constexpr int kMulticastWriteVc = 4;
+inline constexpr int kKernelNoc = -1;
+// The NoC of a kernel on the compute cores, which have none.
+inline constexpr int kNoNoc = -2;
+inline constexpr int kOnlyChip = -1;
+
+using NocAddress = noc::Address;
+
+// The workers of a rectangle, and the same offset in each. The first corner has the least x and y.
+struct NocMulticastAddress {
+  machine::Coordinate first;
+  machine::Coordinate last;
+  std::uint64_t offset = 0;
+};
+
+// Number of workers that a multicast from `source` reaches, which its call must be given.
+int multicast_destinations(const machine::Chip& chip, machine::Coordinate source,
+                           const NocMulticastAddress& to, bool includes_source);
+
+struct KernelConfig {
+  machine::Coordinate core{};
+  std::string name;
+  int noc_index = 0;
+  std::vector<std::uint32_t> compile_args{};
+  std::vector<std::uint32_t> runtime_args{};
+  std::vector<std::uint64_t> semaphores{};  // offset of each, from its Program
+  noc::Cycle start_cycle = 0;
+  int chip = kOnlyChip;    // in its cluster, from its Program
+  bool is_watched = true;  // for hazards
+  // It continues during later programs of its chip, on an Ethernet core. Its program ends without
+  // it.
+  bool is_resident = false;
+};
+
+struct WriteOptions {
+  int vc = kUnicastWriteVc;
+  bool is_static_vc = true;
+  bool is_posted = false;
+  int noc = kKernelNoc;
+};
+struct ReadOptions {
+  int vc = kUnicastWriteVc;
+  int noc = kKernelNoc;
+};
+struct MulticastOptions {
+  int vc = kMulticastWriteVc;
+  bool is_linked = false;
+  int noc = kKernelNoc;
+};
 
 // A kernel as a process on a core: its time, its L1, its waits, and the names of its errors. The
 // calls of a kernel are in the classes that are built on it.

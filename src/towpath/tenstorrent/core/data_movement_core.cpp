@@ -60,121 +60,9 @@ void DataMovementCore::store(std::uint64_t offset, std::span<const std::byte> fr
 
 // --- reads --------------------------------------------------------------------------------------
 
-void DataMovementCore::noc_async_read(const NocAddress& from, std::uint64_t local_offset,
-                                      std::uint64_t size_bytes, const ReadOptions& options) {
-  requests(__func__).read(from, {local_offset, size_bytes}, options);
-}
-
-void DataMovementCore::noc_async_read_set_state(const NocAddress& from,
-                                                const ReadOptions& options) {
-  requests(__func__).set_read_state(from, 0, options);
-}
-
-void DataMovementCore::noc_async_read_with_state(std::uint64_t from_offset,
-                                                 std::uint64_t local_offset,
-                                                 std::uint64_t size_bytes, int noc) {
-  requests(__func__).read_with_state(from_offset, local_offset, size_bytes, noc);
-}
-
-void DataMovementCore::noc_async_read_one_packet(const NocAddress& from, std::uint64_t local_offset,
-                                                 std::uint64_t size_bytes,
-                                                 const ReadOptions& options) {
-  one_packet(__func__, size_bytes).read(from, {local_offset, size_bytes}, options);
-}
-
-void DataMovementCore::noc_async_read_one_packet_set_state(const NocAddress& from,
-                                                           std::uint64_t size_bytes,
-                                                           const ReadOptions& options) {
-  one_packet(__func__, size_bytes).set_read_state(from, size_bytes, options);
-}
-
-void DataMovementCore::noc_async_read_one_packet_with_state(std::uint64_t from_offset,
-                                                            std::uint64_t local_offset, int noc) {
-  requests(__func__).read_with_state(from_offset, local_offset, {}, noc);
-}
-
 // --- writes -------------------------------------------------------------------------------------
 
-void DataMovementCore::noc_async_write(std::uint64_t local_offset, const NocAddress& to,
-                                       std::uint64_t size_bytes, const WriteOptions& options) {
-  requests(__func__).write({local_offset, size_bytes}, to, options);
-}
-
-void DataMovementCore::noc_async_write_set_state(const NocAddress& to,
-                                                 const WriteOptions& options) {
-  requests(__func__).set_write_state(to, 0, options);
-}
-
-void DataMovementCore::noc_async_write_with_state(std::uint64_t local_offset,
-                                                  std::uint64_t to_offset, std::uint64_t size_bytes,
-                                                  int noc) {
-  requests(__func__).write_with_state(local_offset, to_offset, size_bytes, noc);
-}
-
-void DataMovementCore::noc_async_write_one_packet(std::uint64_t local_offset, const NocAddress& to,
-                                                  std::uint64_t size_bytes,
-                                                  const WriteOptions& options) {
-  one_packet(__func__, size_bytes).write({local_offset, size_bytes}, to, options);
-}
-
-void DataMovementCore::noc_async_write_one_packet_set_state(const NocAddress& to,
-                                                            std::uint64_t size_bytes,
-                                                            const WriteOptions& options) {
-  one_packet(__func__, size_bytes).set_write_state(to, size_bytes, options);
-}
-
-void DataMovementCore::noc_async_write_one_packet_with_state(std::uint64_t local_offset,
-                                                             std::uint64_t to_offset, int noc) {
-  requests(__func__).write_with_state(local_offset, to_offset, {}, noc);
-}
-
-void DataMovementCore::noc_async_write_multicast(std::uint64_t local_offset,
-                                                 const NocMulticastAddress& to,
-                                                 std::uint64_t size_bytes, int destinations,
-                                                 const MulticastOptions& options) {
-  requests(__func__).multicast({local_offset, size_bytes}, to, {destinations, false}, options);
-}
-
-void DataMovementCore::noc_async_write_multicast_one_packet(std::uint64_t local_offset,
-                                                            const NocMulticastAddress& to,
-                                                            std::uint64_t size_bytes,
-                                                            int destinations,
-                                                            const MulticastOptions& options) {
-  one_packet(__func__, size_bytes)
-      .multicast({local_offset, size_bytes}, to, {destinations, false}, options);
-}
-
-void DataMovementCore::noc_async_write_multicast_loopback_src(std::uint64_t local_offset,
-                                                              const NocMulticastAddress& to,
-                                                              std::uint64_t size_bytes,
-                                                              int destinations,
-                                                              const MulticastOptions& options) {
-  requests(__func__).multicast({local_offset, size_bytes}, to, {destinations, true}, options);
-}
-
-void DataMovementCore::noc_inline_dw_write(const NocAddress& to, std::uint32_t value,
-                                           const WriteOptions& options) {
-  requests(__func__).write_value(value, to, options);
-}
-
-void DataMovementCore::noc_inline_dw_write_set_state(const NocAddress& to,
-                                                     const WriteOptions& options) {
-  requests(__func__).set_value_state(to, options);
-}
-
-void DataMovementCore::noc_inline_dw_write_with_state(std::uint32_t value, int noc) {
-  requests(__func__).write_value_with_state(value, noc);
-}
-
 // --- transaction ids ----------------------------------------------------------------------------
-
-void DataMovementCore::noc_async_read_set_trid(int transaction_id, int noc) {
-  requests(__func__).set_transaction_id(NocRequester::kRead, transaction_id, noc);
-}
-
-void DataMovementCore::noc_async_write_set_trid(int transaction_id, int noc) {
-  requests(__func__).set_transaction_id(NocRequester::kWrite, transaction_id, noc);
-}
 
 void DataMovementCore::noc_async_read_one_packet_with_state_with_trid(std::uint64_t from_base,
                                                                       std::uint64_t from_offset,
@@ -195,11 +83,6 @@ void DataMovementCore::noc_async_write_one_packet_with_trid(std::uint64_t local_
   requests.write({local_offset, size_bytes}, to, options);
 }
 
-void DataMovementCore::noc_async_write_one_packet_with_trid_set_state(const NocAddress& to,
-                                                                      const WriteOptions& options) {
-  requests(__func__).set_write_state(to, 0, options);
-}
-
 void DataMovementCore::noc_async_write_one_packet_with_trid_with_state(std::uint64_t local_offset,
                                                                        std::uint64_t to_offset,
                                                                        std::uint64_t size_bytes,
@@ -210,55 +93,12 @@ void DataMovementCore::noc_async_write_one_packet_with_trid_with_state(std::uint
   requests.write_with_state(local_offset, to_offset, size_bytes, noc);
 }
 
-void DataMovementCore::noc_async_read_barrier_with_trid(int transaction_id, int noc) {
-  requests(__func__).wait_for_answers(transaction_id, noc);
-}
-
-void DataMovementCore::noc_async_write_barrier_with_trid(int transaction_id, int noc) {
-  requests(__func__).wait_for_answers(transaction_id, noc);
-}
-
-void DataMovementCore::noc_async_write_flushed_with_trid(int transaction_id, int noc) {
-  requests(__func__).wait_until_sent(transaction_id, noc);
-}
-
-bool DataMovementCore::is_answered_with_trid(int transaction_id, int noc) {
-  return requests(__func__).is_answered(transaction_id, noc);
-}
-
-bool DataMovementCore::is_write_flushed_with_trid(int transaction_id, int noc) {
-  return requests(__func__).is_sent(transaction_id, noc);
-}
-
-void DataMovementCore::reset_noc_trid_barrier_counter(std::uint32_t ids, int noc) {
-  requests(__func__).reset_outstanding(ids, noc);
-}
-
 // --- barriers -----------------------------------------------------------------------------------
-
-void DataMovementCore::noc_async_read_barrier(int noc) {
-  requests(__func__)
-      .wait_for_counts<&NiuCounters::read_responses_received, &NiuCounters::reads_issued>(noc);
-}
-
-void DataMovementCore::noc_async_write_barrier(int noc) {
-  requests(__func__)
-      .wait_for_counts<&NiuCounters::write_acks_received, &NiuCounters::write_acks_awaited>(noc);
-}
 
 void DataMovementCore::noc_async_atomic_barrier(int noc) {
   requests(__func__)
       .wait_for_counts<&NiuCounters::atomic_responses_received,
                        &NiuCounters::atomic_responses_awaited>(noc);
-}
-
-void DataMovementCore::noc_async_writes_flushed(int noc) {
-  requests(__func__).wait_for_counts<&NiuCounters::writes_sent, &NiuCounters::writes_issued>(noc);
-}
-
-void DataMovementCore::noc_async_posted_writes_flushed(int noc) {
-  requests(__func__)
-      .wait_for_counts<&NiuCounters::posted_writes_sent, &NiuCounters::posted_writes_issued>(noc);
 }
 
 void DataMovementCore::noc_async_full_barrier(int noc) {
@@ -295,36 +135,6 @@ void DataMovementCore::wait_for_word_min(std::string_view call, std::uint64_t wo
 void DataMovementCore::wait_for_l1_write(std::string_view call, std::uint64_t word) {
   begin_call(call);
   poll_l1(word);
-}
-
-void DataMovementCore::noc_semaphore_inc(const NocAddress& semaphore, std::uint32_t increment,
-                                         const WriteOptions& options) {
-  requests(__func__).increment(semaphore, increment, options);
-}
-
-void DataMovementCore::noc_semaphore_inc_multicast(const NocMulticastAddress& semaphore,
-                                                   std::uint32_t increment, int destinations,
-                                                   const MulticastOptions& options) {
-  requests(__func__).multicast_increment(semaphore, increment, destinations, options);
-}
-
-void DataMovementCore::noc_semaphore_set_remote(std::uint64_t local_offset,
-                                                const NocAddress& semaphore,
-                                                const WriteOptions& options) {
-  requests(__func__).write_word(local_offset, semaphore, options);
-}
-
-void DataMovementCore::noc_semaphore_set_multicast(std::uint64_t local_offset,
-                                                   const NocMulticastAddress& semaphore,
-                                                   int destinations,
-                                                   const MulticastOptions& options) {
-  requests(__func__).multicast_word(local_offset, semaphore, {destinations, false}, options);
-}
-
-void DataMovementCore::noc_semaphore_set_multicast_loopback_src(
-    std::uint64_t local_offset, const NocMulticastAddress& semaphore, int destinations,
-    const MulticastOptions& options) {
-  requests(__func__).multicast_word(local_offset, semaphore, {destinations, true}, options);
 }
 
 sim::Process& run_kernel(noc::ChipNetwork& network, KernelConfig config, Kernel kernel) {

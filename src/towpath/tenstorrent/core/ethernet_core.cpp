@@ -13,10 +13,6 @@ namespace towpath::tenstorrent {
 
 namespace map = ethernet_memory_map;
 
-EthernetCore::EthernetCore(noc::ChipNetwork& network, KernelConfig config, EthernetTile& tile,
-                           CoreObserver* observer)
-    : DataMovementCore(network, std::move(config), observer), tile_(tile) {}
-
 // --- transmit queues ----------------------------------------------------------------------------
 
 bool EthernetCore::eth_txq_is_busy(int queue) {

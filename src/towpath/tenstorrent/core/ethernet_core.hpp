@@ -39,7 +39,8 @@ class EthernetCore : public DataMovementCore {
   static constexpr std::int64_t kPollsPerContextSwitch = 100'000;
 
   EthernetCore(noc::ChipNetwork& network, KernelConfig config, EthernetTile& tile,
-               CoreObserver* observer = nullptr);
+               CoreObserver* observer = nullptr)
+      : DataMovementCore(network, std::move(config), observer), tile_(tile) {}
 
   // Number of its channel among the chip's Ethernet cores.
   int channel() const { return tile_.end().channel; }

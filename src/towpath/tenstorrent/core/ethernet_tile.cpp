@@ -34,14 +34,6 @@ EthernetTile::EthernetTile(noc::ChipNetwork& network, machine::EthernetEnd end,
   port_.set_listener(&EthernetTile::on_port_change, this);
 }
 
-bool EthernetTile::needs_firmware() const {
-  return needs_training() || (base_firmware_ != nullptr && base_firmware_->has_work());
-}
-
-bool EthernetTile::needs_training() const {
-  return port_.is_connected() && !port_.is_link_up() && !port_.has_run_routing();
-}
-
 void EthernetTile::set_firmware_running(bool is_running) {
   is_firmware_running_ = is_running;
   if (is_running) port_.run_routing();
@@ -80,12 +72,6 @@ void EthernetTile::wake_on_change(sim::Process& process) {
 void EthernetTile::stop_waking(const sim::Process& process) {
   std::erase(waiting_, &process);
   network_.stop_waking(core_, process);
-}
-
-std::uint64_t EthernetTile::size_bytes() const { return network_.chip().ethernet_l1_bytes; }
-
-void EthernetTile::read(std::uint64_t offset, std::span<std::byte> to) const {
-  network_.load(core_, offset, to);
 }
 
 void EthernetTile::write(std::uint64_t offset, std::span<const std::byte> bytes) {

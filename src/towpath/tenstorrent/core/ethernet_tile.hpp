@@ -52,7 +52,9 @@ class EthernetTile final : private ethernet::TileMemory {
   void set_firmware_running(bool is_running);
   // Whether the base firmware has something to do: a link that is down and for which this end has
   // not said that it is ready to train, or something to carry for the host.
-  bool needs_firmware() const;
+  bool needs_firmware() const {
+    return needs_training() || (base_firmware_ != nullptr && base_firmware_->has_work());
+  }
   // Null if the core does not serve the host.
   CoreFirmware* base_firmware() const { return base_firmware_; }
   void set_base_firmware(CoreFirmware* firmware) { base_firmware_ = firmware; }
@@ -76,14 +78,18 @@ class EthernetTile final : private ethernet::TileMemory {
   void wake_kernel();
 
  private:
-  std::uint64_t size_bytes() const override;
-  void read(std::uint64_t offset, std::span<std::byte> to) const override;
+  std::uint64_t size_bytes() const override { return network_.chip().ethernet_l1_bytes; }
+  void read(std::uint64_t offset, std::span<std::byte> to) const override {
+    network_.load(core_, offset, to);
+  }
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override;
   void write_register(std::uint64_t address, std::uint32_t value) override;
   // Sources are not held: the monitor of hazards decides which bytes software may change. The
   // hardware releases a source no later than that, unless acknowledgements were lost: bytes that
   // are then sent again are not written again.
-  bool needs_training() const;
+  bool needs_training() const {
+    return port_.is_connected() && !port_.is_link_up() && !port_.has_run_routing();
+  }
   static void on_port_change(void* self);
 
   noc::ChipNetwork& network_;

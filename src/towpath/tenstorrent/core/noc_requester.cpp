@@ -27,10 +27,6 @@ NocRequester::State& NocRequester::state(int noc, int initiator) {
   return states_[index(noc)][index(initiator)];
 }
 
-const NiuCounters& NocRequester::counters(int noc) const {
-  return core_.network().counters(noc, core_.config().core);
-}
-
 Request NocRequester::request(const Command& command, const NocAddress& remote,
                               const WriteOptions& options) {
   Request request;
@@ -152,27 +148,6 @@ void NocRequester::set_state(const Request& request) {
   core_.work(costs().set_state);
 }
 
-void NocRequester::read(const NocAddress& from, const Local& to, const ReadOptions& options) {
-  issue(request({RequestKind::read, kRead, to}, from, {.vc = options.vc, .noc = options.noc}),
-        costs().read);
-}
-
-void NocRequester::write(const Local& from, const NocAddress& to, const WriteOptions& options) {
-  issue(request({RequestKind::write, kWrite, from}, to, options), costs().write);
-}
-
-void NocRequester::multicast(const Local& from, const NocMulticastAddress& to,
-                             const Receivers& receivers, const MulticastOptions& options) {
-  issue(multicast_request({RequestKind::write, kWrite, from}, to, receivers, options),
-        costs().multicast);
-}
-
-void NocRequester::write_word(std::uint64_t from, const NocAddress& to,
-                              const WriteOptions& options) {
-  issue(request({RequestKind::write, kWriteWord, {from, noc::kWordBytes}}, to, options),
-        costs().write);
-}
-
 void NocRequester::multicast_word(std::uint64_t from, const NocMulticastAddress& to,
                                   const Receivers& receivers, const MulticastOptions& options) {
   issue(multicast_request({RequestKind::write, kWriteWord, {from, noc::kWordBytes}}, to, receivers,
@@ -204,21 +179,6 @@ void NocRequester::multicast_increment(const NocMulticastAddress& word, std::uin
 }
 
 // --- with state ---------------------------------------------------------------------------------
-
-void NocRequester::set_read_state(const NocAddress& from, std::uint64_t size_bytes,
-                                  const ReadOptions& options) {
-  set_state(request({RequestKind::read, kRead, {0, size_bytes}}, from,
-                    {.vc = options.vc, .noc = options.noc}));
-}
-
-void NocRequester::set_write_state(const NocAddress& to, std::uint64_t size_bytes,
-                                   const WriteOptions& options) {
-  set_state(request({RequestKind::write, kWrite, {0, size_bytes}}, to, options));
-}
-
-void NocRequester::set_value_state(const NocAddress& to, const WriteOptions& options) {
-  set_state(request({RequestKind::inline_write, kAtomic, {0, noc::kWordBytes}}, to, options));
-}
 
 void NocRequester::read_with_state(std::uint64_t from_offset, std::uint64_t to_offset,
                                    std::optional<std::uint64_t> size_bytes, int noc) {
@@ -307,10 +267,6 @@ bool NocRequester::is_sent(int transaction_id, int noc) {
   check_transaction_id(transaction_id);
   core_.work(kPollCycles);
   return counters(core_.noc_of(noc)).outgoing[index(transaction_id)] == 0;
-}
-
-void NocRequester::reset_outstanding(std::uint32_t ids, int noc) {
-  core_.network().clear_outstanding(core_.noc_of(noc), core_.config().core, ids);
 }
 
 }  // namespace towpath::tenstorrent

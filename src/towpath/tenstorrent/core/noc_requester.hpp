@@ -33,11 +33,23 @@ class NocRequester {
   };
 
   void check_one_packet(std::uint64_t size_bytes) const;
-  void read(const NocAddress& from, const Local& to, const ReadOptions& options);
-  void write(const Local& from, const NocAddress& to, const WriteOptions& options);
+  void read(const NocAddress& from, const Local& to, const ReadOptions& options) {
+    issue(
+        request({noc::RequestKind::read, kRead, to}, from, {.vc = options.vc, .noc = options.noc}),
+        costs().read);
+  }
+  void write(const Local& from, const NocAddress& to, const WriteOptions& options) {
+    issue(request({noc::RequestKind::write, kWrite, from}, to, options), costs().write);
+  }
   void multicast(const Local& from, const NocMulticastAddress& to, const Receivers& receivers,
-                 const MulticastOptions& options);
-  void write_word(std::uint64_t from, const NocAddress& to, const WriteOptions& options);
+                 const MulticastOptions& options) {
+    issue(multicast_request({noc::RequestKind::write, kWrite, from}, to, receivers, options),
+          costs().multicast);
+  }
+  void write_word(std::uint64_t from, const NocAddress& to, const WriteOptions& options) {
+    issue(request({noc::RequestKind::write, kWriteWord, {from, noc::kWordBytes}}, to, options),
+          costs().write);
+  }
   void multicast_word(std::uint64_t from, const NocMulticastAddress& to, const Receivers& receivers,
                       const MulticastOptions& options);
   void write_value(std::uint32_t value, const NocAddress& to, const WriteOptions& options);
@@ -47,9 +59,19 @@ class NocRequester {
 
   // The constant part of requests is set once, and each request then costs less. Any other call of
   // the same kind overwrites the state. Without a size the request has that of the state.
-  void set_read_state(const NocAddress& from, std::uint64_t size_bytes, const ReadOptions& options);
-  void set_write_state(const NocAddress& to, std::uint64_t size_bytes, const WriteOptions& options);
-  void set_value_state(const NocAddress& to, const WriteOptions& options);
+  void set_read_state(const NocAddress& from, std::uint64_t size_bytes,
+                      const ReadOptions& options) {
+    set_state(request({noc::RequestKind::read, kRead, {0, size_bytes}}, from,
+                      {.vc = options.vc, .noc = options.noc}));
+  }
+  void set_write_state(const NocAddress& to, std::uint64_t size_bytes,
+                       const WriteOptions& options) {
+    set_state(request({noc::RequestKind::write, kWrite, {0, size_bytes}}, to, options));
+  }
+  void set_value_state(const NocAddress& to, const WriteOptions& options) {
+    set_state(
+        request({noc::RequestKind::inline_write, kAtomic, {0, noc::kWordBytes}}, to, options));
+  }
   void read_with_state(std::uint64_t from_offset, std::uint64_t to_offset,
                        std::optional<std::uint64_t> size_bytes, int noc);
   void write_with_state(std::uint64_t from_offset, std::uint64_t to_offset,
@@ -73,7 +95,9 @@ class NocRequester {
   void wait_until_sent(int transaction_id, int noc);
   bool is_answered(int transaction_id, int noc);
   bool is_sent(int transaction_id, int noc);
-  void reset_outstanding(std::uint32_t ids, int noc);
+  void reset_outstanding(std::uint32_t ids, int noc) {
+    core_.network().clear_outstanding(core_.noc_of(noc), core_.config().core, ids);
+  }
 
   // Requests without an answer, or an empty text.
   std::string describe_unanswered() const;
@@ -108,7 +132,9 @@ class NocRequester {
   void work_at_niu(int noc, int cycles);
   void check_transaction_id(int transaction_id) const;
   void check_outstanding(int transaction_id, int noc) const;
-  const noc::NiuCounters& counters(int noc) const;
+  const noc::NiuCounters& counters(int noc) const {
+    return core_.network().counters(noc, core_.config().core);
+  }
   const CallCosts& costs() const { return kCallCosts.of(core_.network().chip()); }
 
   CoreProcess& core_;

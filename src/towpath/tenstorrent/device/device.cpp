@@ -71,7 +71,7 @@ std::pair<int, LogicalCore> Device::get_connected_ethernet_core(LogicalCore core
 const Program::Entry* Device::resident_at(machine::Coordinate core) const {
   for (const Program* program : programs_) {
     for (const Program::Entry& entry : program->kernels()) {
-      if (entry.is_resident && entry.config.core == core) return &entry;
+      if (entry.config.is_resident && entry.config.core == core) return &entry;
     }
   }
   return nullptr;

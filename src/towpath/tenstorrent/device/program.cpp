@@ -78,11 +78,6 @@ void Program::initialise(const Word& word) {
   }
 }
 
-void Program::set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t offset,
-                           std::uint32_t value) {
-  words_.push_back({offset, value, std::move(cores)});
-}
-
 std::size_t Program::create_semaphore(std::uint32_t initial_value, TileKind kind) {
   semaphores_.push_back({allocate(noc::kWordBytes, kind), initial_value, cores_of(kind)});
   if (device_->programs() == 1) initialise(semaphores_.back());  // no kernel runs yet
@@ -108,7 +103,7 @@ std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
   return kernels_.size() - 1;
 }
 
-std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel) {
+std::size_t Program::create_kernel(LogicalCore core, KernelConfig config, EthernetKernel kernel) {
   const machine::Coordinate place = device_->ethernet_core(core);
   const Entry* other = device_->resident_at(place);
   for (const Entry& entry : kernels_) {
@@ -125,18 +120,12 @@ std::size_t Program::create_kernel(LogicalCore core, EthernetConfig config, Ethe
                     "dispatcher's; get_active_ethernet_cores(true) leaves such cores out",
                     config.name, core.x, core.y, device_->id()));
   }
-  Entry entry{.config = {.core = place,
-                         .name = std::move(config.name),
-                         .noc_index = config.noc_index,
-                         .compile_args = std::move(config.compile_args),
-                         .runtime_args = std::move(config.runtime_args),
-                         .start_cycle = config.start_cycle,
-                         .chip = device_->is_only_one() ? kOnlyChip : device_->id(),
-                         .is_watched = config.is_watched},
+  config.core = place;
+  if (!device_->is_only_one()) config.chip = device_->id();
+  Entry entry{.config = std::move(config),
               .kernel = [kernel = std::move(kernel)](
                             DataMovementCore& on) { kernel(static_cast<EthernetCore&>(on)); },
-              .tile = &device_->ethernet_tile(core),
-              .is_resident = config.is_resident};
+              .tile = &device_->ethernet_tile(core)};
   static_cast<void>(make_core(entry));  // for its check
   kernels_.push_back(std::move(entry));
   return kernels_.size() - 1;
@@ -152,8 +141,8 @@ std::unique_ptr<DataMovementCore> Program::make_core(const Entry& entry) const {
 
 void Program::start() {
   result_.kernels.resize(kernels_.size());
-  running_ = static_cast<std::size_t>(
-      std::ranges::count_if(kernels_, [](const Entry& entry) { return !entry.is_resident; }));
+  running_ = static_cast<std::size_t>(std::ranges::count_if(
+      kernels_, [](const Entry& entry) { return !entry.config.is_resident; }));
   flit_hops_before_ = device_->flit_hops();
   sim::Simulation& simulation = network().simulation();
   sim::Random skew =
@@ -202,7 +191,7 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
   if (entry.tile != nullptr) entry.tile->set_firmware_running(true);
   entry.is_over = true;
   if (device_->options().slow_dispatch) report_end(entry);
-  if (entry.is_resident) return;
+  if (entry.config.is_resident) return;
   const bool is_last = --running_ == 0;
   if (is_last) {
     result_.cycles = network().cycle();
@@ -214,7 +203,7 @@ void Program::run_kernel(std::size_t number, noc::Cycle start) {
 
 std::uint64_t Program::resident_l1_end() const {
   const bool has_resident =
-      std::ranges::any_of(kernels_, [](const Entry& entry) { return entry.is_resident; });
+      std::ranges::any_of(kernels_, [](const Entry& entry) { return entry.config.is_resident; });
   return has_resident ? allocated_bytes_[kind_index(TileKind::ethernet)] : 0;
 }
 
@@ -276,7 +265,7 @@ bool Program::are_all_over(machine::Coordinate core) const {
 std::uint32_t Program::cores_that_end() const {
   return static_cast<std::uint32_t>(std::ranges::count_if(cores(), [&](machine::Coordinate core) {
     return std::ranges::none_of(kernels_, [&](const Entry& entry) {
-      return entry.config.core == core && entry.is_resident;
+      return entry.config.core == core && entry.config.is_resident;
     });
   }));
 }

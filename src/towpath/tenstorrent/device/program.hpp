@@ -81,18 +81,6 @@ struct LogicalCore {
   auto operator<=>(const LogicalCore&) const = default;
 };
 
-// Configuration of a kernel on an Ethernet core.
-struct EthernetConfig {
-  std::string name;
-  int noc_index = 0;
-  std::vector<std::uint32_t> compile_args{};
-  std::vector<std::uint32_t> runtime_args{};
-  noc::Cycle start_cycle = 0;
-  bool is_watched = true;  // for hazards
-  // It continues during later programs of its chip. Its program ends without it.
-  bool is_resident = false;
-};
-
 class Program {
  public:
   using Options = RunOptions;
@@ -114,12 +102,15 @@ class Program {
                                machine::TileKind kind = machine::TileKind::worker);
   // Sets words at this offset of these cores when the program starts.
   void set_at_start(std::vector<machine::Coordinate> cores, std::uint64_t offset,
-                    std::uint32_t value);
+                    std::uint32_t value) {
+    words_.push_back({offset, value, std::move(cores)});
+  }
   // Creates a kernel and returns its number. Throws std::invalid_argument if no kernel can run
   // there. Each NoC of a worker serves one kernel. An Ethernet core serves one, and none if the
   // dispatcher has taken its link, or a resident kernel of an earlier program.
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
-  std::size_t create_kernel(LogicalCore core, EthernetConfig config, EthernetKernel kernel);
+  // The configuration needs no core.
+  std::size_t create_kernel(LogicalCore core, KernelConfig config, EthernetKernel kernel);
 
   // The chip's network, with memories to fill before and to inspect after a run, and counters.
   noc::ChipNetwork& network();
@@ -150,8 +141,7 @@ class Program {
   struct Entry {
     KernelConfig config;
     Kernel kernel;
-    EthernetTile* tile = nullptr;  // on an Ethernet core
-    bool is_resident = false;
+    EthernetTile* tile = nullptr;              // on an Ethernet core
     std::unique_ptr<DataMovementCore> core{};  // since start()
     KernelWatch* watch = nullptr;              // if hazards are monitored
     bool is_launched = false;

@@ -114,10 +114,6 @@ bool BaseFirmware::is_answered(int slot) const {
          slots_[index(slot)].command.sequence;
 }
 
-bool BaseFirmware::can_send(const Destination& to) const {
-  return !to.is_far_end || !tile_.port().is_busy(queue());
-}
-
 bool BaseFirmware::has_work() const {
   for (int slot = 0; slot < kFirmwareSlots; ++slot) {
     switch (slots_[index(slot)].stage) {

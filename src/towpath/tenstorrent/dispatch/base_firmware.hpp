@@ -107,7 +107,9 @@ class BaseFirmware final : public CoreFirmware {
   void do_access(int slot);
   bool is_new(int slot) const;
   bool is_answered(int slot) const;
-  bool can_send(const Destination& to) const;
+  bool can_send(const Destination& to) const {
+    return !to.is_far_end || !tile_.port().is_busy(queue());
+  }
   Destination next_of(int slot) const;
   Destination previous_of(int slot) const;
   // Sends data, if any, then the command, to a command slot or answer slot. Returns false if the

@@ -117,15 +117,6 @@ void CommandQueue::wait_for_events(std::uint32_t wanted, bool& is_waiting) {
 
 // --- the cores -----------------------------------------------------------------------------------
 
-FastDispatch::FastDispatch(const machine::ChipCluster& cluster,
-                           const std::vector<std::unique_ptr<Device>>& devices,
-                           const HostRoutes& routes, LinkOf link_of)
-    : cluster_(cluster),
-      devices_(devices),
-      routes_(routes),
-      link_of_(std::move(link_of)),
-      tunnel_(cluster, devices, routes) {}
-
 CommandQueue& FastDispatch::queue(int chip) {
   if (!queues_.contains(chip)) make_queue(chip);
   return *queues_.at(chip);
@@ -165,11 +156,6 @@ FastDispatch::Core FastDispatch::take_core(Device& device, std::string name) {
       fmt::format("fast dispatch needs a core of chip {} that no program uses, and there is none; "
                   "slow_dispatch needs none",
                   device.id()));
-}
-
-void FastDispatch::spawn(DataMovementCore& core, std::function<void()> body) {
-  core.network().simulation().spawn(
-      fmt::format("{} of chip {}", core.config().name, core.config().chip), std::move(body));
 }
 
 void FastDispatch::make_queue(int chip) {

@@ -91,7 +91,12 @@ class FastDispatch {
   using LinkOf = std::function<pcie::HostLink&(int chip)>;
   FastDispatch(const machine::ChipCluster& cluster,
                const std::vector<std::unique_ptr<Device>>& devices, const HostRoutes& routes,
-               LinkOf link_of);
+               LinkOf link_of)
+      : cluster_(cluster),
+        devices_(devices),
+        routes_(routes),
+        link_of_(std::move(link_of)),
+        tunnel_(cluster, devices, routes) {}
   FastDispatch(const FastDispatch&) = delete;
   FastDispatch& operator=(const FastDispatch&) = delete;
 
@@ -139,7 +144,10 @@ class FastDispatch {
   static DispatcherPlaces share(Core& prefetcher, Core& dispatcher);
   void check(int chip) const;
   Core take_core(Device& device, std::string name);
-  static void spawn(DataMovementCore& core, std::function<void()> body);
+  static void spawn(DataMovementCore& core, std::function<void()> body) {
+    core.network().simulation().spawn(
+        fmt::format("{} of chip {}", core.config().name, core.config().chip), std::move(body));
+  }
   Device& device(int chip) const { return *devices_[static_cast<std::size_t>(chip)]; }
 
   const machine::ChipCluster& cluster_;

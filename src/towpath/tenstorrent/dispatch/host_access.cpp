@@ -249,8 +249,6 @@ void Host::check(const HostAccess& process, const Access& access, std::uint64_t 
 
 // --- commands -----------------------------------------------------------------------------------
 
-Host::Gateway& Host::gateway(int chip) { return gateways_.at(routes_.gateway(chip)); }
-
 void Host::submit(HostAccess& process, const Access& access, std::span<const std::byte> from,
                   std::span<std::byte> to) {
   Gateway& gateway = this->gateway(access.chip);

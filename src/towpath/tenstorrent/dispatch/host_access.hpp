@@ -135,7 +135,7 @@ class Host {
   void access_directly(HostAccess& process, const Access& access, std::span<const std::byte> from,
                        std::span<std::byte> to);
   Device& device(int chip) const { return *devices_[static_cast<std::size_t>(chip)]; }
-  Gateway& gateway(int chip);
+  Gateway& gateway(int chip) { return gateways_.at(routes_.gateway(chip)); }
   // Submits at most one kilobyte. `from` is empty for a read, `to` for a write.
   void submit(HostAccess& process, const Access& access, std::span<const std::byte> from,
               std::span<std::byte> to);

@@ -14,7 +14,18 @@ namespace towpath::tenstorrent {
 // each root.
 class HostRoutes {
  public:
-  explicit HostRoutes(const machine::ChipCluster& cluster);
+  explicit HostRoutes(const machine::ChipCluster& cluster) {
+    for (const machine::ClusterChip& chip : cluster.chips) {
+      routes_.push_back({.links = chip.has_host_link ? 0 : kNotReached});
+    }
+    bool is_longer = true;
+    for (int links = 1; is_longer; ++links) {
+      is_longer = false;
+      for (const machine::EthernetLink& link : cluster.links) {
+        for (int from = 0; from < 2; ++from) is_longer |= extend(link, from, links);
+      }
+    }
+  }
 
   struct Route {
     int links = kNotReached;      // 0: directly reachable from the host
@@ -26,13 +37,33 @@ class HostRoutes {
   bool is_reached(int chip) const { return to(chip).links != kNotReached; }
   // Ethernet core of a chip on PCIe, the begin of the route to a chip. The route has at least one
   // link.
-  machine::EthernetEnd gateway(int chip) const;
+  machine::EthernetEnd gateway(int chip) const {
+    machine::EthernetEnd near = to(chip).near;
+    while (to(near.chip).links > 0) near = to(near.chip).near;
+    return near;
+  }
   // Ethernet core of a chip on this route for the next hop.
-  machine::EthernetEnd next(int chip, int target) const;
+  machine::EthernetEnd next(int chip, int target) const {
+    machine::EthernetEnd near = to(target).near;
+    while (near.chip != chip) near = to(near.chip).near;
+    return near;
+  }
 
  private:
   static constexpr int kNotReached = -1;
-  bool extend(const machine::EthernetLink& link, int from, int links);
+  // Whether the route over this link from one of its ends is the best found to the chip at the
+  // other.
+  bool extend(const machine::EthernetLink& link, int from, int links) {
+    const machine::EthernetEnd near = link.ends[static_cast<std::size_t>(from)];
+    const machine::EthernetEnd far = link.ends[static_cast<std::size_t>(1 - from)];
+    if (to(near.chip).links != links - 1) return false;
+    const int reserved_links = to(near.chip).reserved_links + (link.is_reserved ? 1 : 0);
+    Route& route = routes_[static_cast<std::size_t>(far.chip)];
+    const bool is_better = route.links == kNotReached ||
+                           (route.links == links && reserved_links > route.reserved_links);
+    if (is_better) route = {links, reserved_links, near, far};
+    return is_better;
+  }
 
   std::vector<Route> routes_;
 };

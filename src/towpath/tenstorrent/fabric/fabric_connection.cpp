@@ -82,8 +82,6 @@ Header scattered(Header header, const SegmentList& list) {
   return header;
 }
 
-bool Connection::has_free_slot() { return produced_ - core_.load_word(credit_) < slots(); }
-
 void Connection::wait_for_free_slot() {
   if (has_free_slot()) return;
   core_.noc_semaphore_wait_min(credit_, produced_ - slots() + 1);

@@ -45,7 +45,7 @@ class Connection {
   void open();
   // Waits until the router has released all packets and has confirmed the close.
   void close();
-  bool has_free_slot();
+  bool has_free_slot() { return produced_ - core_.load_word(credit_) < slots(); }
   // The word that changes when a slot becomes free.
   std::uint64_t credit_at() const { return credit_; }
   void wait_for_free_slot();

@@ -47,8 +47,6 @@ const machine::Chip& ChipRecords::chip(int chip) const { return *cluster_.chips[
 
 noc::ChipNetwork& ChipRecords::network(int chip) const { return *chips_[index(chip)].network; }
 
-Time ChipRecords::now() const { return network(0).simulation().now(); }
-
 Ledger& ChipRecords::ledger(int chip, machine::Coordinate tile) {
   Record& record = chips_[index(chip)];
   auto& place = record.ledgers[index(record.network->chip().number_of(tile))];

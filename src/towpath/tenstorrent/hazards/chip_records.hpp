@@ -26,7 +26,7 @@ class ChipRecords {
   const machine::ChipCluster& cluster() const { return cluster_; }
   const machine::Chip& chip(int chip) const;
   noc::ChipNetwork& network(int chip) const;
-  Time now() const;
+  Time now() const { return network(0).simulation().now(); }
   Ledger& ledger(int chip, machine::Coordinate tile);
   const Ledger* find_ledger(int chip, machine::Coordinate tile) const;
   // Whether the memory currently holds these bytes.

@@ -26,14 +26,6 @@ constexpr std::size_t kSmallFrameBytes = 64;
 
 }  // namespace
 
-EthernetTraffic::EthernetTraffic(ChipRecords& records, const WatchedKernels& kernels,
-                                 const SentBytes& bytes, Buffers& buffers)
-    : records_(records),
-      kernels_(kernels),
-      bytes_(bytes),
-      buffers_(buffers),
-      queues_(records.queue_streams()) {}
-
 void EthernetTraffic::send(KernelWatch& kernel, int queue, const ethernet::Command& command) {
   const KernelWatch::Config& config = kernel.config();
   const EthernetEnd from{config.chip, kernel.channel()};

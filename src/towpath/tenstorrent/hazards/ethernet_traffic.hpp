@@ -19,7 +19,12 @@ namespace towpath::tenstorrent {
 class EthernetTraffic {
  public:
   EthernetTraffic(ChipRecords& records, const WatchedKernels& kernels, const SentBytes& bytes,
-                  Buffers& buffers);
+                  Buffers& buffers)
+      : records_(records),
+        kernels_(kernels),
+        bytes_(bytes),
+        buffers_(buffers),
+        queues_(records.queue_streams()) {}
 
   // A kernel submits a write to a queue.
   void send(KernelWatch& kernel, int queue, const ethernet::Command& command);

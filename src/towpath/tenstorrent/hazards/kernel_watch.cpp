@@ -24,22 +24,10 @@ std::string name_of(const KernelWatch& kernel) {
   return fmt::format("kernel '{}' on {}", config.name, name_of(config.core, config.chip));
 }
 
-KernelWatch::KernelWatch(HazardMonitor& monitor, Config config, Learner learner, int program,
-                         int channel)
-    : monitor_(monitor),
-      config_(std::move(config)),
-      learner_(std::move(learner)),
-      program_(program),
-      channel_(channel) {}
-
 std::string KernelWatch::where() const { return is_over() ? name_of(*this) : core_->where(); }
 
 void KernelWatch::note_target(int chip, machine::Coordinate core) {
   if (!has_target(chip, core)) targets_.emplace_back(chip, core);
-}
-
-bool KernelWatch::has_target(int chip, machine::Coordinate core) const {
-  return std::ranges::find(targets_, std::pair(chip, core)) != targets_.end();
 }
 
 void KernelWatch::start(const DataMovementCore& core) {

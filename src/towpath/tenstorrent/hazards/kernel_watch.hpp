@@ -32,7 +32,12 @@ class KernelWatch final : public CoreObserver {
     int generation = 0;
   };
   // A kernel of a program of its chip. `channel` is -1 on a worker.
-  KernelWatch(HazardMonitor& monitor, Config config, Learner learner, int program, int channel);
+  KernelWatch(HazardMonitor& monitor, Config config, Learner learner, int program, int channel)
+      : monitor_(monitor),
+        config_(std::move(config)),
+        learner_(std::move(learner)),
+        program_(program),
+        channel_(channel) {}
 
   const Config& config() const { return config_; }
   KernelName name() const { return {config_.chip, config_.core, config_.name}; }
@@ -55,7 +60,9 @@ class KernelWatch final : public CoreObserver {
   const std::vector<std::uint64_t>& looked_at() const { return looked_at_; }
   // Cores with words that it has changed, by chip.
   void note_target(int chip, machine::Coordinate core);
-  bool has_target(int chip, machine::Coordinate core) const;
+  bool has_target(int chip, machine::Coordinate core) const {
+    return std::ranges::find(targets_, std::pair(chip, core)) != targets_.end();
+  }
 
   template <typename... Arguments>
   [[noreturn]] void fail(Hazard hazard, fmt::format_string<Arguments...> format,

@@ -21,10 +21,6 @@ void RoutedPackets::open(KernelWatch& kernel, int connection) {
   at.closed.reset();
 }
 
-void RoutedPackets::close(KernelWatch& kernel, int connection) {
-  connections_[connection].closed = kernel.learner().step();
-}
-
 void RoutedPackets::check_end(const KernelWatch& kernel) const {
   const bool is_open = std::ranges::any_of(connections_, [&](const auto& connection) {
     return connection.second.user == &kernel && !connection.second.closed;

@@ -25,7 +25,9 @@ class RoutedPackets {
       : records_(records), bytes_(bytes), words_(words), buffers_(buffers) {}
 
   void open(KernelWatch& kernel, int connection);
-  void close(KernelWatch& kernel, int connection);
+  void close(KernelWatch& kernel, int connection) {
+    connections_[connection].closed = kernel.learner().step();
+  }
   // Returns the number of the packet.
   std::size_t send(KernelWatch& kernel, int connection, std::vector<Delivery> deliveries);
   // A packet has been delivered on a chip.

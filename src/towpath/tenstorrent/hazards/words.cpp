@@ -35,10 +35,6 @@ Word& Words::word_at(int chip, machine::Coordinate tile, std::uint64_t offset) {
   return at->second;
 }
 
-void Words::initialise(int chip, machine::Coordinate core, std::uint64_t offset) {
-  records_.ledger(chip, core).words.erase(offset);
-}
-
 void Words::look(KernelWatch& kernel, Ledger& ledger, std::uint64_t offset, std::uint32_t value,
                  std::uint32_t needed) {
   const auto word = ledger.words.find(offset);

@@ -20,7 +20,9 @@ class Words {
   explicit Words(ChipRecords& records) : records_(records) {}
 
   // The word has its initial value, and no kernel has written it.
-  void initialise(int chip, machine::Coordinate core, std::uint64_t offset);
+  void initialise(int chip, machine::Coordinate core, std::uint64_t offset) {
+    records_.ledger(chip, core).words.erase(offset);
+  }
   // A kernel observes a value of a tile's word, and continues because of `needed`.
   void look(KernelWatch& kernel, Ledger& ledger, std::uint64_t offset, std::uint32_t value,
             std::uint32_t needed);

@@ -76,8 +76,6 @@ std::uint32_t next_address(const HostProgram& program, const CoreRangeSet& cores
 
 // --- devices ------------------------------------------------------------------------------------
 
-Device::Device(int id) : id_(id), queue_(*this), allocator_(*this) {}
-
 ARCH Device::arch() const {
   const std::string& architecture = HostSystem::get().chip(id_).architecture;
   if (architecture.empty()) return ARCH::Invalid;

@@ -49,7 +49,7 @@ class Allocator {
 
 class Device {
  public:
-  explicit Device(int id);
+  explicit Device(int id) : id_(id), queue_(*this), allocator_(*this) {}
 
   chip_id_t id() const { return id_; }
   ARCH arch() const;

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/metalium/kernel_buffers.hpp"
-
 #include <fmt/format.h>
 
 #include "towpath/tenstorrent/core/call_costs.hpp"
 #include "towpath/tenstorrent/metalium/kernel_clock.hpp"
+#include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
 
 namespace towpath::tenstorrent::metalium {
 

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/metalium/kernel_connections.hpp"
-
 #include <algorithm>
 #include <stdexcept>
 
 #include "towpath/tenstorrent/core/call_costs.hpp"
+#include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
 #include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
 namespace towpath::tenstorrent::metalium {
@@ -38,8 +37,6 @@ const KernelFabric& KernelConnections::fabric() const {
   }
   return *fabric_;
 }
-
-int KernelConnections::chip() const { return std::max(0, core_.config().chip); }
 
 KernelConnections::Connection& KernelConnections::at(std::uint32_t channel) {
   const auto found = connections_.find(channel);

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/tenstorrent/metalium/kernel_ethernet.hpp"
-
 #include "towpath/tenstorrent/core/call_costs.hpp"
+#include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
 
 namespace towpath::tenstorrent::metalium {
 

@@ -105,14 +105,6 @@ fabric::RouterPort KernelFabric::port(int chip, std::uint32_t channel) const {
       fmt::format("there is no router at Ethernet channel {} of chip {}", channel, chip));
 }
 
-std::uint32_t KernelFabric::direction_of(int chip, std::uint32_t channel) const {
-  return compass_of(port(chip, channel).direction);
-}
-
-std::uint32_t KernelFabric::direction_to(int chip, std::uint32_t to) const {
-  return compass_of(fabric_.first_hop(place_of(chip), place_of(static_cast<int>(to))));
-}
-
 std::uint32_t KernelFabric::channel_to(int chip, int to, int plane) const {
   const int place = place_of(chip);
   const Direction direction = fabric_.first_hop(place, place_of(to));

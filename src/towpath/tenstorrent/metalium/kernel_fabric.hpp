@@ -36,8 +36,12 @@ class KernelFabric {
   // All throw std::invalid_argument if the chip or its router does not exist.
   fabric::RouterPort port(int chip, std::uint32_t channel) const;
   // Number of the direction: east, west, north, south.
-  std::uint32_t direction_of(int chip, std::uint32_t channel) const;
-  std::uint32_t direction_to(int chip, std::uint32_t to) const;
+  std::uint32_t direction_of(int chip, std::uint32_t channel) const {
+    return compass_of(port(chip, channel).direction);
+  }
+  std::uint32_t direction_to(int chip, std::uint32_t to) const {
+    return compass_of(fabric_.first_hop(place_of(chip), place_of(static_cast<int>(to))));
+  }
   // Ethernet channel of the router towards another chip.
   std::uint32_t channel_to(int chip, int to, int plane) const;
   // Header of a packet that leaves through a port.

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "towpath/base/index.hpp"
@@ -116,6 +117,13 @@ Kernel make_kernel(const CompiledKernel& compiled, KernelSetup setup) {
     KernelRuntime runtime(core, compiled.target, setup);
     runtime.run(*library);
   };
+}
+
+KernelLibrary::KernelLibrary(const std::filesystem::path& file)
+    : library_(file), entry_(reinterpret_cast<Entry>(library_.symbol("towpath_kernel_entry"))) {
+  if (entry_ == nullptr) {
+    throw std::runtime_error(fmt::format("{} is not a compiled kernel", file.string()));
+  }
 }
 
 }  // namespace towpath::tenstorrent::metalium

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "towpath/machine/chip_cluster.hpp"
+#include "towpath/noc/chip_network.hpp"
 #include "towpath/tenstorrent/cluster/cluster.hpp"
 #include "towpath/tenstorrent/metalium/kernel_fabric.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
@@ -88,5 +89,24 @@ std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const mac
 // Compiles and runs the kernels. Throws the errors of Cluster::run() and compile_kernel().
 SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> cluster,
                                 const SourceProgram& program);
+
+// Kernels in source form on a network that is shared, mainly with the host. The caller runs the
+// simulation.
+class KernelsBeside {
+ public:
+  // Compiles and starts the kernels of workers. All are on this chip, whatever number they name,
+  // and use no fabric. The network must stay until they have ended. Throws like
+  // run_source_program().
+  KernelsBeside(noc::ChipNetwork& network, const SourceProgram& program);
+
+  bool is_over() const;
+  // The state of the run: first and last cycle of each kernel, or 0, the end of the last one, or 0,
+  // and their reports.
+  const SourceResult& result() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // shared with the kernels
+};
 
 }  // namespace towpath::tenstorrent::metalium

@@ -13,7 +13,7 @@
 #include "sentence.hpp"
 #include "towpath/machine/load.hpp"
 #include "towpath/tenstorrent/cluster/chip_program.hpp"
-#include "towpath/tenstorrent/metalium/instruction_cache.hpp"
+#include "towpath/tenstorrent/metalium/kernel_clock.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
 // Kernels in TT-Metalium's source form, compiled when they are run.

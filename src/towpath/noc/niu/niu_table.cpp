@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/noc/niu/niu_counters.hpp"
+#include "towpath/noc/niu/niu_table.hpp"
 
 #include "towpath/base/index.hpp"
 
