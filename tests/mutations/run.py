@@ -158,10 +158,11 @@ class Workshop:
             SystemExit: it fails.
         """
         if test not in self._baselines:
-            run = self._build(test)
-            if run.problem is None:
-                self._programs[test] = [] if _is_python(test) else self._programs_with(test)
-                run = self._run(test, 3600)
+            if not _is_python(test) and not any(self._programs.values()):
+                self._command(["cmake", "--build", "build", "--target", "towpath_tests"], 3600)
+            self._programs[test] = [] if _is_python(test) else self._programs_with(test)
+            built = self._build(test)
+            run = self._run(test, 3600) if built.problem is None else built
             if run.problem is not None:
                 sys.exit(f"without a mutation, {test} fails: {run.problem}")
             self._baselines[test] = run
@@ -188,14 +189,14 @@ class Workshop:
             file.write_text(original, encoding="utf-8")
 
     def _build(self, test: str) -> TestRun:
-        """Builds what a test needs: at first all programs, as it is not known which one has it."""
-        targets = ["towpath_tests"]
-        if _is_python(test):
-            targets = ["_core"]
-        elif test in self._programs:
-            targets = [f"tests_{program.name}" for program in self._programs[test]]
+        """Builds the module, or the programs that have the test."""
+        is_python = _is_python(test)
+        programs = [f"tests_{program.name}" for program in self._programs[test]]
+        targets = ["_core"] if is_python else programs
+        if not targets:
+            return TestRun(NO_TEST, 0.0)
         run = self._command(["cmake", "--build", "build", "-j2", "--target", *targets], 3600)
-        if run.problem is None and _is_python(test):
+        if run.problem is None and is_python:
             (module,) = (self._folder / "build").glob("_core*.so")
             shutil.copyfile(module, self._folder / "python" / "towpath" / module.name)
         return run
@@ -217,8 +218,6 @@ class Workshop:
         if _is_python(test):
             command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", test]
             return self._command(command, seconds_max)
-        if not self._programs[test]:
-            return TestRun(NO_TEST, 0.0)
         seconds = 0.0
         for program in self._programs[test]:
             command = [str(program), f"--gtest_filter={test}", "--gtest_fail_fast"]
