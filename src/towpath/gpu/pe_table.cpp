@@ -242,6 +242,20 @@ void fill_memory(abi::Table& table) {
   table.end_atomic = &end_atomic;
 }
 
+// Of the type that clang wants for the table, where [[noreturn]] is no part of one.
+__attribute__((noreturn)) void exit_program(void* self, int status) {
+  pe_of(self).host().exit(status);
+}
+
+__attribute__((noreturn)) void fail(void* self, const char* sentence, const abi::Site* site) {
+  const KernelError error(KernelError::Kind::usage, std::string(sentence) + " (" + site->call +
+                                                        " at " + site->file + ":" +
+                                                        std::to_string(site->line) + ")");
+  if (pe_of(self).running_block == nullptr) throw error;
+  pe_of(self).run().failure = std::make_exception_ptr(error);
+  pe_of(self).running_block->halt();
+}
+
 void fill_host(abi::Table& table) {
   constexpr int kInvalidValue = 1;
   table.launch = [](void* self, const abi::Launch* launch) { return pe_of(self).launch(*launch); };
@@ -279,15 +293,8 @@ void fill_host(abi::Table& table) {
     std::strncpy(name, pe.options().gpu_name.c_str(), 255);
     name[255] = 0;
   };
-  table.exit = [](void* self, int status) { pe_of(self).host().exit(status); };
-  table.fail = [](void* self, const char* sentence, const abi::Site* site) {
-    const KernelError error(KernelError::Kind::usage, std::string(sentence) + " (" + site->call +
-                                                          " at " + site->file + ":" +
-                                                          std::to_string(site->line) + ")");
-    if (pe_of(self).running_block == nullptr) throw error;
-    pe_of(self).run().failure = std::make_exception_ptr(error);
-    pe_of(self).running_block->halt();
-  };
+  table.exit = &exit_program;
+  table.fail = &fail;
 }
 
 void fill_streams(abi::Table& table) {

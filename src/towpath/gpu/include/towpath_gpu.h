@@ -219,8 +219,9 @@ struct Table {
   int (*unregister_buffer)(void* self, void* address, bool all);
   // Memory of the library in every heap: synchronization words, scratch of collectives.
   std::uint64_t* (*team_words)(void* self, int team);
-  [[noreturn]] void (*exit)(void* self, int status);
-  [[noreturn]] void (*fail)(void* self, const char* sentence, const Site* site);
+  // clang takes [[noreturn]] on functions only.
+  __attribute__((noreturn)) void (*exit)(void* self, int status);
+  __attribute__((noreturn)) void (*fail)(void* self, const char* sentence, const Site* site);
 };
 
 // What the loader calls in each copy of an object.

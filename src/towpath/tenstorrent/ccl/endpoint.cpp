@@ -53,7 +53,7 @@ void Endpoint::start(Move& move) {
   Delivery& delivery = new_delivery(move);
   load(delivery);
   if (move.peer == kNoPeer && workload_.is_in_place(move)) {
-    release(delivery);
+    recycle(delivery);
     return finish(move);
   }
   // A flag alone is a posted store: its sender continues at once.
@@ -66,7 +66,7 @@ void Endpoint::start(Move& move) {
 void Endpoint::part_left(Delivery& delivery) {
   if (--delivery.to_leave > 0) return;
   Move* move = std::exchange(delivery.move, nullptr);
-  if (delivery.to == nullptr) release(delivery);
+  if (delivery.to == nullptr) recycle(delivery);
   if (move != nullptr) finish(*move);
 }
 
@@ -93,12 +93,12 @@ void Endpoint::deliver(Delivery& delivery) {
 void Endpoint::delivered(Delivery& delivery) {
   --in_flight_;
   Broadcast* const broadcast = delivery.broadcast;
-  release(delivery);
+  recycle(delivery);
   if (broadcast != nullptr) ranks_.broadcasts().share_delivered(*broadcast);
   notify_blocked();
 }
 
-void Endpoint::release(Delivery& delivery) {
+void Endpoint::recycle(Delivery& delivery) {
   delivery.payload.clear();
   deliveries_.release(delivery);
 }

@@ -49,7 +49,7 @@ class Endpoint final : public transport::simulated::Endpoint, public transport::
   Delivery& new_delivery(transport::Move& move);
   void deliver(Delivery& delivery);
   void delivered(Delivery& delivery);
-  void release(Delivery& delivery);
+  void recycle(Delivery& delivery);
 
   SimulatedChips& ranks_;
   int place_;

@@ -122,7 +122,7 @@ void HostAccess::wait_for_programs(int chip, std::size_t programs) {
 // --- processes ----------------------------------------------------------------------------------
 
 Host::Host(const machine::ChipCluster& cluster, const std::vector<std::unique_ptr<Device>>& devices)
-    : cluster_(cluster), devices_(devices), routes_(cluster) {
+    : devices_(devices), routes_(cluster) {
   const auto serve = [this](machine::EthernetEnd end) {
     EthernetTile& tile = device(end.chip).ethernet_tile({0, end.channel});
     if (tile.base_firmware() != nullptr) return;

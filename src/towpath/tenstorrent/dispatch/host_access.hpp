@@ -155,7 +155,6 @@ class Host {
     pcie::HostLink link;
   };
 
-  const machine::ChipCluster& cluster_;
   const std::vector<std::unique_ptr<Device>>& devices_;
   std::map<int, PcieLink> links_;  // by chip, if the host is described
   HostRoutes routes_;
