@@ -28,6 +28,15 @@ std::optional<RankFailure> FailureNotice::read() const {
   return failure_;
 }
 
+Time timeout_from(double seconds) {
+  constexpr double kLongestSeconds = 1e6;  // 64 bits of picoseconds are 9e6 s
+  if (!(seconds >= 0)) {
+    throw std::invalid_argument(
+        fmt::format("a timeout of {} s is not possible; it is 0 or more, or infinity", seconds));
+  }
+  return seconds > kLongestSeconds ? Time::max() : Time::from_seconds(seconds);
+}
+
 void check_membership(const LiveOptions& options) {
   const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
   if (options.rendezvous.empty() || options.rendezvous.size() > kRendezvousBytesMax) {

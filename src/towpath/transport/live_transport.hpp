@@ -62,6 +62,10 @@ struct LiveOptions {
   std::function<void()> on_look = {};
 };
 
+// The limit of a wait. Infinity is no limit. Throws std::invalid_argument for a negative number or
+// NaN.
+Time timeout_from(double seconds);
+
 // Throws std::invalid_argument with one sentence for an invalid group name or rank.
 void check_membership(const LiveOptions& options);
 

@@ -150,21 +150,23 @@ void Transport::agree(std::string_view statement, Time timeout) {
     put_signal(peer, slot(rank()), {mine.data(), mine.size()}, {arrived, 1, SignalOperation::add},
                timeout);
   }
-  const auto missing = [&] {
-    std::vector<int> ranks_missing;
-    for (int peer = 0; peer < ranks(); ++peer) {
-      const bool is_there = std::memcmp(data(slot(peer)), &number, sizeof(number)) == 0;
-      if (!is_there) ranks_missing.push_back(peer);
-    }
-    return ranks_missing;
+  const auto is_there = [&](int peer) {
+    return std::memcmp(data(slot(peer)), &number, sizeof(number)) == 0;
   };
+  const auto describe = [&] {
+    std::vector<int> missing;
+    for (int peer = 0; peer < ranks(); ++peer) {
+      if (!is_there(peer)) missing.push_back(peer);
+    }
+    return fmt::format("the statements of rank {}, to compare with its own, \"{}\"",
+                       fmt::join(missing, " and rank "), text);
+  };
+  // One wait per rank: a rank that has left ends the wait for it.
+  for (int peer = 0; peer < ranks(); ++peer) {
+    block_until([&] { return is_there(peer); }, timeout, peer, describe);
+  }
   const std::uint64_t expected = (number + 1) / 2 * static_cast<std::uint64_t>(ranks());
-  block_until([&] { return signal_fetch(arrived) >= expected && missing().empty(); }, timeout,
-              kNoPeer,
-              [&] {
-                return fmt::format("the statements of rank {}, to compare with its own, \"{}\"",
-                                   fmt::join(missing(), " and rank "), text);
-              });
+  block_until([&] { return signal_fetch(arrived) >= expected; }, timeout, kNoPeer, describe);
   for (int peer = 0; peer < ranks(); ++peer) {
     const char* theirs = reinterpret_cast<const char*>(data(slot(peer))) + sizeof(number);
     if (std::strcmp(theirs, text) != 0) {
