@@ -9,8 +9,6 @@ import math
 import os
 import sys
 import weakref
-from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,17 +16,22 @@ import numpy as np
 from towpath import _core
 from towpath.collectives import launchers
 from towpath.collectives.live_arrays import as_bytes, checked_out, like, shape_of, type_name
+from towpath.collectives.live_plans import LivePlans, Request
 from towpath.collectives.live_rank import abandon
 from towpath.errors import ConfigError, TransportError
-from towpath.schedules.schedule_source import ScheduleSource
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    _Kept = tuple[_core.Schedule, _core.Plan, _core.Executor]
+_forks = 0  # of this process's ancestors since the first one imported this
 
-# Plans whose memory is kept for the next call of the same kind.
-_PLANS_MAX = 32
+
+def _note_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def connect(
@@ -94,22 +97,11 @@ def join(
             transport, job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, notice=notice,
             token=token,
         )  # fmt: skip
-    except TransportError:
+    except (ConfigError, TransportError):
         raise
-    except (ValueError, RuntimeError) as error:
+    except RuntimeError as error:
         raise ConfigError(str(error)) from None
     return Communicator(joined, timeout_s)
-
-
-@dataclass(frozen=True)
-class _Request:
-    """A call of a collective, without its arrays."""
-
-    collective: str
-    operation: str
-    root: int
-    algorithm: str | None
-    dtype: str | None
 
 
 class Communicator:
@@ -131,10 +123,11 @@ class Communicator:
 
     def __init__(self, transport: _core.LiveTransport, timeout_s: float) -> None:
         self._transport: _core.LiveTransport | None = transport
-        self._plans: OrderedDict[tuple[Any, ...], _Kept] = OrderedDict()
+        self._plans = LivePlans()
         self._direct: _core.LiveCollectives | None = None
         self._base = transport.address_of(0)
         self._allocated: dict[int, int] = {}  # offset -> bytes
+        self._forks = _forks
         self.rank: int = transport.rank
         self.ranks: int = transport.ranks
         self.timeout_s = timeout_s
@@ -180,7 +173,12 @@ class Communicator:
     @property
     def _open(self) -> _core.LiveTransport:
         if self._transport is None:
-            raise ValueError("the communicator is closed")
+            raise ConfigError("the communicator is closed")
+        if self._forks != _forks:
+            raise ConfigError(
+                f"this process is forked from rank {self.rank}; a child is no rank, and connects "
+                "to a job of its own"
+            )
         return self._transport
 
     # --- symmetric memory -------------------------------------------------------------------------
@@ -188,7 +186,8 @@ class Communicator:
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
         """An array on the symmetric heap: peers can put to it, and get from it.
 
-        Its contents are undefined. A peer that has called this already may have put to it.
+        Returns when every rank has called it. Its contents are undefined, and a peer that has
+        returned already may have put to it.
 
         Args:
             shape: of the array, the same on every rank.
@@ -199,10 +198,12 @@ class Communicator:
 
         Raises:
             MemoryError: the heap is full.
+            TransportError: see Communicator.
         """
         kind = np.dtype(dtype)
         count = math.prod(shape) if isinstance(shape, tuple) else shape
         size_bytes = count * kind.itemsize
+        self._synchronize(f"allocate of {size_bytes} bytes")
         offset = self._open.allocate(max(size_bytes, 1))
         self._allocated[offset] = size_bytes
         return self._open.bytes_at(offset, size_bytes).view(kind).reshape(shape)
@@ -215,7 +216,11 @@ class Communicator:
 
         Returns:
             The first one; the others follow it.
+
+        Raises:
+            TransportError: see Communicator.
         """
+        self._synchronize(f"signals of {count}")
         return self._open.allocate_signals(count)
 
     def _offset_of(self, array: np.ndarray, what: str) -> int:
@@ -342,7 +347,12 @@ class Communicator:
         Raises:
             TransportError: see Communicator.
         """
-        self._open.barrier(self.timeout_s if timeout_s is None else timeout_s)
+        self._synchronize("barrier", timeout_s)
+
+    def _synchronize(self, statement: str, timeout_s: float | None = None) -> None:
+        """A barrier of ranks that say the same."""
+        patience_s = self.timeout_s if timeout_s is None else timeout_s
+        self._collectives().synchronize(statement, patience_s)
 
     # --- collectives ------------------------------------------------------------------------------
 
@@ -374,7 +384,7 @@ class Communicator:
             TransportError: see Communicator.
         """
         result = array if out is None else out
-        request = _Request("all_reduce", op, 0, algorithm, dtype)
+        request = Request("all_reduce", op, 0, algorithm, dtype)
         return self._run(request, array, result, shape_of(array))
 
     def reduce(
@@ -401,7 +411,7 @@ class Communicator:
             ConfigError, TransportError: as for `all_reduce`.
         """
         result = np.empty_like(array, order="C") if out is None else out
-        request = _Request("reduce", op, root, algorithm, dtype)
+        request = Request("reduce", op, root, algorithm, dtype)
         return self._run(request, array, result, shape_of(array))
 
     def broadcast(
@@ -424,7 +434,7 @@ class Communicator:
         Raises:
             ConfigError, TransportError: as for `all_reduce`.
         """
-        request = _Request("broadcast", "sum", root, algorithm, dtype)
+        request = Request("broadcast", "sum", root, algorithm, dtype)
         return self._run(request, array, array, array.shape)
 
     def all_gather(
@@ -439,7 +449,7 @@ class Communicator:
 
         Args:
             array, algorithm, dtype: as for `all_reduce`.
-            out: of shape (ranks, *array.shape); None: a new array.
+            out: of shape (ranks, *array.shape); None: a new array. `array` may be row `rank` of it.
 
         Returns:
             `out`.
@@ -449,7 +459,7 @@ class Communicator:
         """
         shape = (self.ranks, *shape_of(array))
         result = np.empty(shape, array.dtype) if out is None else out
-        request = _Request("all_gather", "sum", 0, algorithm, dtype)
+        request = Request("all_gather", "sum", 0, algorithm, dtype)
         return self._run(request, array, result, shape)
 
     def reduce_scatter(
@@ -466,7 +476,7 @@ class Communicator:
         Args:
             array: of shape (ranks, *rest).
             op, algorithm, dtype: as for `all_reduce`.
-            out: of shape rest; None: a new array.
+            out: of shape rest; None: a new array. It may be row `rank` of `array`.
 
         Returns:
             `out`.
@@ -476,7 +486,7 @@ class Communicator:
         """
         shape = self._rows("reduce_scatter", array)
         result = np.empty(shape, array.dtype) if out is None else out
-        request = _Request("reduce_scatter", op, 0, algorithm, dtype)
+        request = Request("reduce_scatter", op, 0, algorithm, dtype)
         return self._run(request, array, result, shape)
 
     def all_to_all(
@@ -492,7 +502,7 @@ class Communicator:
         Args:
             array: of shape (ranks, *rest); row p is for rank p.
             algorithm, dtype: as for `all_reduce`.
-            out: an array like it; None: a new one.
+            out: an array like it, or `array` itself; None: a new one.
 
         Returns:
             `out`; its row p is from rank p.
@@ -502,7 +512,7 @@ class Communicator:
         """
         self._rows("all_to_all", array)
         result = np.empty_like(array, order="C") if out is None else out
-        request = _Request("all_to_all", "sum", 0, algorithm, dtype)
+        request = Request("all_to_all", "sum", 0, algorithm, dtype)
         return self._run(request, array, result, shape_of(array))
 
     def _rows(self, collective: str, array: np.ndarray) -> tuple[int, ...]:
@@ -515,28 +525,38 @@ class Communicator:
         return shape[1:]
 
     def _run(
-        self, request: _Request, array: np.ndarray, result: np.ndarray, shape: tuple[int, ...]
+        self, request: Request, array: np.ndarray, result: np.ndarray, shape: tuple[int, ...]
     ) -> np.ndarray:
         """Runs a collective from `array` to `result`, which may be the same, and returns that."""
         element_type = type_name(array, request.dtype)
         checked_out(result, shape, array.dtype)
         elements = max(array.size, result.size)
         if elements == 0:
+            self._synchronize(f"{request.collective} of 0 bytes")
             return result
         if request.algorithm is None and self._open.reaches_all:
             return self._run_direct(request, array, result, element_type)
-        schedule, plan, executor = self._plan(request, elements, element_type)
         source = np.ascontiguousarray(array)
-        if np.shares_memory(source, result) and not schedule.in_place:
+        self._check_overlap(request.collective, source, result)
+        schedule, plan, executor = self._plans.plan(
+            self._open, request, elements, element_type, self.timeout_s
+        )
+        is_in_place = np.may_share_memory(source, result)
+        if is_in_place and not (schedule.in_place and source.nbytes == result.nbytes):
             source = source.copy()
-        if not np.shares_memory(source, result) and not schedule.out_of_place:
+            is_in_place = False
+        if not is_in_place and not schedule.out_of_place:
             result[...] = source
             source = result
         executor.run(plan, as_bytes(source), as_bytes(result), self.timeout_s)
         return result
 
+    def _check_overlap(self, collective: str, source: np.ndarray, result: np.ndarray) -> None:
+        """As the core does where a call has no schedule."""
+        _core.check_overlap(collective, self.rank, self.ranks, as_bytes(source), as_bytes(result))
+
     def _run_direct(
-        self, request: _Request, array: np.ndarray, result: np.ndarray, element_type: str
+        self, request: Request, array: np.ndarray, result: np.ndarray, element_type: str
     ) -> np.ndarray:
         """Without a schedule: the ranks read each other's memory, the way that is fastest here."""
         source = np.ascontiguousarray(array)
@@ -544,13 +564,10 @@ class Communicator:
             result[...] = source
             source = result
         collectives = self._collectives()
-        try:
-            collectives.run(
-                request.collective, element_type, request.operation, request.root,
-                as_bytes(source), as_bytes(result), self.timeout_s,
-            )  # fmt: skip
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        collectives.run(
+            request.collective, element_type, request.operation, request.root,
+            as_bytes(source), as_bytes(result), self.timeout_s,
+        )  # fmt: skip
         return result
 
     def _collectives(self) -> _core.LiveCollectives:
@@ -558,31 +575,6 @@ class Communicator:
         if self._direct is None:
             self._direct = _core.LiveCollectives(self._open, self.timeout_s)
         return self._direct
-
-    def _plan(self, request: _Request, elements: int, element_type: str) -> _Kept:
-        """The plan of a call and its executor, made at the first call of this kind."""
-        key = (request, elements, element_type)
-        kept = self._plans.pop(key, None)
-        if kept is None:
-            schedule = ScheduleSource(
-                None, request.collective, request.algorithm, self.ranks, root=request.root
-            ).schedule()
-            try:
-                plan = _core.Plan(schedule, elements, element_type, request.operation)
-            except ValueError as error:
-                raise ConfigError(str(error)) from None
-            self._open.agree(plan.statement, self.timeout_s)
-            self._make_room()
-            kept = (schedule, plan, _core.Executor(self._open, plan))
-        self._plans[key] = kept
-        return kept
-
-    def _make_room(self) -> None:
-        """Gives back the memory of the plan that was not used for the longest time."""
-        if len(self._plans) < _PLANS_MAX:
-            return
-        self._open.barrier(self.timeout_s)  # a peer may still write to it
-        self._plans.popitem(last=False)
 
 
 def _abandon_at_exit(reference: weakref.ref[Communicator]) -> None:

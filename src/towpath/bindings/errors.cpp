@@ -67,6 +67,9 @@ void translate(const std::exception_ptr& thrown, void*) {
     // Derived types have separate translators.
     if (typeid(error) != typeid(std::runtime_error)) throw;
     raise("RunError", error);
+  } catch (const std::invalid_argument& error) {
+    if (typeid(error) != typeid(std::invalid_argument)) throw;
+    raise("ConfigError", error);
   }
 }
 

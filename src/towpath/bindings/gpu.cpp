@@ -305,7 +305,7 @@ void bind_live(nb::module_& module) {
           "__init__",
           [](gpu::LivePe* self, transport::LiveTransport& transport, const std::string& object,
              double timeout_s) {
-            new (self) gpu::LivePe(transport, object, Time::from_seconds(timeout_s),
+            new (self) gpu::LivePe(transport, object, transport::timeout_from(timeout_s),
                                    transport::shm::default_heap_bytes(transport.ranks()));
           },
           "transport"_a, "object"_a, "timeout_s"_a, nb::keep_alive<1, 2>())
@@ -344,7 +344,7 @@ void bind_gpu(nb::module_& module) {
         int status = 0;
         {
           const nb::gil_scoped_release released;
-          gpu::LivePe pe(transport, object, Time::from_seconds(timeout_s),
+          gpu::LivePe pe(transport, object, transport::timeout_from(timeout_s),
                          transport::shm::default_heap_bytes(transport.ranks()), profile.get());
           status = pe.run_main(arguments);
         }

@@ -92,7 +92,8 @@ void bind_data_path(nb::class_<LiveTransport>& type) {
           [](LiveTransport& self, int peer, transport::Offset remote, const ByteArray& source,
              double timeout_s) {
             nb::gil_scoped_release released;
-            self.put(peer, remote, {source.data(), source.size()}, Time::from_seconds(timeout_s));
+            self.put(peer, remote, {source.data(), source.size()},
+                     transport::timeout_from(timeout_s));
           },
           "peer"_a, "remote"_a, "source"_a, "timeout_s"_a)
       .def(
@@ -103,7 +104,7 @@ void bind_data_path(nb::class_<LiveTransport>& type) {
             const SignalOperation how = operation_from(operation);
             nb::gil_scoped_release released;
             self.put_signal(peer, remote, {source.data(), source.size()}, {signal, value, how},
-                            Time::from_seconds(timeout_s));
+                            transport::timeout_from(timeout_s));
           },
           "peer"_a, "remote"_a, "source"_a, "signal"_a, "value"_a, "operation"_a, "timeout_s"_a)
       .def(
@@ -111,7 +112,8 @@ void bind_data_path(nb::class_<LiveTransport>& type) {
           [](LiveTransport& self, int peer, transport::Offset remote, const ByteArray& target,
              double timeout_s) {
             nb::gil_scoped_release released;
-            self.get(peer, remote, target.data(), target.size(), Time::from_seconds(timeout_s));
+            self.get(peer, remote, target.data(), target.size(),
+                     transport::timeout_from(timeout_s));
           },
           "peer"_a, "remote"_a, "target"_a, "timeout_s"_a)
       .def(
@@ -120,7 +122,7 @@ void bind_data_path(nb::class_<LiveTransport>& type) {
              std::uint64_t value, double timeout_s, std::optional<int> peer) {
             const Comparison how = comparison_from(comparison);
             nb::gil_scoped_release released;
-            self.signal_wait_until(signal, how, value, Time::from_seconds(timeout_s),
+            self.signal_wait_until(signal, how, value, transport::timeout_from(timeout_s),
                                    peer_from(peer));
           },
           "signal"_a, "comparison"_a, "value"_a, "timeout_s"_a, "peer"_a = nb::none())
@@ -129,7 +131,7 @@ void bind_data_path(nb::class_<LiveTransport>& type) {
           "quiet",
           [](LiveTransport& self, double timeout_s) {
             nb::gil_scoped_release released;
-            self.quiet(Time::from_seconds(timeout_s));
+            self.quiet(transport::timeout_from(timeout_s));
           },
           "timeout_s"_a);
 }
@@ -153,14 +155,14 @@ void bind_transport(nb::module_& module) {
           "barrier",
           [](LiveTransport& self, double timeout_s) {
             nb::gil_scoped_release released;
-            self.barrier(Time::from_seconds(timeout_s));
+            self.barrier(transport::timeout_from(timeout_s));
           },
           "timeout_s"_a)
       .def(
           "agree",
           [](LiveTransport& self, std::string_view statement, double timeout_s) {
             nb::gil_scoped_release released;
-            self.agree(statement, Time::from_seconds(timeout_s));
+            self.agree(statement, transport::timeout_from(timeout_s));
           },
           "statement"_a, "timeout_s"_a,
           "Returns when every rank said the same; otherwise raises TransportError on all of them.")
@@ -202,7 +204,7 @@ void bind_connect(nb::module_& module) {
         options.ranks = ranks;
         options.heap_bytes = heap_bytes;
         if (signals > 0) options.signals = signals;
-        options.timeout = Time::from_seconds(timeout_s);
+        options.timeout = transport::timeout_from(timeout_s);
         options.notice = std::move(notice);
         options.on_look = look_at_signals;
         nb::gil_scoped_release released;
@@ -225,7 +227,7 @@ void bind_executor(nb::module_& module) {
             const collective::Buffers buffers = bindings::checked(plan, input, output);
             nb::gil_scoped_release released;
             executor.start(buffers);
-            executor.finish(Time::from_seconds(timeout_s));
+            executor.finish(transport::timeout_from(timeout_s));
           },
           "plan"_a, "input"_a, "output"_a, "timeout_s"_a,
           "Runs one invocation. Arrays are uint8, as long as Plan.input_bytes and\n"
@@ -239,7 +241,7 @@ void bind_executor(nb::module_& module) {
             {
               nb::gil_scoped_release released;
               repetition = collective::repeat(executor, transport, buffers, times,
-                                              Time::from_seconds(timeout_s));
+                                              transport::timeout_from(timeout_s));
             }
             nb::list samples;
             for (const Time sample : repetition.samples) samples.append(sample.us());

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "towpath/bindings/plan.hpp"
 #include "towpath/collective/execute/repeat.hpp"
@@ -29,7 +32,7 @@ class Collectives {
  public:
   Collectives(LiveTransport& transport, double timeout_s)
       : transport_(transport), collectives_(transport) {
-    transport.barrier(Time::from_seconds(timeout_s));
+    transport.barrier(transport::timeout_from(timeout_s));
   }
 
   // The request in Python's terms.
@@ -52,13 +55,18 @@ class Collectives {
   }
 
   void run(const Request& request, double timeout_s) {
-    collectives_.run(request, Time::from_seconds(timeout_s));
+    collectives_.run(request, transport::timeout_from(timeout_s));
+  }
+  void synchronize(std::string statement, double timeout_s) {
+    const Time timeout = transport::timeout_from(timeout_s);
+    transport_.quiet(timeout);
+    collectives_.synchronize(std::move(statement), timeout);
   }
   Samples measure(const Request& request, int times, double timeout_s) {
     Samples samples;
     Time begin = transport_.now();
     for (int i = 0; i < times; ++i) {
-      collectives_.run(request, Time::from_seconds(timeout_s));
+      collectives_.run(request, transport::timeout_from(timeout_s));
       const Time end = transport_.now();
       samples.add(end - begin);
       begin = end;
@@ -66,10 +74,11 @@ class Collectives {
     return samples;
   }
 
- private:
   static Span span_of(const ByteArray& array) {
     return {reinterpret_cast<std::byte*>(array.data()), array.size()};
   }
+
+ private:
   LiveTransport& transport_;
   live::Collectives collectives_;
 };
@@ -77,6 +86,18 @@ class Collectives {
 }  // namespace
 
 void bind_live_collectives(nb::module_& module) {
+  module.def(
+      "check_overlap",
+      [](std::string_view collective, int rank, int ranks, const ByteArray& input,
+         const ByteArray& output) {
+        const LibraryReduction how{{}, ranks};
+        Request request = live::request_of(collective, how, 0, Collectives::span_of(input),
+                                           Collectives::span_of(output));
+        request.name = collective;
+        live::check_overlap(request, rank);
+      },
+      "collective"_a, "rank"_a, "ranks"_a, "input"_a, "output"_a,
+      "Raises ConfigError unless the arrays are apart or a form of the collective in place.");
   nb::class_<Collectives>(module, "LiveCollectives",
                           "Collectives without a schedule, one after the other.")
       .def(
@@ -98,6 +119,15 @@ void bind_live_collectives(nb::module_& module) {
           },
           "collective"_a, "type"_a, "operation"_a, "root"_a, "input"_a, "output"_a, "timeout_s"_a,
           "Runs a collective; arrays are uint8. Raises TransportError.")
+      .def(
+          "synchronize",
+          [](Collectives& self, std::string statement, double timeout_s) {
+            nb::gil_scoped_release released;
+            self.synchronize(std::move(statement), timeout_s);
+          },
+          "statement"_a, "timeout_s"_a,
+          "All puts of this rank are visible, and every rank has made the same statement. Raises\n"
+          "TransportError.")
       .def(
           "measure",
           [](Collectives& self, std::string_view collective, std::string_view type,

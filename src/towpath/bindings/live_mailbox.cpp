@@ -46,7 +46,7 @@ struct SharedContext {
     const auto bytes = bytes_of(payload);
     nb::gil_scoped_release released;
     const std::lock_guard lock(sending);
-    context.send(to, bytes, Time::from_seconds(timeout_s));
+    context.send(to, bytes, transport::timeout_from(timeout_s));
   }
   bool try_send(const std::string& to, const nb::bytes& payload) {
     const std::unique_lock lock(sending, std::try_to_lock);
@@ -60,7 +60,7 @@ struct SharedContext {
   std::optional<nb::bytes> receive(double timeout_s) {
     Message message;
     bool is_there = false;
-    for (Time left = Time::from_seconds(timeout_s); !is_there; left = left - kSlice) {
+    for (Time left = transport::timeout_from(timeout_s); !is_there; left = left - kSlice) {
       const bool is_last = left <= kSlice;
       {
         nb::gil_scoped_release released;
@@ -93,7 +93,7 @@ void bind_measurement(nb::module_& module) {
           [](Measurement* place, const std::string& own, const std::string& other,
              bool is_initiator, double timeout_s) {
             nb::gil_scoped_release released;
-            new (place) Measurement(own, other, is_initiator, Time::from_seconds(timeout_s));
+            new (place) Measurement(own, other, is_initiator, transport::timeout_from(timeout_s));
           },
           "own"_a, "other"_a, "is_initiator"_a, "timeout_s"_a = 30.0)
       .def("line_ping_pong_ns", &Measurement::line_ping_pong_ns, "iterations"_a,

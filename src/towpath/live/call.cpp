@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "towpath/base/index.hpp"
@@ -69,7 +71,99 @@ void check_spans(const Request& request, std::size_t rank, std::size_t ranks) {
   if (request.kind == Kind::all_to_all) check_equal_parts(request);
 }
 
+// The bytes from the first to the last one of some spans.
+Span hull_of(const std::vector<Span>& spans) {
+  std::byte* begin = nullptr;
+  std::byte* end = nullptr;
+  for (const Span& span : spans) {
+    if (span.size_bytes == 0) continue;
+    begin = begin == nullptr ? span.data : std::min(begin, span.data);
+    end = std::max(end, span.data + span.size_bytes);
+  }
+  return {begin, static_cast<std::uint64_t>(end - begin)};
+}
+
+bool overlap_each_other(const std::vector<Span>& spans) {
+  const auto follows = [](const Span& a, const Span& b) {
+    return b.size_bytes == 0 || a.data + a.size_bytes <= b.data;
+  };
+  std::size_t next = 1;
+  while (next < spans.size() && follows(spans[next - 1], spans[next])) ++next;
+  if (next >= spans.size()) return false;
+  std::vector<Span> sorted;
+  for (const Span& span : spans) {
+    if (span.size_bytes > 0) sorted.push_back(span);
+  }
+  std::ranges::sort(sorted, {}, &Span::data);
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (overlap(sorted[i - 1], sorted[i])) return true;
+  }
+  return false;
+}
+
+// Whether an input and an output may be the same bytes.
+bool is_in_place(Kind kind, std::size_t input, std::size_t output, std::size_t rank) {
+  switch (kind) {
+    case Kind::all_gather: return output == rank;
+    case Kind::reduce_scatter: return input == rank;
+    default: return input == output;
+  }
+}
+
+std::string_view in_place_form(Kind kind) {
+  switch (kind) {
+    case Kind::all_gather: return "in place, the input is this rank's part of the output";
+    case Kind::reduce_scatter: return "in place, the output is this rank's part of the input";
+    case Kind::exchange:
+    case Kind::all_to_all: return "in place, each part of the output is that part of the input";
+    default: return "in place, the output is the input";
+  }
+}
+
 }  // namespace
+
+void check_overlap(const Request& request, int rank) {
+  if (overlap_each_other(request.outputs)) {
+    refuse(request, "parts of its output overlap each other");
+  }
+  if (!overlap(hull_of(request.inputs), hull_of(request.outputs))) return;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    for (std::size_t o = 0; o < request.outputs.size(); ++o) {
+      const Span& input = request.inputs[i];
+      const Span& output = request.outputs[o];
+      if (!overlap(input, output)) continue;
+      if (are_same(input, output) && is_in_place(request.kind, i, o, index(rank))) {
+        continue;
+      }
+      refuse(request, fmt::format("its output overlaps its input; {}, and otherwise they are apart",
+                                  in_place_form(request.kind)));
+    }
+  }
+}
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::exchange: return "exchange";
+    case Kind::all_reduce: return "all_reduce";
+    case Kind::reduce: return "reduce";
+    case Kind::reduce_scatter: return "reduce_scatter";
+    case Kind::broadcast: return "broadcast";
+    case Kind::send: return "send";
+    case Kind::receive: return "receive";
+    case Kind::all_gather: return "all_gather";
+    case Kind::all_to_all: return "all_to_all";
+    case Kind::barrier: return "barrier";
+  }
+  return "";
+}
+
+std::string title_of(std::string_view name, Kind kind, std::uint64_t size_bytes, int root) {
+  if (kind == Kind::barrier) return std::string(name);
+  std::string text = fmt::format("{} of {} bytes", name, size_bytes);
+  if (kind == Kind::broadcast) text += fmt::format(" from root {}", root);
+  if (kind == Kind::reduce) text += fmt::format(" to root {}", root);
+  return text;
+}
 
 std::uint64_t size_of(const Request& request) {
   const auto total = [](const std::vector<Span>& spans) {
@@ -95,6 +189,7 @@ void check_request(const Request& request, int rank, int ranks) {
     refuse(request, fmt::format("an element has {} bytes; 1, 2, 4, 8 and 16 are allowed", element));
   }
   check_spans(request, index(rank), index(ranks));
+  check_overlap(request, rank);
 }
 
 }  // namespace towpath::live

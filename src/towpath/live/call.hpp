@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "towpath/base/units.hpp"
@@ -23,7 +24,11 @@ struct Span {
 };
 
 inline bool overlap(const Span& a, const Span& b) {
-  return a.data < b.data + b.size_bytes && b.data < a.data + a.size_bytes;
+  return a.size_bytes > 0 && b.size_bytes > 0 && a.data < b.data + b.size_bytes &&
+         b.data < a.data + a.size_bytes;
+}
+inline bool are_same(const Span& a, const Span& b) {
+  return a.data == b.data && a.size_bytes == b.size_bytes;
 }
 
 // How elements are combined. The thread of the group may call both functions.
@@ -61,6 +66,11 @@ struct Request {
   std::uint32_t element = 0;  // a number for type and operation that all ranks must give
   // One per rank for an exchange and an all_to_all. A reduce_scatter has one input, and an
   // all_gather one output, per rank. A barrier has none. Otherwise there is one of each.
+  // Outputs do not overlap each other. An output overlaps an input only if both are the same bytes
+  // and the call is one that MPI, NCCL or torch runs in place: the output of a reduction or
+  // broadcast is its input, the input of an all_gather is the output of its rank, the output of a
+  // reduce_scatter is the input of its rank, and each part of an exchange replaces the part for
+  // that rank.
   std::vector<Span> inputs;
   std::vector<Span> outputs;
   Combination combination;
@@ -95,9 +105,17 @@ using CallPointer = std::shared_ptr<Call>;
 [[noreturn]] void refuse(const Request& request, const std::string& what);
 // Throws std::invalid_argument, one sentence, if a request is wrong in itself.
 void check_request(const Request& request, int rank, int ranks);
+// The part of it about overlapping memory.
+void check_overlap(const Request& request, int rank);
 
 // The size in the words of a report: of the inputs, or of the outputs if there are no inputs.
 std::uint64_t size_of(const Request& request);
+std::string_view name_of(Kind kind);
+// "broadcast float32 of 16 bytes from root 1".
+std::string title_of(std::string_view name, Kind kind, std::uint64_t size_bytes, int root);
+inline std::string describe(const Request& request) {
+  return title_of(request.name, request.kind, size_of(request), request.peer);
+}
 
 inline bool is_message(const Request& request) {
   return request.kind == Kind::send || request.kind == Kind::receive;

@@ -76,11 +76,32 @@ bool ChannelCollective::prepare_exchange() {
   phase.sends = request_.inputs;
   phase.receives = request_.outputs;
   const auto self = index(channels_.rank());
+  keep_inputs_in_place();
   const Span& from = phase.sends[self];
   const Span& to = phase.receives[self];
   const std::uint64_t size = std::min(from.size_bytes, to.size_bytes);
   if (size > 0 && from.data != to.data) std::memmove(to.data, from.data, size);
   return true;
+}
+
+// A part that arrives replaces a part that may not have been sent yet.
+void ChannelCollective::keep_inputs_in_place() {
+  Phase& phase = transfer_.phase();
+  const auto self = index(channels_.rank());
+  std::uint64_t kept = 0;
+  for (std::size_t peer = 0; peer < phase.sends.size(); ++peer) {
+    const bool is_replaced = peer != self && overlap(phase.sends[peer], phase.receives[peer]);
+    if (is_replaced) kept += phase.sends[peer].size_bytes;
+  }
+  parts_.resize(kept);
+  std::byte* to = parts_.data();
+  for (std::size_t peer = 0; peer < phase.sends.size(); ++peer) {
+    Span& from = phase.sends[peer];
+    if (peer == self || !overlap(from, phase.receives[peer])) continue;
+    std::memcpy(to, from.data, from.size_bytes);
+    from.data = to;
+    to += from.size_bytes;
+  }
 }
 
 bool ChannelCollective::prepare_all_gather() {

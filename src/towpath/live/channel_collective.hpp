@@ -31,6 +31,7 @@ class ChannelCollective {
   // Each fills the phase and returns false if none is left.
   bool prepare();
   bool prepare_exchange();
+  void keep_inputs_in_place();
   bool prepare_all_gather();
   bool prepare_barrier();
   bool prepare_broadcast();
@@ -47,7 +48,8 @@ class ChannelCollective {
   const Request& request_;
   std::uint32_t mark_;  // the same on all ranks for this call
   PhaseTransfer transfer_;
-  std::vector<std::byte> parts_;  // of a result that has memory on the root only, or of a barrier
+  // A result that has memory on the root only, inputs that are replaced in place, or a barrier's.
+  std::vector<std::byte> parts_;
   std::uint64_t next_phase_ = 0;
   bool is_done_ = false;
 };

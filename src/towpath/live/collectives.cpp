@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "towpath/base/index.hpp"
 
@@ -16,10 +18,6 @@ using transport::SignalWait;
 using transport::TransportError;
 
 namespace {
-
-std::string describe(const Request& request) {
-  return fmt::format("{} of {} bytes", request.name, size_of(request));
-}
 
 std::string describe_wait(const SignalWait& wait) {
   const auto& request = *static_cast<const Request*>(wait.context);
@@ -77,6 +75,10 @@ void Collectives::cancel() {
 
 void Collectives::run(const Request& request, Time timeout) {
   constexpr int kTurns = 40;
+  if (fork_.is_forked()) {
+    refuse(request, fmt::format("this process is forked from rank {}; a child is no rank",
+                                transport_.rank()));
+  }
   check_request(request, transport_.rank(), transport_.ranks());
   transport_.note_activity();
   try {
@@ -95,6 +97,14 @@ void Collectives::run(const Request& request, Time timeout) {
     cancel();
     throw;
   }
+}
+
+void Collectives::synchronize(std::string statement, Time timeout) {
+  Request request;
+  request.kind = Kind::barrier;
+  request.element = static_cast<std::uint32_t>(std::hash<std::string>{}(statement));
+  request.name = std::move(statement);
+  run(request, timeout);
 }
 
 // One wait per rank that the call depends on: the transport then names a rank that has left.
@@ -129,11 +139,15 @@ void Collectives::cancel_waits(bool are_all_over) {
 }
 
 void Collectives::throw_disagreement(const Request& request, int peer) {
+  const std::string here = describe(request);
+  const std::string there = status_.describe_call(peer);
+  std::string difference = here == there ? status_.difference(peer)
+                                         : fmt::format("rank {} wants {}, but rank {} wants {}",
+                                                       transport_.rank(), here, peer, there);
+  if (difference.empty()) difference = fmt::format("rank {} made other calls before", peer);
   throw TransportError(
       TransportError::Kind::disagreement, peer,
-      fmt::format("rank {} wants {}, but rank {} wants {}; all ranks call the same, with the same "
-                  "sizes, types and roots",
-                  transport_.rank(), describe(request), peer, status_.describe_call(peer)));
+      difference + "; all ranks call the same, with the same sizes, types and roots");
 }
 
 }  // namespace towpath::live

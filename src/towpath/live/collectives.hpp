@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "towpath/base/units.hpp"
@@ -12,6 +13,7 @@
 #include "towpath/live/channel_collective.hpp"
 #include "towpath/live/shared_collectives.hpp"
 #include "towpath/live/status_page.hpp"
+#include "towpath/os/process.hpp"
 #include "towpath/transport/live_transport.hpp"
 
 namespace towpath::live {
@@ -41,6 +43,9 @@ class Collectives {
   // Blocks. Throws std::invalid_argument for a request that is wrong in itself, and TransportError
   // if a rank died, left, is late, or makes another call.
   void run(const Request& request, Time timeout);
+  // A barrier of ranks that make the same statement, such as the size of an allocation. Blocks.
+  // Throws TransportError: a disagreement if a rank states something else, or makes another call.
+  void synchronize(std::string statement, Time timeout);
 
   // --- one call, driven by the caller ------------------------------------------------------------
   // The request must exist until the call is done.
@@ -61,6 +66,7 @@ class Collectives {
   [[noreturn]] void throw_disagreement(const Request& request, int peer);
 
   transport::LiveTransport& transport_;
+  os::ForkMark fork_;
   StatusPage status_;
   std::optional<SharedCollectives> shared_;
   std::optional<Channels> channels_;

@@ -248,7 +248,7 @@ void Group::fail_mismatch(const Mismatch& mismatch) {
   std::string difference;
   std::string lines;
   try {
-    difference = collectives_.status().hidden_difference(mismatch.peer);
+    difference = collectives_.status().difference(mismatch.peer);
     lines = collectives_.status().report().lines;
   } catch (const TransportError& error) {
     // Another rank detected the mismatch first.
@@ -258,8 +258,9 @@ void Group::fail_mismatch(const Mismatch& mismatch) {
   fail_collective(TransportError(
       Reason::disagreement, mismatch.peer,
       fmt::format("rank {} is in {}, but rank {} called something else, or with other sizes, "
-                  "types or roots{}:{}",
-                  rank_, titled(*current_), mismatch.peer, difference, lines)));
+                  "types or roots{}{}:{}",
+                  rank_, titled(*current_), mismatch.peer, difference.empty() ? "" : "; ",
+                  difference, lines)));
 }
 
 void Group::drive(const Call* awaited, Time deadline) {

@@ -25,6 +25,7 @@ using towpath::live::SharedArray;
 using towpath::live::Span;
 using towpath::transport::DataType;
 using towpath::transport::ReductionOperation;
+using towpath::transport::timeout_from;
 using towpath::transport::TransportError;
 
 struct towpath_group {
@@ -68,12 +69,6 @@ auto guarded(towpath_error* error, const Function& function) -> decltype(functio
     say(error, TOWPATH_WRONG, -1, thrown.what());
   }
   return nullptr;
-}
-
-// Longer times are unlimited.
-Time time_from(double seconds) {
-  constexpr double kLongest = 1e6;
-  return seconds > kLongest ? Time::max() : Time::from_seconds(seconds);
 }
 
 std::vector<Span> spans_from(const towpath_span* spans, std::uint64_t count) {
@@ -123,7 +118,7 @@ Request request_from(const towpath_request& asked) {
   request.combination.finish = reinterpret_cast<decltype(request.combination.finish)>(asked.finish);
   request.combination.context = asked.combine_context;
   request.combination.element_bytes = asked.element_bytes;
-  request.timeout = time_from(asked.timeout_s);
+  request.timeout = timeout_from(asked.timeout_s);
   request.done = asked.done;
   request.context = asked.context;
   return request;
@@ -153,7 +148,7 @@ towpath::transport::LiveOptions options_from(const towpath_options& asked) {
   options.listener = asked.listener;
   options.rank = asked.rank;
   options.ranks = asked.ranks;
-  options.timeout = time_from(asked.timeout_s);
+  options.timeout = timeout_from(asked.timeout_s);
   return options;
 }
 
@@ -173,7 +168,7 @@ towpath_array* share(const towpath_options* asked, void* place, std::uint64_t si
 int wait_for(towpath_array* array, const towpath_condition* condition, towpath_error* error) {
   const auto* const ended = guarded(error, [&] {
     array->array.wait([&] { return condition->holds(condition->context) != 0; },
-                      time_from(condition->timeout_s), condition->peer, condition->what);
+                      timeout_from(condition->timeout_s), condition->peer, condition->what);
     return condition;
   });
   return ended != nullptr ? TOWPATH_OK : error->kind;
@@ -234,7 +229,7 @@ constexpr towpath_group_api kApi{
     .wake = [](towpath_group* group) { group->group.wake(); },
     .wait =
         [](towpath_group* group, towpath_call* call, double timeout_s) {
-          return static_cast<int>(group->group.wait(call->call, time_from(timeout_s)));
+          return static_cast<int>(group->group.wait(call->call, timeout_from(timeout_s)));
         },
     .has_ended = [](const towpath_call* call) { return static_cast<int>(call->call->has_ended()); },
     .result = [](const towpath_call* call,

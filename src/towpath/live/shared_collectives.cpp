@@ -16,29 +16,32 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ hash >> 32;
 }
 
-// A hash of the call. Ranks that make different calls almost certainly have different stamps.
-std::uint32_t stamp_of(const Request& request, int rank) {
-  std::uint64_t hash = mixed(static_cast<std::uint64_t>(request.kind) + 1, request.element);
+// Continues the hash of all calls by one. It is the same on ranks that make the same calls.
+std::uint64_t continued(std::uint64_t hash, const Request& request, int rank) {
+  hash = mixed(hash, static_cast<std::uint64_t>(request.kind) + 1);
+  hash = mixed(hash, request.element);
   hash = mixed(hash, static_cast<std::uint64_t>(request.peer));
   const bool is_out =
       request.kind == Kind::all_gather || (request.kind == Kind::broadcast && request.peer != rank);
   for (const Span& span : is_out ? request.outputs : request.inputs) {
     hash = mixed(hash, span.size_bytes);
   }
-  return static_cast<std::uint32_t>(hash >> (64 - SharedSlots::kStampBits));
+  return hash;
 }
 
 }  // namespace
 
 void SharedCollectives::begin(const Request& request) {
   request_ = &request;
+  history_ = continued(history_, request, call_.rank.rank());
   begin_next();
 }
 
 void SharedCollectives::begin_next() {
   SharedRank& rank = call_.rank;
   is_probing_ = rank.ranks() > 1 && (!call_.costs || bytes_until_probe_ == 0);
-  rank.set_stamp(is_probing_ ? kProbeStamp : stamp_of(*request_, rank.rank()));
+  const auto stamp = static_cast<std::uint32_t>(history_ >> (64 - SharedSlots::kStampBits));
+  rank.set_stamp(is_probing_ ? kProbeStamp : stamp);
   if (is_probing_) {
     begin_probe();
     return;

@@ -64,6 +64,9 @@ class SharedCollectives {
   transport::LiveTransport& transport_;
   SharedCall call_;
   const Request* request_ = nullptr;
+  // A hash of all calls, the stamp of their steps. A difference that no rank waits for, such as two
+  // roots of a broadcast, is a Mismatch in the next call.
+  std::uint64_t history_ = 0;
   bool is_probing_ = false;
   bool has_lapped_ = false;
   std::uint64_t bytes_until_probe_ = 0;

@@ -67,15 +67,11 @@ std::optional<Descriptor> arrays_on_heap(const SharedCall& call, const Request& 
   return Descriptor{.location = Location::heap, .first = *input, .second = *output};
 }
 
-// The arrays of an all-reduce in place, unless a result lies upon another operand.
-std::optional<Descriptor> arrays_in_process(const Request& request) {
-  const Span& input = request.inputs[0];
-  const Span& output = request.outputs[0];
-  if (input.data != output.data && overlap(input, output)) return std::nullopt;
-  return Descriptor{.location = Location::process,
-                    .path = CopyPath::read,
-                    .first = reinterpret_cast<std::uintptr_t>(input.data),
-                    .second = reinterpret_cast<std::uintptr_t>(output.data)};
+Descriptor arrays_in_process(const Request& request) {
+  return {.location = Location::process,
+          .path = CopyPath::read,
+          .first = reinterpret_cast<std::uintptr_t>(request.inputs[0].data),
+          .second = reinterpret_cast<std::uintptr_t>(request.outputs[0].data)};
 }
 
 // Reserves the stage of a block, which begins at a step, on all ranks.
@@ -235,8 +231,7 @@ Task run_led_reduction(SharedCall& call, const Request& request) {
     co_await rank.until_arrived(first, kLeader);
     call.paths.follow(rank.published(kLeader, first).path);
   } else if (!arrays) {
-    const bool may_read = arrays_in_process(request).has_value();
-    call.paths.choose(request.kind, request.inputs[0].size_bytes, may_read);
+    call.paths.choose(request.kind, request.inputs[0].size_bytes, true);
   }
   if (call.paths.path() == CopyPath::read) arrays = arrays_in_process(request);
   co_await rank.until_free(first);

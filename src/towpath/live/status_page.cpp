@@ -61,10 +61,13 @@ StatusPage::Entry StatusPage::read(int rank) const {
 // Word by word, because others may read at this time. The words of two calls may then be mixed.
 std::uint64_t StatusPage::begin(const Request& request) {
   if (request.name != name_) publish_name(request.name);
-  publish(offsetof(Entry, size_bytes) / 8, size_of(request));
-  publish(offsetof(Entry, details) / 8,
-          std::bit_cast<std::uint64_t>(Details{request.element, request.peer}));
-  publish(offsetof(Entry, begun) / 8, ++begun_);
+  ++begun_;
+  const Made made{size_of(request), request.element, request.peer,
+                  static_cast<std::uint64_t>(request.kind)};
+  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(Made) / 8>>(made);
+  const std::size_t first = offsetof(Entry, last) / 8 + begun_ % kLast * words.size();
+  for (std::size_t i = 0; i < words.size(); ++i) publish(first + i, words[i]);
+  publish(offsetof(Entry, begun) / 8, begun_);
   return begun_;
 }
 
@@ -96,15 +99,31 @@ std::optional<StatusPage::Entry> StatusPage::ask(int rank) const {
 std::string StatusPage::describe_call(int rank) const {
   const std::optional<Entry> entry = ask(rank);
   if (!entry) return "something else";
-  return fmt::format("{} of {} bytes", entry->name.data(), entry->size_bytes);
+  const Made& call = entry->call(entry->begun);
+  return title_of(entry->name.data(), static_cast<Kind>(call.kind), call.size_bytes, call.peer);
 }
 
-std::string StatusPage::hidden_difference(int rank) const {
+std::string StatusPage::difference(int rank) const {
   const std::optional<Entry> entry = ask(rank);
+  if (!entry) return "";
   const Entry own = read(transport_.rank());
-  if (!entry || entry->begun != own.begun || entry->name != own.name) return "";
-  if (entry->details.element != own.details.element) return " (it has another type or operation)";
-  return entry->details.peer == own.details.peer ? "" : " (it has another root)";
+  const std::uint64_t end = std::min(own.begun, entry->begun);
+  const std::uint64_t newest = std::max(own.begun, entry->begun);
+  const std::uint64_t begin = newest > kLast ? newest - kLast + 1 : 1;
+  for (std::uint64_t number = begin; number <= end; ++number) {
+    const Made& here = own.call(number);
+    const Made& there = entry->call(number);
+    if (here == there) continue;
+    const auto described = [](const Made& call) {
+      const auto kind = static_cast<Kind>(call.kind);
+      return title_of(name_of(kind), kind, call.size_bytes, call.peer);
+    };
+    const bool is_hidden = described(here) == described(there);
+    return fmt::format("call {} is {} on rank {}, but {}{} on rank {}", number, described(here),
+                       transport_.rank(), described(there),
+                       is_hidden ? " with another type or operation" : "", rank);
+  }
+  return "";
 }
 
 std::string StatusPage::describe(int rank, const std::optional<Entry>& entry) const {
@@ -115,7 +134,7 @@ std::string StatusPage::describe(int rank, const std::optional<Entry>& entry) co
     line += "no collective yet";
   } else {
     line += fmt::format("{} {} number {} of {} bytes", entry->begun > entry->ended ? "in" : "after",
-                        entry->name.data(), entry->begun, entry->size_bytes);
+                        entry->name.data(), entry->begun, entry->call(entry->begun).size_bytes);
   }
   return has_left(rank) ? line + "; it has left the group" : line;
 }

@@ -19,7 +19,7 @@ namespace towpath::live {
 // it began, and whether that has ended.
 class StatusPage {
  public:
-  static constexpr std::uint64_t kBytes = 128;
+  static constexpr std::uint64_t kBytes = 512;
   static std::uint32_t signals(int ranks) { return static_cast<std::uint32_t>(ranks); }
 
   explicit StatusPage(transport::LiveTransport& transport);
@@ -35,9 +35,10 @@ class StatusPage {
   }
   // The last call of a rank: "broadcast of 4096 bytes".
   std::string describe_call(int rank) const;
-  // A difference of that rank's call of the same number that the lines of a report do not show:
-  // " (it has another root)". Empty otherwise.
-  std::string hidden_difference(int rank) const;
+  // The first of the last calls that differs between that rank and this one: "call 3 is broadcast
+  // of 16 bytes from root 0 on rank 0, but broadcast of 16 bytes from root 1 on rank 1". Empty if
+  // none does.
+  std::string difference(int rank) const;
   struct Report {
     // The rank that is behind all others, or kNoPeer.
     int straggler;
@@ -50,16 +51,21 @@ class StatusPage {
  private:
   static constexpr std::size_t kNameWords = 6;
   using Name = std::array<char, kNameWords * 8>;
-  struct Details {
+  struct Made {
+    std::uint64_t size_bytes;
     std::uint32_t element;
     std::int32_t peer;
+    std::uint64_t kind;
+    bool operator==(const Made&) const = default;
   };
+  static constexpr std::uint64_t kLast = 8;
   struct Entry {
     std::uint64_t begun;  // collectives
     std::uint64_t ended;
-    std::uint64_t size_bytes;
-    Details details;
-    Name name;
+    Name name;                     // of the last one
+    std::array<Made, kLast> last;  // by number modulo kLast
+
+    const Made& call(std::uint64_t number) const { return last[number % kLast]; }
   };
   static constexpr std::size_t kWords = sizeof(Entry) / 8;
   static_assert(sizeof(Entry) % 8 == 0 && sizeof(Entry) <= kBytes);

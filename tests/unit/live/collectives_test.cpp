@@ -128,17 +128,16 @@ TEST(LiveCollectives, ReduceScatterReadsPartsWhereEachRankHasThem) {
 }
 
 // How the ranks have the arrays of an all_reduce.
-enum class Arrays { in_place, apart, first_on_heap, last_on_heap, one_shifted };
+enum class Arrays { in_place, apart, first_on_heap, last_on_heap };
 
 // Ranks read each other's operands and results where they are, and nobody's result is stored before
-// all have read the operand there. A rank that cannot show its arrays so is met by all.
+// all have read the operand there. A rank on the heap is met by all.
 TEST(LiveCollectives, AllReduceReadsArraysWhereTheyAre) {
   constexpr std::size_t kCount = 300'001;
-  constexpr std::size_t kShift = 1'000;
   constexpr int kAllWaysTried = 40;
   for (const int ranks : {2, 3}) {
-    for (const Arrays arrays : {Arrays::in_place, Arrays::apart, Arrays::first_on_heap,
-                                Arrays::last_on_heap, Arrays::one_shifted}) {
+    for (const Arrays arrays :
+         {Arrays::in_place, Arrays::apart, Arrays::first_on_heap, Arrays::last_on_heap}) {
       run_ranks(ranks, [&](transport::LiveTransport& transport) {
         Collectives collectives(transport);
         transport.barrier(60_s);
@@ -147,16 +146,12 @@ TEST(LiveCollectives, AllReduceReadsArraysWhereTheyAre) {
         const bool is_last = rank == ranks - 1;
         const bool is_on_heap = (arrays == Arrays::first_on_heap && rank == 0) ||
                                 (arrays == Arrays::last_on_heap && is_last);
-        const bool is_shifted = arrays == Arrays::one_shifted && is_last;
-        Floats values(transport, is_on_heap, kCount + kShift);
+        Floats values(transport, is_on_heap, kCount);
         Floats results(transport, is_on_heap, kCount);
-        const std::size_t first = is_shifted ? kShift : 0;
-        Span input = values.span();
-        input = {input.data + first * sizeof(float), kCount * sizeof(float)};
-        const Span output =
-            arrays == Arrays::apart ? results.span() : Span{values.span().data, input.size_bytes};
+        const Span input = values.span();
+        const Span output = arrays == Arrays::apart ? results.span() : input;
         for (int call = 0; call < kAllWaysTried; ++call) {
-          for (std::size_t i = 0; i < kCount; ++i) values[first + i] = value_of(rank, i, call);
+          for (std::size_t i = 0; i < kCount; ++i) values[i] = value_of(rank, i, call);
           collectives.run(request_of("all_reduce", sum, 0, input, output), 60_s);
           const auto* const got = reinterpret_cast<const float*>(output.data);
           for (std::size_t i = 0; i < kCount; ++i) {

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of a Communicator's calls that run by a schedule, kept for the next call of their kind."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from towpath import _core
+from towpath.schedules.schedule_source import ScheduleSource
+
+if TYPE_CHECKING:
+    Kept = tuple[_core.Schedule, _core.Plan, _core.Executor]
+
+_PLANS_MAX = 32
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call of a collective, without its arrays."""
+
+    collective: str
+    operation: str
+    root: int
+    algorithm: str | None
+    dtype: str | None
+
+
+class LivePlans:
+    """The last plans of a rank, with their executors. All ranks ask for the same ones in order."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Request, int, str], Kept] = OrderedDict()
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+    def plan(
+        self,
+        transport: _core.LiveTransport,
+        request: Request,
+        elements: int,
+        element_type: str,
+        timeout_s: float,
+    ) -> Kept:
+        """The plan of a call and its executor, made at the first call of this kind."""
+        key = (request, elements, element_type)
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            schedule = ScheduleSource(
+                None, request.collective, request.algorithm, transport.ranks, root=request.root
+            ).schedule()
+            plan = _core.Plan(schedule, elements, element_type, request.operation)
+            transport.agree(plan.statement, timeout_s)
+            if len(self._kept) == _PLANS_MAX:
+                transport.barrier(timeout_s)  # a peer may still write to the oldest one's memory
+                self._kept.popitem(last=False)
+            kept = (schedule, plan, _core.Executor(transport, plan))
+        self._kept[key] = kept
+        return kept

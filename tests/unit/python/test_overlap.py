@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that overlap, calls that differ, children that are no ranks: right, or refused."""
+
+import math
+
+import pytest
+
+import overlap_ranks
+import towpath
+from towpath.errors import ConfigError, RankError
+
+SIZES = (1, 3000, 100_000)
+
+
+@pytest.fixture(params=["shm", "ucx"])
+def transport(request):
+    return request.param
+
+
+@pytest.mark.parametrize("elements", SIZES)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_collectives_run_in_place(transport, ranks, elements):
+    results = towpath.launch(
+        overlap_ranks.in_place, ranks, transport=transport, arguments=(elements, 5)
+    )
+    assert results == [[]] * ranks
+
+
+@pytest.mark.parametrize("elements", SIZES)
+def test_every_other_overlap_is_refused_and_nothing_is_written(transport, elements):
+    for said in towpath.launch(
+        overlap_ranks.refused, 3, transport=transport, arguments=(elements,)
+    ):
+        assert len(said) == 6
+        for name, sentence in said.items():
+            assert name.split()[-1] in sentence and "its output overlaps its input" in sentence
+
+
+@pytest.mark.parametrize("name", sorted(overlap_ranks.DIFFERENCES))
+def test_calls_that_differ_are_a_disagreement(transport, name):
+    errors = towpath.launch(
+        overlap_ranks.different, 2, transport=transport, arguments=(name,), timeout_s=5
+    )
+    kinds = [error and error[0] for error in errors]
+    assert "disagreement" in kinds, errors
+    assert set(kinds) <= {
+        "disagreement",
+        "peer_died",
+    }, errors  # the first to notice tells the other
+    if name == "roots":
+        said = " ".join(error[2] for error in errors if error)
+        assert "from root 0 on rank" in said and "from root 1 on rank" in said
+
+
+def test_a_forked_child_is_no_rank(transport):
+    for said, total in towpath.launch(overlap_ranks.forked, 2, transport=transport):
+        assert total == 2 and len(said) == 4
+        assert all("a child is no rank" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("timeout_s", [-1.0, math.nan])
+def test_a_timeout_that_is_none_is_refused(timeout_s):
+    with pytest.raises(ConfigError, match="timeout"):
+        towpath.connect("nobody", 0, 1, timeout_s=timeout_s)
+
+
+def test_an_unlimited_timeout_is_one():
+    with towpath.connect("alone", 0, 1, timeout_s=math.inf) as communicator:
+        communicator.barrier()
+
+
+def test_a_closed_communicator_says_so():
+    communicator = towpath.connect("closed", 0, 1)
+    communicator.close()
+    with pytest.raises(ConfigError, match="closed"):
+        communicator.barrier()
+    assert issubclass(RankError, towpath.TowpathError)
