@@ -14,6 +14,8 @@ namespace {
 
 // Looks at a word before the caller regains control: about a microsecond.
 constexpr int kLooks = 50;
+// A rank whose process has ended is found at the next look, 1 ms later.
+constexpr Time kCauseWithin = Time::from_seconds(0.5);
 
 std::vector<std::byte*> reached(transport::LiveTransport& transport, transport::Offset offset) {
   std::vector<std::byte*> places;
@@ -114,6 +116,13 @@ bool SharedRank::try_read(int peer, std::uint64_t address, const Span& to) {
 
 void SharedRank::read(int peer, std::uint64_t address, const Span& to) {
   if (try_read(peer, address, to)) return;
+  // Its process has ended, perhaps because of another rank. The transport finds the cause.
+  try {
+    transport_.block_until([] { return false; }, kCauseWithin, peer,
+                           [&] { return fmt::format("the memory of rank {}", peer); });
+  } catch (const TransportError& error) {
+    if (error.kind() != TransportError::Kind::timeout) throw;
+  }
   throw TransportError(TransportError::Kind::peer_died, peer,
                        fmt::format("rank {} could not read the memory of rank {}", rank(), peer));
 }
