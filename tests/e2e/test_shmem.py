@@ -55,6 +55,31 @@ def test_the_same_source_says_the_same_with_open_mpi(tmp_path):
     assert run(Path(source), 2).stdout.splitlines()[0] == theirs.stdout.splitlines()[0]
 
 
+def test_a_context_has_the_numbers_of_its_team():
+    done = run(PROGRAMS / "contexts.c", 4)
+    assert done.returncode == 0, done.stdout + done.stderr
+    nothing = "word -1, counter 0, signal 0, bits 5, values 0 0 0 0"
+    assert sorted(done.stdout.splitlines()) == sorted([
+        "0: alone 0, number -1", "1: alone 0, number 0", "2: alone 0, number -1",
+        "3: alone 0, number -1", f"0: {nothing}", f"2: {nothing}",
+        "1: word 3, counter 2, signal 0, bits 5, values 0 0 0 0",
+        "3: word -1, counter 0, signal 3, bits 4, values 1 3 3 1",
+    ])  # fmt: skip
+
+
+def test_a_pe_outside_the_team_of_a_context_is_refused():
+    done = run(PROGRAMS / "contexts.c", 4, "--", "outside")
+    assert done.returncode == 1
+    said = "shmem_ctx_long_p names PE 2 of a context's team; allowed are 0 to 1"
+    assert said in done.stderr
+
+
+def test_a_forked_child_is_no_pe():
+    done = run(PROGRAMS / "contexts.c", 4, "--", "fork")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "was called by a forked child of a PE" in done.stderr
+
+
 def test_mistakes_are_one_sentence(tmp_path):
     source = tmp_path / "wrong.c"
     source.write_text(

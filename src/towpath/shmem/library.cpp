@@ -123,8 +123,8 @@ int shmem_team_split_strided(shmem_team_t parent, int start, int stride, int siz
   *made = SHMEM_TEAM_INVALID;
   if (parent == SHMEM_TEAM_INVALID) return -1;
   const int last = start + (size - 1) * stride;
-  const bool fits = size >= 1 && stride != 0 && start >= 0 && start < parent->size && last >= 0 &&
-                    last < parent->size;
+  const bool fits = size >= 1 && (stride != 0 || size == 1) && start >= 0 && start < parent->size &&
+                    last >= 0 && last < parent->size;
   if (!fits) return -1;
   *made = runtime().split(*parent, start, stride, size);
   return 0;

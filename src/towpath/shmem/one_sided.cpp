@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM's puts, gets, atomics, signals and waits. Every PE maps every heap, so that a put is a
 // copy and over when the call returns.
+#include <fmt/format.h>
+
 #include <cstring>
 #include <limits>
 
@@ -36,6 +38,19 @@ void get_strided(void* to, const void* from, std::ptrdiff_t to_stride, std::ptrd
     get(static_cast<char*>(to) + at * to_stride, static_cast<const char*>(from) + at * from_stride,
         size, pe, call);
   }
+}
+
+// The number in the world of a PE of the context's team.
+int world_pe(shmem_ctx_t context, int pe, const char* call) {
+  if (context == SHMEM_CTX_DEFAULT) return pe;
+  if (context == SHMEM_CTX_INVALID) {
+    towpath::shmem::fail(
+        fmt::format("PE {}: {} was given SHMEM_CTX_INVALID", runtime().pe(), call));
+  }
+  const towpath::shmem::Team& team = *context->team;
+  if (pe >= 0 && pe < team.size) return team.pe(pe);
+  towpath::shmem::fail(fmt::format("PE {}: {} names PE {} of a context's team; allowed are 0 to {}",
+                                   runtime().pe(), call, pe, team.size - 1));
 }
 
 template <typename T>
@@ -150,130 +165,135 @@ struct Words {
 
 extern "C" {
 
-#define RMA_OF(PREFIX, CONTEXT, NAME, TYPE)                                                    \
+// Functions with a context, and the same without one. A context has the PE numbers of its team.
+#define CONTEXT_PARAMETER shmem_ctx_t context,
+#define WITH_AND_WITHOUT(FAMILY, ...) \
+  FAMILY(shmem_, , pe, __VA_ARGS__)   \
+  FAMILY(shmem_ctx_, CONTEXT_PARAMETER, world_pe(context, pe, __func__), __VA_ARGS__)
+
+#define RMA_OF(PREFIX, CONTEXT, PE, NAME, TYPE)                                                \
   void PREFIX##NAME##_put(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {                  \
-    put(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+    put(d, s, n * sizeof(TYPE), PE, __func__);                                                 \
   }                                                                                            \
   void PREFIX##NAME##_get(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {                  \
-    get(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+    get(d, s, n * sizeof(TYPE), PE, __func__);                                                 \
   }                                                                                            \
   void PREFIX##NAME##_put_nbi(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {              \
-    put(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+    put(d, s, n * sizeof(TYPE), PE, __func__);                                                 \
   }                                                                                            \
   void PREFIX##NAME##_get_nbi(CONTEXT TYPE* d, const TYPE* s, size_t n, int pe) {              \
-    get(d, s, n * sizeof(TYPE), pe, __func__);                                                 \
+    get(d, s, n * sizeof(TYPE), PE, __func__);                                                 \
   }                                                                                            \
   void PREFIX##NAME##_iput(CONTEXT TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, \
                            int pe) {                                                           \
-    put_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                    \
+    put_strided(d, s, x, y, n, sizeof(TYPE), PE, __func__);                                    \
   }                                                                                            \
   void PREFIX##NAME##_iget(CONTEXT TYPE* d, const TYPE* s, ptrdiff_t x, ptrdiff_t y, size_t n, \
                            int pe) {                                                           \
-    get_strided(d, s, x, y, n, sizeof(TYPE), pe, __func__);                                    \
+    get_strided(d, s, x, y, n, sizeof(TYPE), PE, __func__);                                    \
   }                                                                                            \
   void PREFIX##NAME##_p(CONTEXT TYPE* d, TYPE v, int pe) {                                     \
-    put(d, &v, sizeof(TYPE), pe, __func__);                                                    \
+    put(d, &v, sizeof(TYPE), PE, __func__);                                                    \
   }                                                                                            \
   TYPE PREFIX##NAME##_g(CONTEXT const TYPE* s, int pe) {                                       \
     TYPE v;                                                                                    \
-    get(&v, s, sizeof(TYPE), pe, __func__);                                                    \
+    get(&v, s, sizeof(TYPE), PE, __func__);                                                    \
     return v;                                                                                  \
+  }                                                                                            \
+  void PREFIX##NAME##_put_signal(CONTEXT TYPE* d, const TYPE* s, size_t n, uint64_t* a,        \
+                                 uint64_t v, int op, int pe) {                                 \
+    put_signal(d, s, n * sizeof(TYPE), a, v, op, PE, __func__);                                \
+  }                                                                                            \
+  void PREFIX##NAME##_put_signal_nbi(CONTEXT TYPE* d, const TYPE* s, size_t n, uint64_t* a,    \
+                                     uint64_t v, int op, int pe) {                             \
+    put_signal(d, s, n * sizeof(TYPE), a, v, op, PE, __func__);                                \
   }
-#define RMA(NAME, TYPE)                                                                         \
-  RMA_OF(shmem_, , NAME, TYPE)                                                                  \
-  RMA_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                                         \
-  void shmem_##NAME##_put_signal(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v,     \
-                                 int op, int pe) {                                              \
-    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                 \
-  }                                                                                             \
-  void shmem_##NAME##_put_signal_nbi(TYPE* d, const TYPE* s, size_t n, uint64_t* a, uint64_t v, \
-                                     int op, int pe) {                                          \
-    put_signal(d, s, n * sizeof(TYPE), a, v, op, pe, __func__);                                 \
-  }
+#define RMA(NAME, TYPE) WITH_AND_WITHOUT(RMA_OF, NAME, TYPE)
 TOWPATH_SHMEM_RMA_TYPES(RMA)
 
-#define SIZED_OF(PREFIX, CONTEXT, NAME, BYTES)                                     \
-  void PREFIX##put##NAME(CONTEXT void* d, const void* s, size_t n, int pe) {       \
-    put(d, s, n* BYTES, pe, __func__);                                             \
-  }                                                                                \
-  void PREFIX##get##NAME(CONTEXT void* d, const void* s, size_t n, int pe) {       \
-    get(d, s, n* BYTES, pe, __func__);                                             \
-  }                                                                                \
-  void PREFIX##put##NAME##_nbi(CONTEXT void* d, const void* s, size_t n, int pe) { \
-    put(d, s, n* BYTES, pe, __func__);                                             \
-  }                                                                                \
-  void PREFIX##get##NAME##_nbi(CONTEXT void* d, const void* s, size_t n, int pe) { \
-    get(d, s, n* BYTES, pe, __func__);                                             \
+#define SIZED_OF(PREFIX, CONTEXT, PE, NAME, BYTES)                                           \
+  void PREFIX##put##NAME(CONTEXT void* d, const void* s, size_t n, int pe) {                 \
+    put(d, s, n* BYTES, PE, __func__);                                                       \
+  }                                                                                          \
+  void PREFIX##get##NAME(CONTEXT void* d, const void* s, size_t n, int pe) {                 \
+    get(d, s, n* BYTES, PE, __func__);                                                       \
+  }                                                                                          \
+  void PREFIX##put##NAME##_nbi(CONTEXT void* d, const void* s, size_t n, int pe) {           \
+    put(d, s, n* BYTES, PE, __func__);                                                       \
+  }                                                                                          \
+  void PREFIX##get##NAME##_nbi(CONTEXT void* d, const void* s, size_t n, int pe) {           \
+    get(d, s, n* BYTES, PE, __func__);                                                       \
+  }                                                                                          \
+  void PREFIX##put##NAME##_signal(CONTEXT void* d, const void* s, size_t n, uint64_t* a,     \
+                                  uint64_t v, int op, int pe) {                              \
+    put_signal(d, s, n* BYTES, a, v, op, PE, __func__);                                      \
+  }                                                                                          \
+  void PREFIX##put##NAME##_signal_nbi(CONTEXT void* d, const void* s, size_t n, uint64_t* a, \
+                                      uint64_t v, int op, int pe) {                          \
+    put_signal(d, s, n* BYTES, a, v, op, PE, __func__);                                      \
   }
-#define SIZED(NAME, BYTES)                                                                         \
-  SIZED_OF(shmem_, , NAME, BYTES)                                                                  \
-  SIZED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, BYTES)                                         \
-  void shmem_put##NAME##_signal(void* d, const void* s, size_t n, uint64_t* a, uint64_t v, int op, \
-                                int pe) {                                                          \
-    put_signal(d, s, n* BYTES, a, v, op, pe, __func__);                                            \
-  }                                                                                                \
-  void shmem_put##NAME##_signal_nbi(void* d, const void* s, size_t n, uint64_t* a, uint64_t v,     \
-                                    int op, int pe) {                                              \
-    put_signal(d, s, n* BYTES, a, v, op, pe, __func__);                                            \
-  }
+#define SIZED(NAME, BYTES) WITH_AND_WITHOUT(SIZED_OF, NAME, BYTES)
 TOWPATH_SHMEM_SIZES(SIZED)
 SIZED(mem, 1)
 
-#define STRIDED(NAME, BYTES)                                                                  \
-  void shmem_iput##NAME(void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
-    put_strided(d, s, x, y, n, BYTES, pe, __func__);                                          \
+#define STRIDED_OF(PREFIX, CONTEXT, PE, NAME, BYTES)                                          \
+  void PREFIX##iput##NAME(CONTEXT void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, \
+                          int pe) {                                                           \
+    put_strided(d, s, x, y, n, BYTES, PE, __func__);                                          \
   }                                                                                           \
-  void shmem_iget##NAME(void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, int pe) { \
-    get_strided(d, s, x, y, n, BYTES, pe, __func__);                                          \
+  void PREFIX##iget##NAME(CONTEXT void* d, const void* s, ptrdiff_t x, ptrdiff_t y, size_t n, \
+                          int pe) {                                                           \
+    get_strided(d, s, x, y, n, BYTES, PE, __func__);                                          \
   }
+#define STRIDED(NAME, BYTES) WITH_AND_WITHOUT(STRIDED_OF, NAME, BYTES)
 TOWPATH_SHMEM_SIZES(STRIDED)
 
-#define EXTENDED_OF(PREFIX, CONTEXT, NAME, TYPE)                                                \
+#define EXTENDED_OF(PREFIX, CONTEXT, PE, NAME, TYPE)                                            \
   TYPE PREFIX##NAME##_atomic_fetch(CONTEXT const TYPE* s, int pe) {                             \
-    return fetch(s, pe, __func__);                                                              \
+    return fetch(s, PE, __func__);                                                              \
   }                                                                                             \
-  void PREFIX##NAME##_atomic_set(CONTEXT TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); } \
+  void PREFIX##NAME##_atomic_set(CONTEXT TYPE* d, TYPE v, int pe) { swap(d, v, PE, __func__); } \
   TYPE PREFIX##NAME##_atomic_swap(CONTEXT TYPE* d, TYPE v, int pe) {                            \
-    return swap(d, v, pe, __func__);                                                            \
+    return swap(d, v, PE, __func__);                                                            \
+  }                                                                                             \
+  void PREFIX##NAME##_atomic_fetch_nbi(CONTEXT TYPE* f, const TYPE* s, int pe) {                \
+    *f = fetch(s, PE, __func__);                                                                \
+  }                                                                                             \
+  void PREFIX##NAME##_atomic_swap_nbi(CONTEXT TYPE* f, TYPE* d, TYPE v, int pe) {               \
+    *f = swap(d, v, PE, __func__);                                                              \
   }
 #define EXTENDED(NAME, TYPE)                                                          \
-  EXTENDED_OF(shmem_, , NAME, TYPE)                                                   \
-  EXTENDED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                          \
-  void shmem_##NAME##_atomic_fetch_nbi(TYPE* f, const TYPE* s, int pe) {              \
-    *f = fetch(s, pe, __func__);                                                      \
-  }                                                                                   \
-  void shmem_##NAME##_atomic_swap_nbi(TYPE* f, TYPE* d, TYPE v, int pe) {             \
-    *f = swap(d, v, pe, __func__);                                                    \
-  }                                                                                   \
+  WITH_AND_WITHOUT(EXTENDED_OF, NAME, TYPE)                                           \
   TYPE shmem_##NAME##_fetch(const TYPE* s, int pe) { return fetch(s, pe, __func__); } \
   void shmem_##NAME##_set(TYPE* d, TYPE v, int pe) { swap(d, v, pe, __func__); }      \
   TYPE shmem_##NAME##_swap(TYPE* d, TYPE v, int pe) { return swap(d, v, pe, __func__); }
 TOWPATH_SHMEM_EXTENDED_TYPES(EXTENDED)
 
-#define ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)                                                     \
+#define ATOMIC_OF(PREFIX, CONTEXT, PE, NAME, TYPE)                                                 \
   TYPE PREFIX##NAME##_atomic_compare_swap(CONTEXT TYPE* d, TYPE c, TYPE v, int pe) {               \
-    return compare_swap(d, c, v, pe, __func__);                                                    \
+    return compare_swap(d, c, v, PE, __func__);                                                    \
   }                                                                                                \
   TYPE PREFIX##NAME##_atomic_fetch_inc(CONTEXT TYPE* d, int pe) {                                  \
-    return fetch_add<TYPE>(d, 1, pe, __func__);                                                    \
+    return fetch_add<TYPE>(d, 1, PE, __func__);                                                    \
   }                                                                                                \
-  void PREFIX##NAME##_atomic_inc(CONTEXT TYPE* d, int pe) { fetch_add<TYPE>(d, 1, pe, __func__); } \
+  void PREFIX##NAME##_atomic_inc(CONTEXT TYPE* d, int pe) { fetch_add<TYPE>(d, 1, PE, __func__); } \
   TYPE PREFIX##NAME##_atomic_fetch_add(CONTEXT TYPE* d, TYPE v, int pe) {                          \
-    return fetch_add(d, v, pe, __func__);                                                          \
+    return fetch_add(d, v, PE, __func__);                                                          \
   }                                                                                                \
-  void PREFIX##NAME##_atomic_add(CONTEXT TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }
+  void PREFIX##NAME##_atomic_add(CONTEXT TYPE* d, TYPE v, int pe) {                                \
+    fetch_add(d, v, PE, __func__);                                                                 \
+  }                                                                                                \
+  void PREFIX##NAME##_atomic_compare_swap_nbi(CONTEXT TYPE* f, TYPE* d, TYPE c, TYPE v, int pe) {  \
+    *f = compare_swap(d, c, v, PE, __func__);                                                      \
+  }                                                                                                \
+  void PREFIX##NAME##_atomic_fetch_inc_nbi(CONTEXT TYPE* f, TYPE* d, int pe) {                     \
+    *f = fetch_add<TYPE>(d, 1, PE, __func__);                                                      \
+  }                                                                                                \
+  void PREFIX##NAME##_atomic_fetch_add_nbi(CONTEXT TYPE* f, TYPE* d, TYPE v, int pe) {             \
+    *f = fetch_add(d, v, PE, __func__);                                                            \
+  }
 #define ATOMIC(NAME, TYPE)                                                                    \
-  ATOMIC_OF(shmem_, , NAME, TYPE)                                                             \
-  ATOMIC_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                                    \
-  void shmem_##NAME##_atomic_compare_swap_nbi(TYPE* f, TYPE* d, TYPE c, TYPE v, int pe) {     \
-    *f = compare_swap(d, c, v, pe, __func__);                                                 \
-  }                                                                                           \
-  void shmem_##NAME##_atomic_fetch_inc_nbi(TYPE* f, TYPE* d, int pe) {                        \
-    *f = fetch_add<TYPE>(d, 1, pe, __func__);                                                 \
-  }                                                                                           \
-  void shmem_##NAME##_atomic_fetch_add_nbi(TYPE* f, TYPE* d, TYPE v, int pe) {                \
-    *f = fetch_add(d, v, pe, __func__);                                                       \
-  }                                                                                           \
+  WITH_AND_WITHOUT(ATOMIC_OF, NAME, TYPE)                                                     \
   TYPE shmem_##NAME##_cswap(TYPE* d, TYPE c, TYPE v, int pe) {                                \
     return compare_swap(d, c, v, pe, __func__);                                               \
   }                                                                                           \
@@ -283,20 +303,20 @@ TOWPATH_SHMEM_EXTENDED_TYPES(EXTENDED)
   void shmem_##NAME##_add(TYPE* d, TYPE v, int pe) { fetch_add(d, v, pe, __func__); }
 TOWPATH_SHMEM_ATOMIC_TYPES(ATOMIC)
 
-#define BITWISE_OPERATION_OF(PREFIX, CONTEXT, NAME, TYPE, OPERATION)                  \
-  TYPE PREFIX##NAME##_atomic_fetch_##OPERATION(CONTEXT TYPE* d, TYPE v, int pe) {     \
-    return __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL); \
-  }                                                                                   \
-  void PREFIX##NAME##_atomic_##OPERATION(CONTEXT TYPE* d, TYPE v, int pe) {           \
-    __atomic_fetch_##OPERATION(word_at(d, pe, __func__), v, __ATOMIC_ACQ_REL);        \
+#define BITWISE_OF(PREFIX, CONTEXT, PE, NAME, TYPE, OPERATION)                                   \
+  TYPE PREFIX##NAME##_atomic_fetch_##OPERATION(CONTEXT TYPE* d, TYPE v, int pe) {                \
+    return __atomic_fetch_##OPERATION(word_at(d, PE, __func__), v, __ATOMIC_ACQ_REL);            \
+  }                                                                                              \
+  void PREFIX##NAME##_atomic_##OPERATION(CONTEXT TYPE* d, TYPE v, int pe) {                      \
+    __atomic_fetch_##OPERATION(word_at(d, PE, __func__), v, __ATOMIC_ACQ_REL);                   \
+  }                                                                                              \
+  void PREFIX##NAME##_atomic_fetch_##OPERATION##_nbi(CONTEXT TYPE* f, TYPE* d, TYPE v, int pe) { \
+    *f = __atomic_fetch_##OPERATION(word_at(d, PE, __func__), v, __ATOMIC_ACQ_REL);              \
   }
-#define BITWISE_OPERATION(NAME, TYPE, OPERATION)        \
-  BITWISE_OPERATION_OF(shmem_, , NAME, TYPE, OPERATION) \
-  BITWISE_OPERATION_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE, OPERATION)
-#define BITWISE(NAME, TYPE)          \
-  BITWISE_OPERATION(NAME, TYPE, and) \
-  BITWISE_OPERATION(NAME, TYPE, or)  \
-  BITWISE_OPERATION(NAME, TYPE, xor)
+#define BITWISE(NAME, TYPE)                     \
+  WITH_AND_WITHOUT(BITWISE_OF, NAME, TYPE, and) \
+  WITH_AND_WITHOUT(BITWISE_OF, NAME, TYPE, or)  \
+  WITH_AND_WITHOUT(BITWISE_OF, NAME, TYPE, xor)
 TOWPATH_SHMEM_BITWISE_ATOMIC_TYPES(BITWISE)
 
 uint64_t shmem_signal_fetch(const uint64_t* at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }

@@ -73,6 +73,7 @@ int find_variables(dl_phdr_info* object, std::size_t, void* found) {
 
 int towpath_shmem_team::member(int pe) const {
   const int distance = pe - start;
+  if (distance == 0) return 0;
   if (stride == 0 || distance % stride != 0) return -1;
   const int member = distance / stride;
   return member < 0 || member >= size ? -1 : member;
@@ -101,11 +102,12 @@ bool has_begun() { return own_runtime != nullptr; }
 
 Runtime& runtime() {
   if (own_runtime == nullptr) fail("an OpenSHMEM function was called before shmem_init");
+  if (own_runtime->is_forked()) fail("an OpenSHMEM function was called by a forked child of a PE");
   return *own_runtime;
 }
 
 Runtime::Runtime(Team& world)
-    : timeout_(Time::from_seconds(number_from("TOWPATH_TIMEOUT_S", 60))), world_(world) {
+    : timeout_(transport::timeout_from(number_from("TOWPATH_TIMEOUT_S", 60))), world_(world) {
   transport_ = join(timeout_);
   heap_ = transport_->data(0);
   heap_bytes_ = transport::shm::default_heap_bytes(pes());

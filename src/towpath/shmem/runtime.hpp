@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "towpath/os/process.hpp"
 #include "towpath/shmem/include/shmem.h"
 #include "towpath/transport/live_transport.hpp"
 #include "towpath/transport/remote_memory.hpp"
@@ -45,6 +46,8 @@ class Runtime {
   // Joins the PEs that the launcher started: $TOWPATH_RANK of $TOWPATH_RANKS in
   // $TOWPATH_RENDEZVOUS. One PE alone without them.
   explicit Runtime(Team& world);
+  // Whether this process is a forked child, which is no PE.
+  bool is_forked() const { return fork_.is_forked(); }
 
   int pe() const { return transport_->rank(); }
   int pes() const { return transport_->ranks(); }
@@ -73,6 +76,7 @@ class Runtime {
   void share_variables();
 
   std::unique_ptr<transport::LiveTransport> transport_;
+  os::ForkMark fork_;
   Time timeout_;
   std::vector<std::byte*> heaps_;
   std::byte* heap_ = nullptr;

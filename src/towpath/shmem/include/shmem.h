@@ -184,26 +184,24 @@ void shmem_sync_active_set(int start, int log_stride, int size, long* sync);
 /* --- puts, gets ------------------------------------------------------------------------------ */
 /* Functions that exist without a context, too, have CONTEXT as their first parameter. */
 #define TOWPATH_SHMEM_CONTEXT shmem_ctx_t,
-#define TOWPATH_SHMEM_RMA_OF(PREFIX, CONTEXT, NAME, TYPE)                                 \
-  void PREFIX##NAME##_put(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe); \
-  void PREFIX##NAME##_get(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe); \
-  void PREFIX##NAME##_put_nbi(CONTEXT TYPE* dest, const TYPE* source, size_t nelems,      \
-                                int pe);                                                  \
-  void PREFIX##NAME##_get_nbi(CONTEXT TYPE* dest, const TYPE* source, size_t nelems,      \
-                                int pe);                                                  \
-  void PREFIX##NAME##_iput(CONTEXT TYPE* dest, const TYPE* source, ptrdiff_t dst,         \
-                             ptrdiff_t sst, size_t nelems, int pe);                       \
-  void PREFIX##NAME##_iget(CONTEXT TYPE* dest, const TYPE* source, ptrdiff_t dst,         \
-                             ptrdiff_t sst, size_t nelems, int pe);                       \
-  void PREFIX##NAME##_p(CONTEXT TYPE* dest, TYPE value, int pe);                          \
-  TYPE PREFIX##NAME##_g(CONTEXT const TYPE* source, int pe);
+#define TOWPATH_SHMEM_RMA_OF(PREFIX, CONTEXT, NAME, TYPE)                                        \
+  void PREFIX##NAME##_put(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe);        \
+  void PREFIX##NAME##_get(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe);        \
+  void PREFIX##NAME##_put_nbi(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe);    \
+  void PREFIX##NAME##_get_nbi(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe);    \
+  void PREFIX##NAME##_iput(CONTEXT TYPE* dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, \
+                           size_t nelems, int pe);                                               \
+  void PREFIX##NAME##_iget(CONTEXT TYPE* dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, \
+                           size_t nelems, int pe);                                               \
+  void PREFIX##NAME##_p(CONTEXT TYPE* dest, TYPE value, int pe);                                 \
+  TYPE PREFIX##NAME##_g(CONTEXT const TYPE* source, int pe);                                     \
+  void PREFIX##NAME##_put_signal(CONTEXT TYPE* dest, const TYPE* source, size_t nelems,          \
+                                 uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);       \
+  void PREFIX##NAME##_put_signal_nbi(CONTEXT TYPE* dest, const TYPE* source, size_t nelems,      \
+                                     uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
 #define TOWPATH_SHMEM_RMA(NAME, TYPE)                                                            \
   TOWPATH_SHMEM_RMA_OF(shmem_, , NAME, TYPE)                                                     \
   TOWPATH_SHMEM_RMA_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                            \
-  void shmem_##NAME##_put_signal(TYPE* dest, const TYPE* source, size_t nelems,                  \
-                                 uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);       \
-  void shmem_##NAME##_put_signal_nbi(TYPE* dest, const TYPE* source, size_t nelems,              \
-                                     uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);   \
   int shmem_##NAME##_broadcast(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems, \
                                int root);                                                        \
   int shmem_##NAME##_collect(shmem_team_t team, TYPE* dest, const TYPE* source, size_t nelems);  \
@@ -217,63 +215,69 @@ TOWPATH_SHMEM_RMA_TYPES(TOWPATH_SHMEM_RMA)
   void PREFIX##put##NAME(CONTEXT void* dest, const void* source, size_t nelems, int pe);       \
   void PREFIX##get##NAME(CONTEXT void* dest, const void* source, size_t nelems, int pe);       \
   void PREFIX##put##NAME##_nbi(CONTEXT void* dest, const void* source, size_t nelems, int pe); \
-  void PREFIX##get##NAME##_nbi(CONTEXT void* dest, const void* source, size_t nelems, int pe);
-#define TOWPATH_SHMEM_SIZED(NAME, BYTES)                                                  \
-  TOWPATH_SHMEM_SIZED_OF(shmem_, , NAME, BYTES)                                           \
-  TOWPATH_SHMEM_SIZED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, BYTES)                  \
-  void shmem_put##NAME##_signal(void* dest, const void* source, size_t nelems,            \
-                                uint64_t* sig_addr, uint64_t signal, int sig_op, int pe); \
-  void shmem_put##NAME##_signal_nbi(void* dest, const void* source, size_t nelems,        \
-                                    uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
+  void PREFIX##get##NAME##_nbi(CONTEXT void* dest, const void* source, size_t nelems, int pe); \
+  void PREFIX##put##NAME##_signal(CONTEXT void* dest, const void* source, size_t nelems,       \
+                                  uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);    \
+  void PREFIX##put##NAME##_signal_nbi(CONTEXT void* dest, const void* source, size_t nelems,   \
+                                      uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
+#define TOWPATH_SHMEM_SIZED(NAME, BYTES)        \
+  TOWPATH_SHMEM_SIZED_OF(shmem_, , NAME, BYTES) \
+  TOWPATH_SHMEM_SIZED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, BYTES)
 TOWPATH_SHMEM_SIZES(TOWPATH_SHMEM_SIZED)
 TOWPATH_SHMEM_SIZED(mem, 1)
-#define TOWPATH_SHMEM_STRIDED(NAME, BYTES)                                            \
-  void shmem_iput##NAME(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, \
-                        size_t nelems, int pe);                                       \
-  void shmem_iget##NAME(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, \
-                        size_t nelems, int pe);
+#define TOWPATH_SHMEM_STRIDED_OF(PREFIX, CONTEXT, NAME, BYTES)                                  \
+  void PREFIX##iput##NAME(CONTEXT void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, \
+                          size_t nelems, int pe);                                               \
+  void PREFIX##iget##NAME(CONTEXT void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, \
+                          size_t nelems, int pe);
+#define TOWPATH_SHMEM_STRIDED(NAME, BYTES)        \
+  TOWPATH_SHMEM_STRIDED_OF(shmem_, , NAME, BYTES) \
+  TOWPATH_SHMEM_STRIDED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, BYTES)
 TOWPATH_SHMEM_SIZES(TOWPATH_SHMEM_STRIDED)
 
 /* --- atomics --------------------------------------------------------------------------------- */
-#define TOWPATH_SHMEM_EXTENDED_OF(PREFIX, CONTEXT, NAME, TYPE)            \
-  TYPE PREFIX##NAME##_atomic_fetch(CONTEXT const TYPE* source, int pe);   \
-  void PREFIX##NAME##_atomic_set(CONTEXT TYPE* dest, TYPE value, int pe); \
-  TYPE PREFIX##NAME##_atomic_swap(CONTEXT TYPE* dest, TYPE value, int pe);
-#define TOWPATH_SHMEM_EXTENDED(NAME, TYPE)                                          \
-  TOWPATH_SHMEM_EXTENDED_OF(shmem_, , NAME, TYPE)                                   \
-  TOWPATH_SHMEM_EXTENDED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)          \
-  void shmem_##NAME##_atomic_fetch_nbi(TYPE* fetch, const TYPE* source, int pe);    \
-  void shmem_##NAME##_atomic_swap_nbi(TYPE* fetch, TYPE* dest, TYPE value, int pe); \
-  TYPE shmem_##NAME##_fetch(const TYPE* source, int pe);                            \
-  void shmem_##NAME##_set(TYPE* dest, TYPE value, int pe);                          \
+#define TOWPATH_SHMEM_EXTENDED_OF(PREFIX, CONTEXT, NAME, TYPE)                           \
+  TYPE PREFIX##NAME##_atomic_fetch(CONTEXT const TYPE* source, int pe);                  \
+  void PREFIX##NAME##_atomic_set(CONTEXT TYPE* dest, TYPE value, int pe);                \
+  TYPE PREFIX##NAME##_atomic_swap(CONTEXT TYPE* dest, TYPE value, int pe);               \
+  void PREFIX##NAME##_atomic_fetch_nbi(CONTEXT TYPE* fetch, const TYPE* source, int pe); \
+  void PREFIX##NAME##_atomic_swap_nbi(CONTEXT TYPE* fetch, TYPE* dest, TYPE value, int pe);
+#define TOWPATH_SHMEM_EXTENDED(NAME, TYPE)                                 \
+  TOWPATH_SHMEM_EXTENDED_OF(shmem_, , NAME, TYPE)                          \
+  TOWPATH_SHMEM_EXTENDED_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE) \
+  TYPE shmem_##NAME##_fetch(const TYPE* source, int pe);                   \
+  void shmem_##NAME##_set(TYPE* dest, TYPE value, int pe);                 \
   TYPE shmem_##NAME##_swap(TYPE* dest, TYPE value, int pe);
 TOWPATH_SHMEM_EXTENDED_TYPES(TOWPATH_SHMEM_EXTENDED)
-#define TOWPATH_SHMEM_ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)                         \
-  TYPE PREFIX##NAME##_atomic_compare_swap(CONTEXT TYPE* dest, TYPE cond, TYPE value, \
-                                            int pe);                                 \
-  TYPE PREFIX##NAME##_atomic_fetch_inc(CONTEXT TYPE* dest, int pe);                  \
-  void PREFIX##NAME##_atomic_inc(CONTEXT TYPE* dest, int pe);                        \
-  TYPE PREFIX##NAME##_atomic_fetch_add(CONTEXT TYPE* dest, TYPE value, int pe);      \
-  void PREFIX##NAME##_atomic_add(CONTEXT TYPE* dest, TYPE value, int pe);
-#define TOWPATH_SHMEM_ATOMIC(NAME, TYPE)                                                           \
-  TOWPATH_SHMEM_ATOMIC_OF(shmem_, , NAME, TYPE)                                                    \
-  TOWPATH_SHMEM_ATOMIC_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)                           \
-  void shmem_##NAME##_atomic_compare_swap_nbi(TYPE* fetch, TYPE* dest, TYPE cond, TYPE value, int pe); \
-  void shmem_##NAME##_atomic_fetch_inc_nbi(TYPE* fetch, TYPE* dest, int pe);                       \
-  void shmem_##NAME##_atomic_fetch_add_nbi(TYPE* fetch, TYPE* dest, TYPE value, int pe);           \
-  TYPE shmem_##NAME##_cswap(TYPE* dest, TYPE cond, TYPE value, int pe);                            \
-  TYPE shmem_##NAME##_finc(TYPE* dest, int pe);                                                    \
-  void shmem_##NAME##_inc(TYPE* dest, int pe);                                                     \
-  TYPE shmem_##NAME##_fadd(TYPE* dest, TYPE value, int pe);                                        \
+#define TOWPATH_SHMEM_ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)                                  \
+  TYPE PREFIX##NAME##_atomic_compare_swap(CONTEXT TYPE* dest, TYPE cond, TYPE value, int pe); \
+  TYPE PREFIX##NAME##_atomic_fetch_inc(CONTEXT TYPE* dest, int pe);                           \
+  void PREFIX##NAME##_atomic_inc(CONTEXT TYPE* dest, int pe);                                 \
+  TYPE PREFIX##NAME##_atomic_fetch_add(CONTEXT TYPE* dest, TYPE value, int pe);               \
+  void PREFIX##NAME##_atomic_add(CONTEXT TYPE* dest, TYPE value, int pe);                     \
+  void PREFIX##NAME##_atomic_compare_swap_nbi(CONTEXT TYPE* fetch, TYPE* dest, TYPE cond,     \
+                                              TYPE value, int pe);                            \
+  void PREFIX##NAME##_atomic_fetch_inc_nbi(CONTEXT TYPE* fetch, TYPE* dest, int pe);          \
+  void PREFIX##NAME##_atomic_fetch_add_nbi(CONTEXT TYPE* fetch, TYPE* dest, TYPE value, int pe);
+#define TOWPATH_SHMEM_ATOMIC(NAME, TYPE)                                 \
+  TOWPATH_SHMEM_ATOMIC_OF(shmem_, , NAME, TYPE)                          \
+  TOWPATH_SHMEM_ATOMIC_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE) \
+  TYPE shmem_##NAME##_cswap(TYPE* dest, TYPE cond, TYPE value, int pe);  \
+  TYPE shmem_##NAME##_finc(TYPE* dest, int pe);                          \
+  void shmem_##NAME##_inc(TYPE* dest, int pe);                           \
+  TYPE shmem_##NAME##_fadd(TYPE* dest, TYPE value, int pe);              \
   void shmem_##NAME##_add(TYPE* dest, TYPE value, int pe);
 TOWPATH_SHMEM_ATOMIC_TYPES(TOWPATH_SHMEM_ATOMIC)
-#define TOWPATH_SHMEM_BITWISE_ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)            \
-  TYPE PREFIX##NAME##_atomic_fetch_and(CONTEXT TYPE* dest, TYPE value, int pe); \
-  void PREFIX##NAME##_atomic_and(CONTEXT TYPE* dest, TYPE value, int pe);       \
-  TYPE PREFIX##NAME##_atomic_fetch_or(CONTEXT TYPE* dest, TYPE value, int pe);  \
-  void PREFIX##NAME##_atomic_or(CONTEXT TYPE* dest, TYPE value, int pe);        \
-  TYPE PREFIX##NAME##_atomic_fetch_xor(CONTEXT TYPE* dest, TYPE value, int pe); \
-  void PREFIX##NAME##_atomic_xor(CONTEXT TYPE* dest, TYPE value, int pe);
+#define TOWPATH_SHMEM_BITWISE_ATOMIC_OF(PREFIX, CONTEXT, NAME, TYPE)                             \
+  TYPE PREFIX##NAME##_atomic_fetch_and(CONTEXT TYPE* dest, TYPE value, int pe);                  \
+  void PREFIX##NAME##_atomic_and(CONTEXT TYPE* dest, TYPE value, int pe);                        \
+  void PREFIX##NAME##_atomic_fetch_and_nbi(CONTEXT TYPE* fetch, TYPE* dest, TYPE value, int pe); \
+  TYPE PREFIX##NAME##_atomic_fetch_or(CONTEXT TYPE* dest, TYPE value, int pe);                   \
+  void PREFIX##NAME##_atomic_or(CONTEXT TYPE* dest, TYPE value, int pe);                         \
+  void PREFIX##NAME##_atomic_fetch_or_nbi(CONTEXT TYPE* fetch, TYPE* dest, TYPE value, int pe);  \
+  TYPE PREFIX##NAME##_atomic_fetch_xor(CONTEXT TYPE* dest, TYPE value, int pe);                  \
+  void PREFIX##NAME##_atomic_xor(CONTEXT TYPE* dest, TYPE value, int pe);                        \
+  void PREFIX##NAME##_atomic_fetch_xor_nbi(CONTEXT TYPE* fetch, TYPE* dest, TYPE value, int pe);
 #define TOWPATH_SHMEM_BITWISE_ATOMIC(NAME, TYPE)        \
   TOWPATH_SHMEM_BITWISE_ATOMIC_OF(shmem_, , NAME, TYPE) \
   TOWPATH_SHMEM_BITWISE_ATOMIC_OF(shmem_ctx_, TOWPATH_SHMEM_CONTEXT, NAME, TYPE)
@@ -354,10 +358,9 @@ TOWPATH_SHMEM_RMA_TYPES(TOWPATH_SHMEM_REDUCE_ORDER)
 TOWPATH_SHMEM_RMA_TYPES(TOWPATH_SHMEM_REDUCE_SUM)
 TOWPATH_SHMEM_COMPLEX_TYPES(TOWPATH_SHMEM_REDUCE_SUM)
 
-#define TOWPATH_SHMEM_TO_ALL(NAME, TYPE, OPERATION)                                         \
-  void shmem_##NAME##_##OPERATION##_to_all(TYPE* dest, const TYPE* source, int nreduce,     \
-                                           int start, int log_stride, int size, TYPE* work, \
-                                           long* sync);
+#define TOWPATH_SHMEM_TO_ALL(NAME, TYPE, OPERATION)                                                \
+  void shmem_##NAME##_##OPERATION##_to_all(TYPE* dest, const TYPE* source, int nreduce, int start, \
+                                           int log_stride, int size, TYPE* work, long* sync);
 #define TOWPATH_SHMEM_TO_ALL_BITWISE(NAME, TYPE) \
   TOWPATH_SHMEM_TO_ALL(NAME, TYPE, and)          \
   TOWPATH_SHMEM_TO_ALL(NAME, TYPE, or)           \

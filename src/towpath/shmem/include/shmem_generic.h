@@ -76,6 +76,10 @@ TOWPATH_SHMEM_CXX_WORDS(TOWPATH_SHMEM_CXX_ATOMIC)
            long long: PREFIX##longlong##SUFFIX, unsigned int: PREFIX##uint##SUFFIX,     \
            unsigned long: PREFIX##ulong##SUFFIX,                                        \
            unsigned long long: PREFIX##ulonglong##SUFFIX)
+#define TOWPATH_SHMEM_OF_BITS(VALUE, PREFIX, SUFFIX)                                  \
+  _Generic((VALUE), int: PREFIX##int32##SUFFIX, long: PREFIX##int64##SUFFIX,          \
+           unsigned int: PREFIX##uint##SUFFIX, unsigned long: PREFIX##ulong##SUFFIX,  \
+           unsigned long long: PREFIX##ulonglong##SUFFIX)
 #define TOWPATH_SHMEM_OF_NUMBER(VALUE, PREFIX, SUFFIX)                                  \
   _Generic((VALUE), int: PREFIX##int##SUFFIX, long: PREFIX##long##SUFFIX,               \
            long long: PREFIX##longlong##SUFFIX, unsigned int: PREFIX##uint##SUFFIX,     \
@@ -131,6 +135,21 @@ TOWPATH_SHMEM_CXX_WORDS(TOWPATH_SHMEM_CXX_ATOMIC)
 #define shmem_atomic_inc(...) TOWPATH_SHMEM_CALL(WORD, _atomic_inc, __VA_ARGS__)
 #define shmem_atomic_fetch_add(...) TOWPATH_SHMEM_CALL(WORD, _atomic_fetch_add, __VA_ARGS__)
 #define shmem_atomic_add(...) TOWPATH_SHMEM_CALL(WORD, _atomic_add, __VA_ARGS__)
+#define shmem_atomic_fetch_nbi(...) TOWPATH_SHMEM_CALL(NUMBER, _atomic_fetch_nbi, __VA_ARGS__)
+#define shmem_atomic_swap_nbi(...) TOWPATH_SHMEM_CALL(NUMBER, _atomic_swap_nbi, __VA_ARGS__)
+#define shmem_atomic_compare_swap_nbi(...) \
+  TOWPATH_SHMEM_CALL(WORD, _atomic_compare_swap_nbi, __VA_ARGS__)
+#define shmem_atomic_fetch_inc_nbi(...) TOWPATH_SHMEM_CALL(WORD, _atomic_fetch_inc_nbi, __VA_ARGS__)
+#define shmem_atomic_fetch_add_nbi(...) TOWPATH_SHMEM_CALL(WORD, _atomic_fetch_add_nbi, __VA_ARGS__)
+#define shmem_atomic_and(...) TOWPATH_SHMEM_CALL(BITS, _atomic_and, __VA_ARGS__)
+#define shmem_atomic_or(...) TOWPATH_SHMEM_CALL(BITS, _atomic_or, __VA_ARGS__)
+#define shmem_atomic_xor(...) TOWPATH_SHMEM_CALL(BITS, _atomic_xor, __VA_ARGS__)
+#define shmem_atomic_fetch_and(...) TOWPATH_SHMEM_CALL(BITS, _atomic_fetch_and, __VA_ARGS__)
+#define shmem_atomic_fetch_or(...) TOWPATH_SHMEM_CALL(BITS, _atomic_fetch_or, __VA_ARGS__)
+#define shmem_atomic_fetch_xor(...) TOWPATH_SHMEM_CALL(BITS, _atomic_fetch_xor, __VA_ARGS__)
+#define shmem_atomic_fetch_and_nbi(...) TOWPATH_SHMEM_CALL(BITS, _atomic_fetch_and_nbi, __VA_ARGS__)
+#define shmem_atomic_fetch_or_nbi(...) TOWPATH_SHMEM_CALL(BITS, _atomic_fetch_or_nbi, __VA_ARGS__)
+#define shmem_atomic_fetch_xor_nbi(...) TOWPATH_SHMEM_CALL(BITS, _atomic_fetch_xor_nbi, __VA_ARGS__)
 /* Old names of the same. */
 #define shmem_fetch(...) TOWPATH_SHMEM_CALL(NUMBER, _atomic_fetch, __VA_ARGS__)
 #define shmem_set(...) TOWPATH_SHMEM_CALL(NUMBER, _atomic_set, __VA_ARGS__)
@@ -141,10 +160,8 @@ TOWPATH_SHMEM_CXX_WORDS(TOWPATH_SHMEM_CXX_ATOMIC)
 #define shmem_fadd(...) TOWPATH_SHMEM_CALL(WORD, _atomic_fetch_add, __VA_ARGS__)
 #define shmem_add(...) TOWPATH_SHMEM_CALL(WORD, _atomic_add, __VA_ARGS__)
 
-#define shmem_put_signal(DEST, ...) \
-  TOWPATH_SHMEM_OF_TYPE(*(DEST), shmem_, _put_signal)(DEST, __VA_ARGS__)
-#define shmem_put_signal_nbi(DEST, ...) \
-  TOWPATH_SHMEM_OF_TYPE(*(DEST), shmem_, _put_signal_nbi)(DEST, __VA_ARGS__)
+#define shmem_put_signal(...) TOWPATH_SHMEM_CALL(TYPE, _put_signal, __VA_ARGS__)
+#define shmem_put_signal_nbi(...) TOWPATH_SHMEM_CALL(TYPE, _put_signal_nbi, __VA_ARGS__)
 #define shmem_wait_until(WORD, ...) \
   TOWPATH_SHMEM_OF_WAIT(*(WORD), shmem_, _wait_until)(WORD, __VA_ARGS__)
 #define shmem_wait_until_all(WORDS, ...) \
