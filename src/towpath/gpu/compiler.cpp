@@ -107,10 +107,14 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   digest.add(cpp);
   for (const std::string& word : command) digest.add(word);
   digest.add(processor());
+  digest.add(os::compiler_identity());
   const fs::path object = os::compile_cache("gpu") / (digest.hex() + ".so");
-  if (fs::exists(object)) return object;
+  const fs::path manifest = object.string() + ".deps";
+  if (os::Manifest::is_current(manifest)) return object;
 
+  os::Scratch scratch;
   const std::string stem = os::unfinished(object).string();
+  for (const char* const suffix : {".ii", ".o", ".so", ".deps"}) scratch.add(stem + suffix);
   os::write_file(stem + ".ii", cpp);
   command = {os::compiler()};
   add(common_flags());
@@ -123,11 +127,13 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
     result = os::run_command({os::compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit",
                               stem + ".o", "-o", stem + ".so"});
   }
-  std::error_code ignored;
-  fs::remove(stem + ".ii", ignored);
-  fs::remove(stem + ".o", ignored);
   if (result.status != 0) refuse(source, result.errors);
   fs::rename(stem + ".so", object);
+  os::Manifest made;
+  made.add(object);
+  os::write_file(stem + ".deps", made.text());
+  fs::rename(stem + ".deps", manifest);
+  os::evict(object.parent_path());
   return object;
 }
 

@@ -3,14 +3,22 @@
 #include "towpath/os/compile_cache.hpp"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace towpath::os {
 
@@ -25,7 +33,27 @@ fs::path root() {
   if (cache != nullptr && *cache == '/') return fs::path(cache) / "towpath";
   const char* const home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "towpath";
-  return fs::temp_directory_path() / fmt::format("towpath-{}", getuid());
+  const passwd* const user = getpwuid(geteuid());
+  if (user == nullptr || user->pw_dir == nullptr || *user->pw_dir != '/') {
+    throw std::runtime_error(
+        "there is no home for compiled kernels; XDG_CACHE_HOME or HOME names a folder");
+  }
+  return fs::path(user->pw_dir) / ".cache" / "towpath";
+}
+
+void check_private(const fs::path& folder) {
+  struct stat found {};
+  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
+      found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw std::runtime_error(
+        fmt::format("the folder {} of compiled kernels is not this user's alone to write; mend its "
+                    "owner and mode, or name another one in XDG_CACHE_HOME",
+                    folder.string()));
+  }
+}
+
+std::int64_t nanoseconds(const timespec& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace
@@ -46,18 +74,114 @@ std::string compiler() {
   return chosen != nullptr && *chosen != '\0' ? chosen : "g++";
 }
 
+std::string compiler_identity() {
+  const std::string name = compiler();
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(name.find('/') != std::string::npos ? ""
+                             : path != nullptr                   ? path
+                                                                 : "");
+  fs::path file = name;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((fs::path(folder) / name).c_str(), X_OK) != 0) continue;
+    file = fs::path(folder) / name;
+    break;
+  }
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) return name;
+  return fmt::format("{} {} {}", file.string(), found.st_size, nanoseconds(found.st_mtim));
+}
+
 fs::path compile_cache(std::string_view kind) {
-  fs::path folder = root() / kind;
+  const fs::path all = root();
+  fs::path folder = all / kind;
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directories(all.parent_path(), error);
+  for (const fs::path& made : {all, folder}) {
+    if (!error && ::mkdir(made.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+      error = {errno, std::generic_category()};
+    }
+  }
   if (error) {
     throw std::runtime_error(
         fmt::format("the folder {} of compiled kernels cannot be made: {}; "
                     "XDG_CACHE_HOME names another one",
                     folder.string(), error.message()));
   }
+  check_private(all);
+  check_private(folder);
   return folder;
 }
+
+void evict(const fs::path& folder, std::uint64_t bytes_most) {
+  struct Entry {
+    fs::file_time_type changed;
+    std::uint64_t size_bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  std::uint64_t total = 0;
+  std::error_code gone;  // other processes compile and evict, too
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, gone)) {
+    if (!entry.is_regular_file(gone)) continue;
+    entries.push_back({entry.last_write_time(gone), entry.file_size(gone), entry.path()});
+    total += entries.back().size_bytes;
+  }
+  if (total <= bytes_most) return;
+  std::ranges::sort(entries, {}, &Entry::changed);
+  for (const Entry& entry : entries) {
+    if (total <= bytes_most / 2) return;
+    fs::remove(entry.path, gone);
+    total -= entry.size_bytes;
+  }
+}
+
+namespace {
+
+std::string digest_of(const fs::path& path) {
+  Digest digest;
+  digest.add(read_file(path));
+  return digest.hex();
+}
+
+}  // namespace
+
+void Manifest::add(const fs::path& file) {
+  text_ += fmt::format("{} {}\n", digest_of(file), file.string());
+}
+
+bool Manifest::is_current(const fs::path& manifest) {
+  std::ifstream file(manifest);
+  std::string line;
+  bool has_lines = false;
+  while (std::getline(file, line)) {
+    constexpr std::size_t kDigestDigits = 32;
+    if (line.size() < kDigestDigits + 2) return false;
+    const fs::path path = line.substr(kDigestDigits + 1);
+    if (!fs::exists(path) || digest_of(path) != line.substr(0, kDigestDigits)) return false;
+    has_lines = true;
+  }
+  return has_lines;
+}
+
+FileTime file_time_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return nanoseconds(now);
+}
+
+bool has_changed_since(const fs::path& file, FileTime time) {
+  constexpr FileTime kCoarse = 20'000'000;  // two ticks of the slowest kernels
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) return true;
+  return nanoseconds(found.st_ctim) >= time - kCoarse;
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  for (const fs::path& path : paths_) fs::remove_all(path, ignored);
+}
+
+const fs::path& Scratch::add(fs::path path) { return paths_.emplace_back(std::move(path)); }
 
 fs::path unfinished(const fs::path& path) {
   static std::atomic<unsigned> number = 0;

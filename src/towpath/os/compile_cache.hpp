@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -25,10 +26,49 @@ class Digest {
 // $CXX, or g++.
 std::string compiler();
 
+// The compiler's file, size and time of change: another version has others.
+std::string compiler_identity();
+
 // The user's cache folder for one kind of output: $XDG_CACHE_HOME/towpath/KIND, or
-// ~/.cache/towpath/KIND, or a folder of this user in the system's temporary folder. Creates it.
-// Throws std::runtime_error on failure.
+// .cache/towpath/KIND in $HOME, or in the home of the user database. Creates it, for this user
+// alone. Throws std::runtime_error on failure, or if another user owns the folder or may write to
+// it: what lies there is run.
 std::filesystem::path compile_cache(std::string_view kind);
+
+// Removes the entries that were not changed for the longest time from a folder of the cache that
+// has more than `bytes_most`, until it has half of that.
+void evict(const std::filesystem::path& folder, std::uint64_t bytes_most = 2ULL << 30);
+
+// The content of files at one time, in lines of digest and path.
+class Manifest {
+ public:
+  void add(const std::filesystem::path& file);
+  const std::string& text() const { return text_; }
+  // Whether every file of a written manifest is unchanged. False without files.
+  static bool is_current(const std::filesystem::path& manifest);
+
+ private:
+  std::string text_;
+};
+
+// Whether a file, or its name, was changed after a time: a compiler that began then may have read
+// something else. Recent changes count, as far as the clock of files is coarse.
+using FileTime = std::int64_t;  // nanoseconds since 1970
+FileTime file_time_now();
+bool has_changed_since(const std::filesystem::path& file, FileTime time);
+
+// Removes files and folders at the end of its life.
+class Scratch {
+ public:
+  Scratch() = default;
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& add(std::filesystem::path path);
+
+ private:
+  std::deque<std::filesystem::path> paths_;
+};
 
 // A unique name next to `path`, across processes and threads, for a file that is renamed on
 // completion.

@@ -16,7 +16,7 @@ REQUIRED_MAX = 42
 
 def members():
     """Block and member of each row."""
-    return re.findall(r"TOWPATH_MEMBER\((\w+), (\w+)\)", TABLE)
+    return re.findall(r"TOWPATH_(?:MEMBER|PARAMETER)\((\w+), (\w+)\)", TABLE)
 
 
 def test_every_parameter_is_read_by_a_model():

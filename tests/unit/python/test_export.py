@@ -113,7 +113,7 @@ def test_the_core_names_the_part_of_a_cluster_that_does_not_fit(change, field, p
     [
         (lambda d: d["wires"][0].update(link_type="rope"), "wires[0].link_type", "is 'rope', whi"),
         (lambda d: d["wires"][0].update(between=[0]), "wires[0].between", "must be two devices"),
-        (lambda d: d["wires"][0].update(between=[0, 999]), "", "a link ends at device 999"),
+        (lambda d: d["wires"][0].update(between=[0, 999]), None, "a link ends at device 999"),
         (lambda d: d["devices"][0].update(kind="tpu"), "devices[0].kind", "is 'tpu', which is not"),
         (lambda d: d["gpu_cost"].pop("ll"), "gpu_cost", "lacks the field 'll'"),
         (lambda d: d["gpu_cost"]["simple"].pop("fences"), "gpu_cost.simple", "lacks the field"),
@@ -124,7 +124,7 @@ def test_the_core_names_the_part_of_a_machine_that_does_not_fit(change, field, p
     change(data)
     with pytest.raises(ValueError) as caught:
         _core.parse_machine(json.dumps(data), "machine")
-    assert getattr(caught.value, "field", "") == field and problem in str(caught.value)
+    assert caught.value.field == field and problem in str(caught.value)
 
 
 def test_each_kind_recognises_its_own_files_and_no_others():

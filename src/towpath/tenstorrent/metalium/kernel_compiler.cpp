@@ -204,25 +204,15 @@ std::vector<fs::path> dependencies(const fs::path& rule) {
   return paths;
 }
 
-std::string digest_of(const fs::path& path) {
-  os::Digest digest;
-  digest.add(os::read_file(path));
-  return digest.hex();
-}
-
-// Whether every file of a manifest (lines of digest and path) is unchanged.
-bool is_current(const fs::path& manifest) {
-  std::ifstream file(manifest);
-  std::string line;
-  bool has_lines = false;
-  while (std::getline(file, line)) {
-    constexpr std::size_t kDigestDigits = 32;
-    if (line.size() < kDigestDigits + 2) return false;
-    const fs::path path = line.substr(kDigestDigits + 1);
-    if (!fs::exists(path) || digest_of(path) != line.substr(0, kDigestDigits)) return false;
-    has_lines = true;
-  }
-  return has_lines;
+// Next to an object: its digest, and the digests of its sources.
+void write_manifest(const fs::path& object, const std::vector<fs::path>& sources) {
+  os::Manifest manifest;
+  manifest.add(object);
+  for (const fs::path& source : sources) manifest.add(source);
+  os::Scratch scratch;
+  const fs::path& fresh = scratch.add(os::unfinished(object).string() + ".deps");
+  os::write_file(fresh, manifest.text());
+  fs::rename(fresh, object.string() + ".deps");
 }
 
 // The object with the entry and the calls of the instrumentation, one per chip.
@@ -233,13 +223,16 @@ fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
                                  "-fno-builtin-memset", "-fno-tree-loop-distribute-patterns"});
   os::Digest digest;
   for (const std::string& word : command) digest.add(word);
+  digest.add(os::compiler_identity());
   fs::path object = os::compile_cache("kernels") / ("support-" + digest.hex() + ".o");
-  if (fs::exists(object)) return object;
-  const fs::path fresh = os::unfinished(object);
+  if (os::Manifest::is_current(object.string() + ".deps")) return object;
+  os::Scratch scratch;
+  const fs::path& fresh = scratch.add(os::unfinished(object));
   command.insert(command.end(),
                  {"-xc++", "-c", (headers / "towpath_support.h").string(), "-o", fresh.string()});
   run(command, "towpath_support.h");
   fs::rename(fresh, object);
+  write_manifest(object, {});
   return object;
 }
 
@@ -275,22 +268,24 @@ std::string with_endless_loops_reported(const std::string& assembly) {
   return text;
 }
 
+// Without a manifest, if a file was saved while the compiler read it: the next run compiles again.
 void compile(const KernelSource& source, const fs::path& library, const fs::path& object,
              std::vector<std::string> command) {
+  os::Scratch scratch;
+  const os::FileTime begun = os::file_time_now();
   const std::string name = source.file.string();
   fs::path file = fs::absolute(source.file);
-  fs::path folder;
   if (!source.text.empty()) {
     // By the name in the debug information.
-    folder = os::unfinished(library);
+    const fs::path& folder = scratch.add(os::unfinished(library));
     fs::create_directory(folder);
     file = folder / (source.file.has_filename() ? source.file.filename() : "kernel.cpp");
     os::write_file(file, fmt::format("#line 1 \"{}\"\n{}", name, source.text));
   }
-  const fs::path fresh = os::unfinished(library);
-  const fs::path rule = fresh.string() + ".d";
-  const fs::path assembly = fresh.string() + ".s";
-  const fs::path kernel_object = fresh.string() + ".o";
+  const fs::path& fresh = scratch.add(os::unfinished(library));
+  const fs::path& rule = scratch.add(fresh.string() + ".d");
+  const fs::path& assembly = scratch.add(fresh.string() + ".s");
+  const fs::path& kernel_object = scratch.add(fresh.string() + ".o");
   command.insert(command.end(),
                  {"-MD", "-MF", rule.string(), "-S", file.string(), "-o", assembly.string()});
   run(command, name);
@@ -299,19 +294,14 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   run({command.front(), "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now,-z,defs", kernel_object.string(),
        object.string(), "-o", fresh.string()},
       name);
-  std::string manifest;
-  for (const fs::path& path : dependencies(rule)) {
-    if (path == file && !source.text.empty()) continue;
-    manifest += fmt::format("{} {}\n", digest_of(path), path.string());
-  }
+  std::vector<fs::path> sources = dependencies(rule);
+  if (!source.text.empty()) std::erase(sources, file);
   fs::rename(fresh, library);
-  const fs::path fresh_manifest = fresh.string() + ".deps";
-  os::write_file(fresh_manifest, manifest);
-  fs::rename(fresh_manifest, library.string() + ".deps");
-  fs::remove(rule);
-  fs::remove(assembly);
-  fs::remove(kernel_object);
-  if (!folder.empty()) fs::remove_all(folder);
+  write_manifest(library, sources);
+  const bool is_stale = std::ranges::any_of(
+      sources, [&](const fs::path& path) { return os::has_changed_since(path, begun); });
+  if (is_stale) fs::remove(library.string() + ".deps");
+  os::evict(library.parent_path());
 }
 
 }  // namespace
@@ -356,8 +346,9 @@ CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& ta
   for (const std::string& word : command) digest.add(word);
   digest.add(fs::absolute(source.file).string());
   digest.add(source.text);
+  digest.add(os::compiler_identity());
   const fs::path library = os::compile_cache("kernels") / (digest.hex() + ".so");
-  if (!fs::exists(library) || !is_current(library.string() + ".deps")) {
+  if (!os::Manifest::is_current(library.string() + ".deps")) {
     compile(source, library, support_object(*target.chip, headers), std::move(command));
   }
   return {library, target};
