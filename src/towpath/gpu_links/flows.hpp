@@ -119,7 +119,7 @@ class Flows {
                              Time& left);
   void await(Segment& segment, Time head);
   struct Passage {
-    Time left;  // the segment's last byte has left its sender, if it was there
+    Time left;  // the last byte leaves the sender; only at the first link
     Time head;  // the head is at the next link
   };
   Passage pass(Segment& segment, Time head);

@@ -66,7 +66,8 @@ class PathTuner {
     bool is_trial = false;    // the last call
     std::uint32_t noted = 0;
     int long_calls = 0;  // in succession, of the checked ones
-    // Seconds per byte, summed over several calls: since the last half, and the least by path.
+    // Seconds per byte of the calls since the last half of the period, and the least such sum of
+    // each path.
     double half = 0;
     std::array<double, kPaths> least{kNever, kNever, kNever};
   };

@@ -54,7 +54,7 @@ class Executor {
   // Blocks until finished, or throws transport::TransportError.
   void finish(Time timeout);
 
-  // Its waits, for the sentence of an error. Empty when finished.
+  // The pending waits, for an error message. Empty when finished.
   std::vector<Blocked> blocked() const;
   std::string waiting_for() const;
 

@@ -37,7 +37,7 @@ class LinkedPaths {
   void update(const Request& multicast);
   // The path that a core keeps reserved, or empty if there is none.
   std::string describe(int noc, machine::Coordinate core) const;
-  // The same of the first core that keeps one.
+  // The path of the first core that keeps one reserved, in the same words.
   std::string describe_any() const;
 
  private:
@@ -73,7 +73,7 @@ class RequestRules {
 
   // Checks a core's request.
   void check(const Request& request) const;
-  // Checks a request of an off-chip initiator, behind a tile without memory.
+  // Checks a request of an initiator outside the chip. Its tile has no memory.
   void check_outside(const Request& request) const;
 
  private:
