@@ -4,7 +4,7 @@
 
 A place is named by a function, an operator and an ordinal: the second `boundary` of `Port::busy`.
 Text, comments, formatting and names of locals are no part of that, so that their change breaks no
-mutation. The syntax trees are those of tree-sitter.
+mutation. tree-sitter provides the syntax trees.
 
 A function's name is as it is written where it is defined, with its classes and without namespaces:
 `Port::busy`, `Sweep.run`. Functions of one name in one file count as one, in their order. A

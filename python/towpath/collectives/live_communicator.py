@@ -537,7 +537,9 @@ class Communicator:
         if request.algorithm is None and self._open.reaches_all:
             return self._run_direct(request, array, result, element_type)
         source = np.ascontiguousarray(array)
-        self._check_overlap(request.collective, source, result)
+        _core.check_overlap(
+            request.collective, self.rank, self.ranks, as_bytes(source), as_bytes(result)
+        )
         schedule, plan, executor = self._plans.plan(
             self._open, request, elements, element_type, self.timeout_s
         )
@@ -550,10 +552,6 @@ class Communicator:
             source = result
         executor.run(plan, as_bytes(source), as_bytes(result), self.timeout_s)
         return result
-
-    def _check_overlap(self, collective: str, source: np.ndarray, result: np.ndarray) -> None:
-        """As the core does where a call has no schedule."""
-        _core.check_overlap(collective, self.rank, self.ranks, as_bytes(source), as_bytes(result))
 
     def _run_direct(
         self, request: Request, array: np.ndarray, result: np.ndarray, element_type: str

@@ -75,7 +75,7 @@ class History {
 
   // Whether the completion of a transfer is in the owner's past.
   Known knows(const Transfer& transfer) const;
-  // Whether a moment of another agent, at `time`, is in the owner's past.
+  // True if a moment of another agent, at `time`, is in the owner's past.
   bool knows(Moment moment, Time time) const;
   // Whether it is in the owner's past that an agent of `process` had the transfer's completion in
   // its past.

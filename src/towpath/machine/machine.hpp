@@ -106,7 +106,7 @@ class Machine {
   // no path. Every call searches from scratch; for many routes use RouteSearch.
   std::vector<int> route(int from_rank, int to_rank) const;
 
-  // Whether a route between these ranks prefers a link to another of equal cost.
+  // True if a route between these ranks prefers one link to another of equal cost.
   bool prefers(int link, int other, int from_rank, int to_rank) const {
     return is_preferred(link, other, device_of_rank(from_rank), device_of_rank(to_rank));
   }

@@ -120,7 +120,7 @@ void evict(const fs::path& folder, std::uint64_t bytes_most) {
   };
   std::vector<Entry> entries;
   std::uint64_t total = 0;
-  std::error_code gone;  // other processes compile and evict, too
+  std::error_code gone;  // other processes also compile and evict
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, gone)) {
     if (!entry.is_regular_file(gone)) continue;
     entries.push_back({entry.last_write_time(gone), entry.file_size(gone), entry.path()});

@@ -44,15 +44,15 @@ class Manifest {
  public:
   void add(const std::filesystem::path& file);
   const std::string& text() const { return text_; }
-  // Whether every file of a written manifest is unchanged. False without files.
+  // True if every file of a written manifest is unchanged. False without files.
   static bool is_current(const std::filesystem::path& manifest);
 
  private:
   std::string text_;
 };
 
-// Whether a file, or its name, was changed after a time: a compiler that began then may have read
-// something else. Recent changes count, as far as the clock of files is coarse.
+// True if a file, or its name, was changed after a time: a compiler that started then may have read
+// other content. Changes up to 20 ms before count, because the clock of files is coarse.
 using FileTime = std::int64_t;  // nanoseconds since 1970
 FileTime file_time_now();
 bool has_changed_since(const std::filesystem::path& file, FileTime time);

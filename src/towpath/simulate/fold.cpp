@@ -85,7 +85,7 @@ class Rotated {
     return true;
   }
 
-  // Whether all images of a route break a tie between two links in the same way.
+  // True if all images of a route break a tie between two links in the same way.
   bool is_kept(machine::RouteTie tie, int from, int to) const {
     for (int shift = period_; shift < ranks(); shift += period_) {
       tie = {moved_[index(tie.taken)], moved_[index(tie.other)]};

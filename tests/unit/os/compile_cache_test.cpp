@@ -69,7 +69,7 @@ TEST_F(CompileCache, AManifestIsCurrentUntilAFileChanges) {
   EXPECT_FALSE(Manifest::is_current(manifest));
 }
 
-// Also of a file that takes the name of another one, whose content is older.
+// A file that was renamed or given an older time counts as well.
 TEST_F(CompileCache, AFileThatIsSavedLaterHasChanged) {
   constexpr FileTime kSecond = 1'000'000'000;
   const FileTime now = file_time_now();

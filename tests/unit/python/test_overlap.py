@@ -8,7 +8,7 @@ import pytest
 
 import overlap_ranks
 import towpath
-from towpath.errors import ConfigError, RankError
+from towpath.errors import ConfigError
 
 SIZES = (1, 3000, 100_000)
 
@@ -44,10 +44,8 @@ def test_calls_that_differ_are_a_disagreement(transport, name):
     )
     kinds = [error and error[0] for error in errors]
     assert "disagreement" in kinds, errors
-    assert set(kinds) <= {
-        "disagreement",
-        "peer_died",
-    }, errors  # the first to notice tells the other
+    # The first rank to notice gives up, and the other one hears of that.
+    assert set(kinds) <= {"disagreement", "peer_died"}, errors
     if name == "roots":
         said = " ".join(error[2] for error in errors if error)
         assert "from root 0 on rank" in said and "from root 1 on rank" in said
@@ -75,4 +73,3 @@ def test_a_closed_communicator_says_so():
     communicator.close()
     with pytest.raises(ConfigError, match="closed"):
         communicator.barrier()
-    assert issubclass(RankError, towpath.TowpathError)

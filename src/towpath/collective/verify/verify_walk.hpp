@@ -34,7 +34,7 @@
 //   are
 //     a multiple of a transfer's. A run with whole transfers is also a run with slices in sequence.
 //     If it is stuck, each FIFO holds whole transfers, so a FIFO without space for a transfer has
-//     none for a slice, and a FIFO without a transfer has no slice: slices are stuck, too. Hence
+//     none for a slice, and a FIFO without a transfer has no slice: slices are also stuck. Hence
 //     the number of slices does not matter for deadlocks.
 //   - Races: memory belongs to one rank, whose invocations do not overlap, and iterations access
 //     different elements. Two accesses can only race within one iteration.

@@ -182,7 +182,7 @@ int shmem_sync_team(shmem_team_t team);
 void shmem_sync_active_set(int start, int log_stride, int size, long* sync);
 
 /* --- puts, gets ------------------------------------------------------------------------------ */
-/* Functions that exist without a context, too, have CONTEXT as their first parameter. */
+/* CONTEXT is the first parameter of a function that also exists without a context. */
 #define TOWPATH_SHMEM_CONTEXT shmem_ctx_t,
 #define TOWPATH_SHMEM_RMA_OF(PREFIX, CONTEXT, NAME, TYPE)                                        \
   void PREFIX##NAME##_put(CONTEXT TYPE* dest, const TYPE* source, size_t nelems, int pe);        \

@@ -53,7 +53,7 @@ class Arrivals {
   machine::Coordinate core_;
   int places_;
   int planes_;
-  std::vector<Stream> streams_;  // unicasts by source and plane, multicasts by way, too
+  std::vector<Stream> streams_;  // unicasts by source and plane, multicasts also by way
 };
 
 struct SimulatedChipsOptions {

@@ -28,7 +28,7 @@ class FabricWatch;
 
 struct RouterConfig {
   Layout layout;
-  // Whether it is in a ring: entry needs a bubble, and arrivals are acknowledged.
+  // True in a ring: entry needs a bubble, and arrivals are acknowledged.
   bool is_ring = false;
   // Client that fills a channel: the tile of a router, and this router's direction there.
   struct Client {

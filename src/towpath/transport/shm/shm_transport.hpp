@@ -8,8 +8,8 @@
 #include "towpath/transport/live_transport.hpp"
 
 // The live transport between processes of one Linux host: every rank maps every rank's memory, a
-// put is a copy, a signal one atomic store. There is no daemon and no name in a file system, so a
-// killed process leaves no resources behind.
+// put is a copy, a signal one atomic store. It needs neither a daemon nor a name in a file system,
+// so a killed process leaves no resources behind.
 //
 //   auto transport = shm::connect({.rendezvous = "job-17", .rank = rank, .ranks = 4});
 //

@@ -71,7 +71,7 @@ class MessageHeap {
   void start(Move& move);
   // Orders earlier operations before later ones.
   void fence();
-  // Whether all operations are visible. Queries peers that have not reported it yet.
+  // True if all operations are visible. Queries peers that have not reported it yet.
   bool is_quiet();
   // Starts a get and returns its number, valid until it is taken or forgotten.
   std::uint64_t start_get(int from, Offset remote, std::uint64_t size_bytes);

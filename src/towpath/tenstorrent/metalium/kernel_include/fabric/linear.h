@@ -5,7 +5,7 @@
 #include "fabric/send.h"
 
 // One call per packet along a line (tt-metal, tt_metal/fabric/hw/inc/linear/api.h), for a
-// connection. The forms for groups of headers, and those with state, are those of a checkout.
+// connection. The forms for groups of headers, and with state, come from a checkout.
 
 namespace tt::tt_fabric::linear::experimental {
 

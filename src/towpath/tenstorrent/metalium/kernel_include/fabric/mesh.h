@@ -5,7 +5,7 @@
 #include "fabric/send.h"
 
 // One call per packet on a mesh (tt-metal, tt_metal/fabric/hw/inc/mesh/api.h), for a connection.
-// The forms for groups of headers, and those with state, are those of a checkout.
+// The forms for groups of headers, and with state, come from a checkout.
 
 namespace tt::tt_fabric::mesh::experimental {
 
