@@ -56,7 +56,8 @@ Request word_request(RequestKind kind, Coordinate to, std::uint32_t value, int n
   return request;
 }
 
-Request multicast(Coordinate first, Coordinate last, std::uint64_t size_bytes, int noc) {
+Request multicast(Coordinate least, Coordinate most, std::uint64_t size_bytes, int noc) {
+  const auto [first, last] = noc == 0 ? std::pair(least, most) : std::pair(most, least);
   Request request = write(first, size_bytes, noc);
   request.is_multicast = true;
   request.last_tile = last;

@@ -65,6 +65,7 @@ struct Bench {
 Request write(Coordinate to, std::uint64_t size_bytes, int noc = 0);
 Request read(Coordinate from, std::uint64_t size_bytes, int noc = 0);
 Request word_request(RequestKind kind, Coordinate to, std::uint32_t value, int noc = 0);
-Request multicast(Coordinate first, Coordinate last, std::uint64_t size_bytes, int noc = 0);
+// To the workers between these corners, of the least and of the greatest coordinates.
+Request multicast(Coordinate least, Coordinate most, std::uint64_t size_bytes, int noc = 0);
 
 }  // namespace towpath::noc

@@ -41,7 +41,7 @@ def write(path: Path, events: list[dict[str, Any]]) -> Path:
 def every_kind() -> list[dict[str, Any]]:
     """Two cores, and an event of every kind that a trace may hold."""
     core, other = (1, 1), (2, 3)
-    corner = {"mcast_start_x": 1, "mcast_start_y": 2, "mcast_end_x": 4, "mcast_end_y": 3}
+    corner = {"mcast_start_x": 4, "mcast_start_y": 3, "mcast_end_x": 1, "mcast_end_y": 2}
     return [
         zone(core, "BRISC", 0),
         event(core, "BRISC", 100, "WRITE_", other, size_bytes=2048, noc=1, vc=1),

@@ -90,7 +90,8 @@ class NocEvent(NamedTuple):
         cycle: when the call began, from the trace's first event on.
         noc: 0 or 1.
         to: the other end; None for what has none.
-        to_last: the opposite corner of a multicast's rectangle, None otherwise.
+        to_last: the last corner of a multicast, whose first is `to`, in the direction of its NoC;
+            None otherwise.
         size_bytes: payload; 0 for what has none.
         vc: the virtual channel asked for, None for whatever software takes by itself.
         number: the event's place in the file, from 0.

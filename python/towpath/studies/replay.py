@@ -508,10 +508,7 @@ class _Writer:
         fields: dict[str, Any] = {"to": event.to}
         if event.kind == MULTICAST:
             kind = "multicast"
-            assert event.to is not None and event.to_last is not None  # a multicast has both
-            (x, y), (last_x, last_y) = event.to, event.to_last
-            fields["to"] = min(x, last_x), min(y, last_y)
-            fields["to_last"] = max(x, last_x), max(y, last_y)
+            fields["to_last"] = event.to_last
             fields["first_vc"] = _MULTICAST_VC
         elif event.kind == ATOMIC:
             kind = "atomic"

@@ -141,6 +141,23 @@ TEST(ChipNetwork, AMulticastReachesTheWorkersOfItsRectangle) {
   }
 }
 
+TEST(ChipNetwork, AMulticastGoesRoundTheTorusToTheWorkersBehindTheEdge) {
+  for (const int noc : {0, 1}) {
+    Bench bench({.records_requests = true}, 1, machine::wormhole_like_chip());
+    const Data sent = pattern(256, 3);
+    bench.put(kCore, 0, sent);
+    Request request = multicast({2, 1}, {8, 1}, 256, noc);
+    std::swap(request.remote.tile, request.last_tile);  // from column 8 or 2 over the edge
+    bench.run(request);
+    for (const Coordinate worker : bench.network.chip().workers) {
+      const bool gets_it = worker.y == 1 && (worker.x >= 8 || worker.x <= 2) && worker != kCore;
+      EXPECT_EQ(bench.get(worker, kTarget, 256), gets_it ? sent : Data(256))
+          << "(" << worker.x << ", " << worker.y << ") on NoC " << noc;
+    }
+    EXPECT_EQ(bench.counters(kCore, noc).write_acks_received, 3u);
+  }
+}
+
 TEST(ChipNetwork, AMulticastPassesOverTilesThatAreNoWorkers) {
   Bench bench({}, 1, machine::wormhole_like_chip());
   // the rectangle contains harvested, Ethernet and DRAM tiles

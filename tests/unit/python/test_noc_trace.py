@@ -48,7 +48,7 @@ def test_every_kind_of_event_is_read(tmp_path):
     assert (first.kind, first.cycle, first.noc) == ("WRITE_", 100, 1)
     assert (first.to, first.size_bytes, first.vc, first.number) == ((2, 3), 2048, 1, 1)
     multicast = brisc.events[7]
-    assert (multicast.to, multicast.to_last, multicast.vc) == ((1, 2), (4, 3), 4)
+    assert (multicast.to, multicast.to_last, multicast.vc) == ((4, 3), (1, 2), 4)
     kinds = {event.kind for core in trace.cores for event in core.events}
     assert KINDS - FABRIC - kinds == {  # no other fields than those of their like
         "READ_WITH_STATE_AND_TRID", "WRITE_BARRIER_WITH_TRID", "WRITE_SET_TRID",

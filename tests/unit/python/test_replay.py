@@ -194,7 +194,7 @@ def test_every_kind_of_event_becomes_a_step(tmp_path):
         TrafficStep("write", **to, size_bytes=512, has_state=True),
         TrafficStep("write", **to, size_bytes=96, has_state=True),
         TrafficStep("inline_write", **to),
-        TrafficStep("multicast", to=(1, 2), to_last=(4, 3), first_vc=4, size_bytes=1024),
+        TrafficStep("multicast", to=(4, 3), to_last=(1, 2), first_vc=4, size_bytes=1024),
         TrafficStep("writes_flushed"),
         TrafficStep("write_barrier"),
         TrafficStep("atomic", **to),
@@ -216,12 +216,13 @@ def test_every_kind_of_event_becomes_a_step(tmp_path):
     assert sum(step.cycle for step in other.program.steps) == 110
 
 
-def test_a_multicast_on_the_other_noc_has_the_same_corners(tmp_path):
+@pytest.mark.parametrize("noc", [0, 1])
+def test_a_multicast_keeps_its_corners(tmp_path, noc):
     corners = {"mcast_start_x": 4, "mcast_start_y": 3, "mcast_end_x": 1, "mcast_end_y": 2}
-    events = [event(CORE, "BRISC", 0, "WRITE_MULTICAST", size_bytes=64, noc=1, **corners)]
+    events = [event(CORE, "BRISC", 0, "WRITE_MULTICAST", size_bytes=64, noc=noc, **corners)]
     (own,) = programs_of(trace_of(tmp_path, events), chip(), "gaps")
     step = own.program.steps[-1]
-    assert (step.to, step.to_last) == ((1, 2), (4, 3))
+    assert (step.to, step.to_last) == ((4, 3), (1, 2))
 
 
 def test_tiles_of_one_group_are_taken_for_its_channels(tmp_path):

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "towpath/machine/chip.hpp"
+#include "towpath/noc/niu/multicast_rectangle.hpp"
 
 namespace towpath::noc {
 
@@ -39,12 +40,13 @@ struct Request {
   int transaction_id = 0;
   std::uint32_t value = 0;  // inline write: the word; atomic: the increment
 
-  // Makes a write or atomic go to all workers of the rectangle from remote.tile to last_tile, which
-  // extends to the right and downwards in NoC 0's coordinates, whichever NoC is used.
+  // Makes a write or atomic go to all workers of the rectangle from remote.tile to last_tile.
   bool is_multicast = false;
   machine::Coordinate last_tile;
   bool includes_source = false;
   bool is_linked = false;  // the path stays reserved for the next multicast, to the same workers
+
+  MulticastRectangle rectangle() const { return {remote.tile, last_tile, noc}; }
 };
 
 // "write of 64 bytes to (2, 1)"

@@ -28,14 +28,14 @@ bool fits(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t memory_b
 }  // namespace
 
 std::vector<machine::Coordinate> receivers_of(const machine::Chip& chip, const Request& request) {
+  const MulticastRectangle rectangle = request.rectangle();
   std::vector<machine::Coordinate> tiles;
-  for (int y = request.remote.tile.y; y <= request.last_tile.y; ++y) {
-    for (int x = request.remote.tile.x; x <= request.last_tile.x; ++x) {
-      const machine::Coordinate at{x, y};
-      if (chip.tile(at).kind != machine::TileKind::worker) continue;
-      if (at == request.core && !request.includes_source) continue;
-      tiles.push_back(at);
-    }
+  for (int number = 0; number < static_cast<int>(chip.tiles.size()); ++number) {
+    const machine::Coordinate at = chip.coordinate_of(number);
+    if (!rectangle.holds(at)) continue;
+    if (chip.tile(at).kind != machine::TileKind::worker) continue;
+    if (at == request.core && !request.includes_source) continue;
+    tiles.push_back(at);
   }
   return tiles;
 }
@@ -138,11 +138,7 @@ void RequestRules::check_attached(const Request& request, const OutsideMemory& m
 }
 
 void RequestRules::check_multicast(const Request& request) const {
-  const machine::Coordinate at = request.remote.tile;
   if (request.kind == RequestKind::read) refuse(request, "cannot be a multicast");
-  if (request.last_tile.x < at.x || request.last_tile.y < at.y) {
-    refuse(request, "has its corners swapped; the first has the least x and y, on either NoC");
-  }
   if (receivers_of(chip_, request).empty()) refuse(request, "reaches no worker");
   const auto& linked = linked_.before(request);
   if (linked && *linked != LinkedPaths::rectangle_of(request)) {

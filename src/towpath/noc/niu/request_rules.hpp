@@ -59,7 +59,7 @@ struct AttachedMemory {
   OutsideMemory* at(machine::Coordinate other) const { return other == tile ? memory : nullptr; }
 };
 
-// The tiles that a multicast reaches: workers of its rectangle.
+// The tiles that a multicast reaches: workers of its rectangle, row by row.
 std::vector<machine::Coordinate> receivers_of(const machine::Chip& chip, const Request& request);
 
 // Refusal of requests that a chip cannot carry out, by std::invalid_argument: off the grid, a tile

@@ -79,8 +79,8 @@ struct Runner {
 
   void multicast() const {
     const NocMulticastAddress to{step.to, step.to_last, target_offset(chip, step.to, 0)};
-    const int destinations =
-        multicast_destinations(chip, core.config().core, to, step.includes_source);
+    const int destinations = multicast_destinations(
+        chip, core.config().core, to.on(core.config().noc_index), step.includes_source);
     for (int i = 0; i < step.count; ++i) {
       const MulticastOptions options{.vc = step.first_vc + i % step.vcs,
                                      .is_linked = step.is_linked && i + 1 < step.count};

@@ -32,7 +32,7 @@ struct TrafficStep {
   };
   Kind kind = Kind::write;
   // The target of `count` requests, back to back. A multicast goes to the workers of the rectangle
-  // from `to`, with the least x and y, to `to_last`.
+  // from `to` to `to_last`, in the direction of its NoC.
   machine::Coordinate to;
   machine::Coordinate to_last;
   std::uint64_t size_bytes = 0;

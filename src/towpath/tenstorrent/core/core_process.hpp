@@ -30,16 +30,19 @@ inline constexpr int kOnlyChip = -1;
 
 using NocAddress = noc::Address;
 
-// The workers of a rectangle, and the same offset in each. The first corner has the least x and y.
+// The workers of a rectangle, and the same offset in each. A packet goes from the first corner to
+// the last: right and down on NoC 0, left and up on NoC 1.
 struct NocMulticastAddress {
   machine::Coordinate first;
   machine::Coordinate last;
   std::uint64_t offset = 0;
+
+  noc::MulticastRectangle on(int noc) const { return {first, last, noc}; }
 };
 
 // Number of workers that a multicast from `source` reaches, which its call must be given.
 int multicast_destinations(const machine::Chip& chip, machine::Coordinate source,
-                           const NocMulticastAddress& to, bool includes_source);
+                           const noc::MulticastRectangle& to, bool includes_source);
 
 struct KernelConfig {
   machine::Coordinate core{};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/tenstorrent/core/noc_requester.hpp"
 
+#include <fmt/format.h>
+
 #include "towpath/base/index.hpp"
 
 namespace towpath::tenstorrent {
@@ -11,12 +13,10 @@ using noc::Request;
 using noc::RequestKind;
 
 int multicast_destinations(const machine::Chip& chip, machine::Coordinate source,
-                           const NocMulticastAddress& to, bool includes_source) {
+                           const noc::MulticastRectangle& to, bool includes_source) {
   int count = 0;
   for (const machine::Coordinate worker : chip.workers) {
-    const bool is_inside = worker.x >= to.first.x && worker.x <= to.last.x &&
-                           worker.y >= to.first.y && worker.y <= to.last.y;
-    if (is_inside && (worker != source || includes_source)) ++count;
+    if (to.holds(worker) && (worker != source || includes_source)) ++count;
   }
   return count;
 }
@@ -44,16 +44,26 @@ Request NocRequester::request(const Command& command, const NocAddress& remote,
   return request;
 }
 
+void NocRequester::check_receivers(const noc::MulticastRectangle& to,
+                                   const Receivers& receivers) const {
+  const machine::Chip& chip = core_.network().chip();
+  const auto workers_of = [&](const noc::MulticastRectangle& rectangle) {
+    return multicast_destinations(chip, core_.config().core, rectangle, receivers.includes_source);
+  };
+  const int workers = workers_of(to);
+  if (receivers.workers == workers) return;
+  const noc::MulticastRectangle sorted = to.within_edges();
+  const bool means_sorted = sorted != to && workers_of(sorted) == receivers.workers;
+  core_.refuse(
+      "is told {} destinations; {} has {} worker{}{}{}", receivers.workers, describe(to, chip),
+      workers, workers == 1 ? "" : "s", receivers.includes_source ? "" : " besides this core",
+      means_sorted ? fmt::format("; {} has {}", describe(sorted, chip), receivers.workers) : "");
+}
+
 Request NocRequester::multicast_request(const Command& command, const NocMulticastAddress& to,
                                         const Receivers& receivers,
                                         const MulticastOptions& options) {
-  const int workers = multicast_destinations(core_.network().chip(), core_.config().core, to,
-                                             receivers.includes_source);
-  if (receivers.workers != workers) {
-    core_.refuse("is told {} destinations; the rectangle ({}, {}) to ({}, {}) has {} workers{}",
-                 receivers.workers, to.first.x, to.first.y, to.last.x, to.last.y, workers,
-                 receivers.includes_source ? "" : " besides this core");
-  }
+  check_receivers(to.on(core_.noc_of(options.noc)), receivers);
   Request multicast =
       request(command, {to.first, to.offset}, {.vc = options.vc, .noc = options.noc});
   multicast.is_multicast = true;

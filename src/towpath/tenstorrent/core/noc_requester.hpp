@@ -118,6 +118,7 @@ class NocRequester {
   State& state(int noc, int initiator);
   noc::Request request(const Command& command, const NocAddress& remote,
                        const WriteOptions& options);
+  void check_receivers(const noc::MulticastRectangle& to, const Receivers& receivers) const;
   noc::Request multicast_request(const Command& command, const NocMulticastAddress& to,
                                  const Receivers& receivers, const MulticastOptions& options);
   noc::Request request_with_state(Initiator initiator, int noc, const Local& local,

@@ -145,11 +145,15 @@ void Dispatcher::write(std::uint64_t position, std::uint64_t size_bytes, const N
                              });
 }
 
+int Dispatcher::workers_of(const NocMulticastAddress& to) const {
+  const KernelConfig& own = core_.config();
+  return multicast_destinations(core_.network().chip(), own.core, to.on(own.noc_index), false);
+}
+
 void Dispatcher::multicast(std::uint64_t position, std::uint64_t size_bytes,
                            const MulticastTarget& to, std::uint64_t offset) {
   NocMulticastAddress address{tile_of(to.first), tile_of(to.last), offset};
-  const int workers =
-      multicast_destinations(core_.network().chip(), core_.config().core, address, false);
+  const int workers = workers_of(address);
   from_.ring().for_each_part(position, size_bytes,
                              [&](std::uint64_t source, std::uint64_t done, std::uint64_t bytes) {
                                address.offset = offset + done;
@@ -214,9 +218,7 @@ void Dispatcher::go(const DispatchCommand& command, std::uint64_t position) {
   }
   for (const MulticastTarget& target : load_targets<MulticastTarget>(position, command.count)) {
     const NocMulticastAddress to{tile_of(target.first), tile_of(target.last), command.value};
-    const int workers =
-        multicast_destinations(core_.network().chip(), core_.config().core, to, false);
-    core_.noc_async_write_multicast(source, to, kGoMessageBytes, workers);
+    core_.noc_async_write_multicast(source, to, kGoMessageBytes, workers_of(to));
   }
 }
 

@@ -133,6 +133,7 @@ class Dispatcher {
   void write_packed(const DispatchCommand& command, std::uint64_t position);
   void go(const DispatchCommand& command, std::uint64_t position);
   void write(std::uint64_t position, std::uint64_t size_bytes, const NocAddress& to);
+  int workers_of(const NocMulticastAddress& to) const;
   void multicast(std::uint64_t position, std::uint64_t size_bytes, const MulticastTarget& to,
                  std::uint64_t offset);
   template <typename Target>

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "towpath/noc/niu/request_rules.hpp"
+
 namespace towpath::tenstorrent {
 
 using machine::TileKind;
@@ -19,23 +21,19 @@ void NocRequests::issue(KernelWatch& kernel, const noc::Request& request) {
   }
   const Stamp stamp = kernel.learner().step();
   const machine::Chip& chip = records_.chip(config.chip);
-  const machine::Coordinate first = request.remote.tile;
-  const machine::Coordinate last = request.is_multicast ? request.last_tile : first;
-  for (int y = first.y; y <= last.y; ++y) {
-    for (int x = first.x; x <= last.x; ++x) {
-      const L1Bytes to{{x, y}, request.remote.offset, request.size_bytes};
-      if (!chip.holds(to.tile)) continue;
-      buffers_.check_own(kernel, {"writes", to});
-      const TileKind kind = chip.tile(to.tile).kind;
-      if (kind != TileKind::worker && (kind != TileKind::ethernet || request.is_multicast)) {
-        continue;
-      }
-      if (request.is_multicast && to.tile == config.core && !request.includes_source) continue;
-      if (request.size_bytes == noc::kWordBytes) {
-        change_word(kernel, request, to, stamp);
-      } else {
-        write(kernel, request, to, stamp);
-      }
+  const std::vector<machine::Coordinate> tiles =
+      request.is_multicast ? noc::receivers_of(chip, request)
+                           : std::vector<machine::Coordinate>{request.remote.tile};
+  for (const machine::Coordinate tile : tiles) {
+    if (!chip.holds(tile)) continue;  // the network will reject it
+    const L1Bytes to{tile, request.remote.offset, request.size_bytes};
+    buffers_.check_own(kernel, {"writes", to});
+    const TileKind kind = chip.tile(tile).kind;
+    if (kind != TileKind::worker && kind != TileKind::ethernet) continue;
+    if (request.size_bytes == noc::kWordBytes) {
+      change_word(kernel, request, to, stamp);
+    } else {
+      write(kernel, request, to, stamp);
     }
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -27,11 +26,10 @@ NocAddress unicast(std::uint64_t address) {
   return {{coordinate(address, 0), coordinate(address, 1)}, address & (kOffsetMask | kHostBit)};
 }
 
-// NoC 1 runs in the opposite direction, so kernels pass the last corner first.
 NocMulticastAddress rectangle(std::uint64_t address) {
-  const auto [left, right] = std::minmax({coordinate(address, 2), coordinate(address, 0)});
-  const auto [top, bottom] = std::minmax({coordinate(address, 3), coordinate(address, 1)});
-  return {{left, top}, {right, bottom}, address & kOffsetMask};
+  return {{coordinate(address, 2), coordinate(address, 3)},
+          {coordinate(address, 0), coordinate(address, 1)},
+          address & kOffsetMask};
 }
 
 WriteOptions write_options(const TowpathOptions& options) {

@@ -61,9 +61,9 @@ TEST(DataMovementCore, KnowsAddresses) {
     EXPECT_EQ(all.offset, 9u);
   });
   const machine::Chip& chip = bench.network.chip();
-  EXPECT_EQ(multicast_destinations(chip, kCore, kSquare, false), 3);
-  EXPECT_EQ(multicast_destinations(chip, kCore, kSquare, true), 4);
-  EXPECT_EQ(multicast_destinations(chip, kFar, kSquare, false), 4);
+  EXPECT_EQ(multicast_destinations(chip, kCore, kSquare.on(0), false), 3);
+  EXPECT_EQ(multicast_destinations(chip, kCore, kSquare.on(0), true), 4);
+  EXPECT_EQ(multicast_destinations(chip, kFar, kSquare.on(0), false), 4);
   EXPECT_EQ(multicast_destinations(chip, kFar, {{0, 0}, {9, 9}, 0}, true), 9);
 }
 
@@ -304,7 +304,7 @@ TEST(DataMovementCore, UsesTheOtherNocWhenTold) {
   run(bench, [](DataMovementCore& core) {
     core.noc_async_write(0, kFarTarget, 64, {.noc = 1});
     core.noc_async_read(kFarTarget, 128, 64, {.noc = 1});
-    core.noc_async_write_multicast(0, kSquare, 64, 3, {.noc = 1});
+    core.noc_async_write_multicast(0, {kSquare.last, kSquare.first, kTarget}, 64, 3, {.noc = 1});
     core.noc_semaphore_inc({kFar, kTarget + 64}, 1, {.noc = 1});
     core.noc_async_full_barrier(1);
   });
@@ -413,10 +413,12 @@ TEST(DataMovementCore, RefusesAStateThatIsNotSetAnyMore) {
 
 TEST(DataMovementCore, MulticastsToWorkersAndToItself) {
   for (const int noc : {0, 1}) {
+    const NocMulticastAddress square =
+        noc == 0 ? kSquare : NocMulticastAddress{kSquare.last, kSquare.first, kTarget};
     Bench bench;
     bench.put(kCore, 0, pattern(9000, 1));
-    run(bench, [noc](DataMovementCore& core) {
-      core.noc_async_write_multicast(0, kSquare, 9000, 3, {.noc = noc});
+    run(bench, [noc, square](DataMovementCore& core) {
+      core.noc_async_write_multicast(0, square, 9000, 3, {.noc = noc});
       core.noc_async_write_barrier(noc);
     });
     for (const Coordinate worker : kSquareWorkers) {
@@ -424,8 +426,8 @@ TEST(DataMovementCore, MulticastsToWorkersAndToItself) {
     }
     EXPECT_EQ(bench.get(kCore, kTarget, 9000), Data(9000));
     EXPECT_EQ(bench.get({3, 3}, kTarget, 9000), Data(9000));
-    run(bench, [noc](DataMovementCore& core) {
-      core.noc_async_write_multicast_loopback_src(0, kSquare, 9000, 4, {.noc = noc});
+    run(bench, [noc, square](DataMovementCore& core) {
+      core.noc_async_write_multicast_loopback_src(0, square, 9000, 4, {.noc = noc});
       core.noc_async_write_barrier(noc);
     });
     EXPECT_EQ(bench.get(kCore, kTarget, 9000), pattern(9000, 1));
@@ -460,6 +462,23 @@ TEST(DataMovementCore, RefusesAWrongNumberOfDestinations) {
             kBegin +
                 "noc_semaphore_set_multicast_loopback_src: is told 3 destinations; the "
                 "rectangle (1, 1) to (2, 2) has 4 workers");
+}
+
+TEST(DataMovementCore, RefusesTheNumberOfDestinationsOfSwappedCorners) {
+  EXPECT_EQ(refusal([](DataMovementCore& core) {
+              core.noc_async_write_multicast(0, {{3, 1}, {1, 3}, kTarget}, 64, 8);
+            }),
+            kBegin +
+                "noc_async_write_multicast: is told 8 destinations; the rectangle (3, 1) to (1, "
+                "3), which goes round the torus on NoC 0 over columns 3 and 0 to 1 and rows 1 to "
+                "3, has 5 workers besides this core; the rectangle (1, 1) to (3, 3) has 8");
+  EXPECT_EQ(refusal([](DataMovementCore& core) {
+              core.noc_async_write_multicast(0, {{1, 1}, {1, 3}, kTarget}, 64, 7, {.noc = 1});
+            }),
+            kBegin +
+                "noc_async_write_multicast: is told 7 destinations; the rectangle (1, 1) to (1, "
+                "3), which goes round the torus on NoC 1 over column 1 and rows 3 and 0 to 1, has "
+                "1 worker besides this core");
 }
 
 }  // namespace
