@@ -4,17 +4,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import select
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from towpath.errors import ConfigError
+from towpath.processes import ending_with_parent
 
+# Time for the other PEs to report after one of them failed, in seconds.
+_LAST_WORDS_S = 3.0
 COMPILERS = {".c": "cc", ".cpp": "c++", ".cc": "c++", ".cxx": "c++"}
 
 
@@ -55,52 +61,106 @@ def run_program(
 ) -> int:
     """Runs a compiled program as the PEs of one group.
 
+    A PE that fails ends the others. Standard error receives one line for each PE that ended by a
+    signal or by a status of its own. No PE outlives this process.
+
     Args:
         program: linked with `compiler_flags`.
-        pes: how many processes.
+        pes: the number of processes.
         arguments: of main().
         timeout_s: how long a PE waits for another before it gives up, in seconds.
 
     Returns:
-        The highest exit status of a PE, 128 + n after signal n; or what shmem_global_exit gave.
+        The highest exit status of a PE, 128 + n after signal n, or the status of shmem_global_exit.
     """
-    read_end, write_end = os.pipe()
-    environment = {
-        **os.environ, "TOWPATH_RANKS": str(pes), "TOWPATH_EXIT_FD": str(write_end),
-        "TOWPATH_RENDEZVOUS": f"shmem-{os.getpid()}-{secrets.token_hex(6)}",
-        "TOWPATH_TIMEOUT_S": str(max(1, round(timeout_s))),
-    }  # fmt: skip
-    processes = []
-    try:
-        for pe in range(pes):
-            processes.append(
-                subprocess.Popen(
-                    [str(program), *arguments],
-                    env={**environment, "TOWPATH_RANK": str(pe)},
-                    pass_fds=(write_end,),
-                )
-            )
-        return _wait_for(processes, read_end)
-    finally:
-        for process in processes:
+    with _Pes(program, pes, arguments, timeout_s) as processes:
+        return processes.wait()
+
+
+class _Pes:
+    """The processes of one program. A context manager that ends them."""
+
+    def __init__(self, program: Path, pes: int, arguments: Sequence[str], timeout_s: float) -> None:
+        self._read_end, write_end = os.pipe()
+        self._notice = os.memfd_create("towpath-notice")
+        self._open = [self._read_end, write_end, self._notice]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        # The PEs that sent each word: they joined, printed the reason of a failure, or finished.
+        self._sent: dict[str, set[int]] = {"joined": set(), "failed": set(), "finished": set()}
+        self._exit: int | None = None  # the status of shmem_global_exit
+        environment = {
+            **os.environ, "TOWPATH_RANKS": str(pes), "TOWPATH_LAUNCHER_FD": str(write_end),
+            "TOWPATH_NOTICE_FD": str(self._notice),
+            "TOWPATH_RENDEZVOUS": f"shmem-{os.getpid()}-{secrets.token_hex(6)}",
+            "TOWPATH_TIMEOUT_S": f"{timeout_s:g}",
+        }  # fmt: skip
+        try:
+            for pe in range(pes):
+                process = subprocess.Popen(
+                    [str(program), *arguments], env={**environment, "TOWPATH_RANK": str(pe)},
+                    pass_fds=(write_end, self._notice), preexec_fn=ending_with_parent(),
+                )  # fmt: skip
+                self._processes.append(process)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> _Pes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
             if process.poll() is None:
                 process.kill()
             process.wait()
-        os.close(read_end)
-        os.close(write_end)
+        for descriptor in self._open:
+            os.close(descriptor)
+
+    def wait(self) -> int:
+        """Waits until all have ended, or one of them ended all others. Returns the status."""
+        deadline = math.inf
+        while True:
+            codes = [process.poll() for process in self._processes]
+            self._receive()
+            if self._exit is not None:
+                return self._exit
+            if any(codes):
+                deadline = min(deadline, time.monotonic() + _LAST_WORDS_S)
+            if None not in codes or time.monotonic() > deadline:
+                break
+            self._give_notice(codes)
+            time.sleep(0.005)
+        if any(codes):
+            self._report(codes)
+        return max((128 - code if code < 0 else code for code in codes if code), default=0)
+
+    def _receive(self) -> None:
+        readable, _, _ = select.select([self._read_end], [], [], 0)
+        lines = os.read(self._read_end, 4096).decode().split("\n") if readable else []
+        for word, number in (line.split() for line in lines if line):
+            if word == "exit":
+                self._exit = int(number)
+            else:
+                self._sent[word].add(int(number))
+
+    def _give_notice(self, codes: list[int | None]) -> None:
+        """Names the first PE that ended before it joined to the PEs that wait for it."""
+        for pe, code in enumerate(codes):
+            if code is not None and pe not in self._sent["joined"]:
+                os.pwrite(self._notice, f"{pe} {_end_of(code)}".encode(), 0)
+                return
+
+    def _report(self, codes: list[int | None]) -> None:
+        for pe, code in enumerate(codes):
+            is_known = pe in self._sent["failed"] or (code == 0 and pe in self._sent["finished"])
+            if code is not None and not is_known:
+                line = f"PE {pe} (pid {self._processes[pe].pid}) {_end_of(code)}"
+                print(line, file=sys.stderr)
 
 
-def _wait_for(processes: list[subprocess.Popen[bytes]], read_end: int) -> int:
-    """Until all have ended well, one has not, or one ended all."""
-    while True:
-        readable, _, _ = select.select([read_end], [], [], 0)
-        if readable:
-            return int(os.read(read_end, 64).split()[0])
-        codes = [process.poll() for process in processes]
-        ended = [code for code in codes if code is not None]
-        if len(ended) == len(codes) or any(ended):
-            return max((128 - code if code < 0 else code for code in ended), default=0)
-        time.sleep(0.005)
+def _end_of(code: int) -> str:
+    """The predicate of a sentence about a process."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
 
 
 def run_source(

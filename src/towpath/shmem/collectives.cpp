@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM's collectives, by loads from and stores to the heaps of the members. Each begins and
 // ends with a barrier of its members, so that its work array is as it was.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "towpath/shmem/runtime.hpp"
 
+using towpath::shmem::Call;
 using towpath::shmem::kCountWord;
 using towpath::shmem::Runtime;
 using towpath::shmem::runtime;
@@ -25,24 +28,46 @@ std::byte* at(const Team& team, int member, const void* address, std::size_t siz
   return runtime().remote(address, size, team.pe(member), call);
 }
 
+// Ends the program if the arrays of a collective overlap, other than being the same.
+void check_arrays(const void* to, std::size_t to_bytes, const void* from, std::size_t from_bytes,
+                  bool may_be_same, const char* call) {
+  const auto* const target = static_cast<const std::byte*>(to);
+  const auto* const source = static_cast<const std::byte*>(from);
+  if (may_be_same && target == source) return;
+  const bool is_apart = source >= target + to_bytes || target >= source + from_bytes;
+  if (is_apart || to_bytes == 0 || from_bytes == 0) return;
+  towpath::shmem::fail(
+      fmt::format("{} has a destination of {} bytes that overlaps its source of {} bytes; give it "
+                  "{}",
+                  call, to_bytes, from_bytes,
+                  may_be_same ? "the same array twice or arrays apart" : "arrays apart"));
+}
+
 // `into_root`: whether the root stores its data to `to`, too.
 void broadcast(const Team& team, void* to, const void* from, std::size_t size, int root,
                bool into_root, const char* call) {
   Runtime& own = runtime();
-  own.sync(team);
+  if (root < 0 || root >= team.size) {
+    towpath::shmem::fail(
+        fmt::format("{} names root {}; allowed are 0 to {}", call, root, team.size - 1));
+  }
+  check_arrays(to, size, from, size, true, call);
+  const Call stated{call, size, root};
+  own.sync(team, stated);
   const bool is_root = team.member(own.pe()) == root;
   if ((!is_root || into_root) && size > 0) std::memmove(to, at(team, root, from, size, call), size);
-  own.sync(team);
+  own.sync(team, stated);
 }
 
 void fcollect(const Team& team, void* to, const void* from, std::size_t size, const char* call) {
   Runtime& own = runtime();
-  own.sync(team);
+  check_arrays(to, size * static_cast<unsigned>(team.size), from, size, false, call);
+  own.sync(team, {call, size});
   for (int member = 0; member < team.size && size > 0; ++member) {
     std::memmove(static_cast<std::byte*>(to) + size * static_cast<unsigned>(member),
                  at(team, member, from, size, call), size);
   }
-  own.sync(team);
+  own.sync(team, {call, size});
 }
 
 // Members may give different sizes.
@@ -51,15 +76,21 @@ void collect(const Team& team, void* to, const void* from, std::size_t size, con
   std::uint64_t* const count = team.words + kCountWord;
   const std::uint64_t before = *count;
   *count = size;
-  own.sync(team);
+  own.sync(team, {call});
+  std::vector<std::uint64_t> parts;
+  std::uint64_t total = 0;
+  for (int member = 0; member < team.size; ++member) {
+    parts.push_back(*own.word_at(count, team.pe(member), call));
+    total += parts.back();
+  }
+  check_arrays(to, total, from, size, false, call);
   auto* target = static_cast<std::byte*>(to);
   for (int member = 0; member < team.size; ++member) {
-    std::uint64_t part = 0;
-    std::memcpy(&part, at(team, member, count, sizeof(part), call), sizeof(part));
+    const std::uint64_t part = parts[static_cast<std::size_t>(member)];
     if (part > 0) std::memmove(target, at(team, member, from, part, call), part);
     target += part;
   }
-  own.sync(team);
+  own.sync(team, {call});
   *count = before;
 }
 
@@ -71,7 +102,12 @@ struct Strides {
 void alltoall(const Team& team, void* to, const void* from, std::size_t count, std::size_t size,
               Strides strides, const char* call) {
   Runtime& own = runtime();
-  own.sync(team);
+  const auto extent = [&](std::ptrdiff_t stride) {
+    const std::size_t elements = count * static_cast<unsigned>(team.size);
+    return elements == 0 ? 0 : ((elements - 1) * static_cast<std::size_t>(stride) + 1) * size;
+  };
+  check_arrays(to, extent(strides.to), from, extent(strides.from), false, call);
+  own.sync(team, {call, count * size});
   const auto me = static_cast<std::ptrdiff_t>(team.member(own.pe()));
   const auto elements = static_cast<std::ptrdiff_t>(count);
   const auto bytes = static_cast<std::ptrdiff_t>(size);
@@ -90,7 +126,7 @@ void alltoall(const Team& team, void* to, const void* from, std::size_t count, s
       std::memcpy(target + i * strides.to * bytes, remote + i * strides.from * bytes, size);
     }
   }
-  own.sync(team);
+  own.sync(team, {call, count * size});
 }
 
 // Each member combines a part of all sources, and gives it to all. `to` may be `from`.
@@ -98,7 +134,8 @@ template <typename T, typename Combine>
 void reduce(const Team& team, T* to, const T* from, std::size_t count, Combine combine,
             const char* call) {
   Runtime& own = runtime();
-  own.sync(team);
+  check_arrays(to, count * sizeof(T), from, count * sizeof(T), true, call);
+  own.sync(team, {call, count * sizeof(T)});
   constexpr std::size_t kBlock = 4096;
   const auto members = static_cast<std::size_t>(team.size);
   const auto me = static_cast<std::size_t>(team.member(own.pe()));
@@ -117,7 +154,7 @@ void reduce(const Team& team, T* to, const T* from, std::size_t count, Combine c
       std::memcpy(at(team, member, to + first, n * sizeof(T), call), block.data(), n * sizeof(T));
     }
   }
-  own.sync(team);
+  own.sync(team, {call, count * sizeof(T)});
 }
 
 struct Operations {
@@ -136,28 +173,28 @@ extern "C" {
 
 int shmem_broadcastmem(shmem_team_t team, void* d, const void* s, size_t n, int root) {
   if (team == SHMEM_TEAM_INVALID) return -1;
-  broadcast(*team, d, s, n, root, true, __func__);
+  broadcast(runtime().known(team, __func__), d, s, n, root, true, __func__);
   return 0;
 }
 int shmem_collectmem(shmem_team_t team, void* d, const void* s, size_t n) {
   if (team == SHMEM_TEAM_INVALID) return -1;
-  collect(*team, d, s, n, __func__);
+  collect(runtime().known(team, __func__), d, s, n, __func__);
   return 0;
 }
 int shmem_fcollectmem(shmem_team_t team, void* d, const void* s, size_t n) {
   if (team == SHMEM_TEAM_INVALID) return -1;
-  fcollect(*team, d, s, n, __func__);
+  fcollect(runtime().known(team, __func__), d, s, n, __func__);
   return 0;
 }
 int shmem_alltoallmem(shmem_team_t team, void* d, const void* s, size_t n) {
   if (team == SHMEM_TEAM_INVALID) return -1;
-  alltoall(*team, d, s, n, 1, {}, __func__);
+  alltoall(runtime().known(team, __func__), d, s, n, 1, {}, __func__);
   return 0;
 }
 int shmem_alltoallsmem(shmem_team_t team, void* d, const void* s, ptrdiff_t dst, ptrdiff_t sst,
                        size_t n) {
   if (team == SHMEM_TEAM_INVALID) return -1;
-  alltoall(*team, d, s, n, 1, {dst, sst}, __func__);
+  alltoall(runtime().known(team, __func__), d, s, n, 1, {dst, sst}, __func__);
   return 0;
 }
 
@@ -177,7 +214,7 @@ int shmem_alltoallsmem(shmem_team_t team, void* d, const void* s, ptrdiff_t dst,
   int shmem_##NAME##_alltoalls(shmem_team_t team, TYPE* d, const TYPE* s, ptrdiff_t dst,        \
                                ptrdiff_t sst, size_t n) {                                       \
     if (team == SHMEM_TEAM_INVALID) return -1;                                                  \
-    alltoall(*team, d, s, n, sizeof(TYPE), {dst, sst}, __func__);                               \
+    alltoall(runtime().known(team, __func__), d, s, n, sizeof(TYPE), {dst, sst}, __func__);     \
     return 0;                                                                                   \
   }
 TOWPATH_SHMEM_RMA_TYPES(TYPED)
@@ -209,7 +246,9 @@ ACTIVE_SET(64, 8)
 #define REDUCTION(NAME, TYPE, OPERATION, FUNCTION)                                               \
   int shmem_##NAME##_##OPERATION##_reduce(shmem_team_t team, TYPE* d, const TYPE* s, size_t n) { \
     if (team == SHMEM_TEAM_INVALID) return -1;                                                   \
-    reduce(*team, d, s, n, [](TYPE a, TYPE b) { return Operations::FUNCTION(a, b); }, __func__); \
+    reduce(                                                                                      \
+        runtime().known(team, __func__), d, s, n,                                                \
+        [](TYPE a, TYPE b) { return Operations::FUNCTION(a, b); }, __func__);                    \
     return 0;                                                                                    \
   }
 #define REDUCE_BITWISE(NAME, TYPE)    \

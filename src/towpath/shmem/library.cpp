@@ -42,7 +42,8 @@ int shmem_init_thread(int, int* provided) {
 void shmem_query_thread(int* provided) { *provided = SHMEM_THREAD_SERIALIZED; }
 void shmem_finalize(void) {
   if (!towpath::shmem::has_begun()) return;
-  shmem_barrier_all();
+  fence();
+  runtime().sync(world_team, {__func__});
   towpath::shmem::end();
 }
 void start_pes(int) {
@@ -50,16 +51,7 @@ void start_pes(int) {
   static const int registered = std::atexit(&shmem_finalize);
   static_cast<void>(registered);
 }
-// The launcher ends the others.
-void shmem_global_exit(int status) {
-  std::fflush(nullptr);
-  const char* const number = std::getenv("TOWPATH_EXIT_FD");
-  if (number != nullptr) {
-    const std::string line = fmt::format("{}\n", status);
-    static_cast<void>(!::write(std::atoi(number), line.data(), line.size()));
-  }
-  std::_Exit(status);
-}
+void shmem_global_exit(int status) { towpath::shmem::exit_all(status); }
 
 int shmem_my_pe(void) { return runtime().pe(); }
 int shmem_n_pes(void) { return runtime().pes(); }
@@ -81,15 +73,18 @@ void shmem_pcontrol(int, ...) {}
 
 // --- memory --------------------------------------------------------------------------------------
 
-void* shmem_malloc(size_t size) { return runtime().allocate(size, 1); }
+void* shmem_malloc(size_t size) { return runtime().allocate(size, 1, __func__); }
 void* shmem_malloc_with_hints(size_t size, long) { return shmem_malloc(size); }
 void* shmem_calloc(size_t count, size_t size) {
-  void* const made = runtime().allocate(count * size, 1);
+  if (size != 0 && count > SIZE_MAX / size) return nullptr;
+  void* const made = runtime().allocate(count * size, 1, __func__);
   if (made != nullptr) std::memset(made, 0, count * size);
-  shmem_sync_all();
+  runtime().sync(world_team, {__func__, count * size});
   return made;
 }
-void* shmem_align(size_t alignment, size_t size) { return runtime().allocate(size, alignment); }
+void* shmem_align(size_t alignment, size_t size) {
+  return runtime().allocate(size, alignment, __func__);
+}
 void* shmem_realloc(void* ptr, size_t size) {
   void* const made = size > 0 ? shmem_malloc(size) : nullptr;
   const size_t before = runtime().size_of(ptr);
@@ -97,7 +92,7 @@ void* shmem_realloc(void* ptr, size_t size) {
   if (ptr != nullptr && (made != nullptr || size == 0)) shmem_free(ptr);
   return made;
 }
-void shmem_free(void* ptr) { runtime().release(ptr); }
+void shmem_free(void* ptr) { runtime().release(ptr, __func__); }
 void* shmalloc(size_t size) { return shmem_malloc(size); }
 void* shmemalign(size_t alignment, size_t size) { return shmem_align(alignment, size); }
 void* shrealloc(void* ptr, size_t size) { return shmem_realloc(ptr, size); }
@@ -106,9 +101,12 @@ void shfree(void* ptr) { shmem_free(ptr); }
 // --- teams and contexts --------------------------------------------------------------------------
 
 int shmem_team_my_pe(shmem_team_t team) {
-  return team == SHMEM_TEAM_INVALID ? -1 : team->member(shmem_my_pe());
+  if (team == SHMEM_TEAM_INVALID) return -1;
+  return runtime().known(team, __func__).member(shmem_my_pe());
 }
-int shmem_team_n_pes(shmem_team_t team) { return team == SHMEM_TEAM_INVALID ? -1 : team->size; }
+int shmem_team_n_pes(shmem_team_t team) {
+  return team == SHMEM_TEAM_INVALID ? -1 : runtime().known(team, __func__).size;
+}
 int shmem_team_get_config(shmem_team_t team, long, shmem_team_config_t* config) {
   if (team == SHMEM_TEAM_INVALID) return -1;
   if (config != nullptr) config->num_contexts = 0;
@@ -116,7 +114,9 @@ int shmem_team_get_config(shmem_team_t team, long, shmem_team_config_t* config) 
 }
 int shmem_team_translate_pe(shmem_team_t from, int pe, shmem_team_t to) {
   if (from == SHMEM_TEAM_INVALID || to == SHMEM_TEAM_INVALID) return -1;
-  return pe < 0 || pe >= from->size ? -1 : to->member(from->pe(pe));
+  const Team& source = runtime().known(from, __func__);
+  if (pe < 0 || pe >= source.size) return -1;
+  return runtime().known(to, __func__).member(source.pe(pe));
 }
 int shmem_team_split_strided(shmem_team_t parent, int start, int stride, int size,
                              const shmem_team_config_t*, long, shmem_team_t* made) {
@@ -126,7 +126,7 @@ int shmem_team_split_strided(shmem_team_t parent, int start, int stride, int siz
   const bool fits = size >= 1 && (stride != 0 || size == 1) && start >= 0 && start < parent->size &&
                     last >= 0 && last < parent->size;
   if (!fits) return -1;
-  *made = runtime().split(*parent, start, stride, size);
+  *made = runtime().split(runtime().known(parent, __func__), start, stride, size, __func__);
   return 0;
 }
 int shmem_team_split_2d(shmem_team_t parent, int xrange, const shmem_team_config_t* xconfig,
@@ -154,6 +154,7 @@ int shmem_team_split_2d(shmem_team_t parent, int xrange, const shmem_team_config
 }
 void shmem_team_destroy(shmem_team_t team) {
   if (team == SHMEM_TEAM_INVALID || team == &world_team || team == &shared_team) return;
+  runtime().known(team, __func__);
   runtime().destroy(team);
 }
 int shmem_ctx_create(long, shmem_ctx_t* made) {
@@ -179,23 +180,25 @@ void shmem_fence(void) { fence(); }
 void shmem_quiet(void) { fence(); }
 void shmem_ctx_fence(shmem_ctx_t) { fence(); }
 void shmem_ctx_quiet(shmem_ctx_t) { fence(); }
-void shmem_sync_all(void) { runtime().sync(world_team); }
+void shmem_sync_all(void) { runtime().sync(world_team, {__func__}); }
 void shmem_barrier_all(void) {
   fence();
-  shmem_sync_all();
+  runtime().sync(world_team, {__func__});
 }
 int shmem_team_sync(shmem_team_t team) {
   if (team == SHMEM_TEAM_INVALID) return -1;
-  runtime().sync(*team);
+  runtime().sync(runtime().known(team, __func__), {__func__});
   return 0;
 }
 int shmem_sync_team(shmem_team_t team) { return shmem_team_sync(team); }
 void shmem_sync_active_set(int start, int log_stride, int size, long* sync) {
-  runtime().sync({start, 1 << log_stride, size, reinterpret_cast<std::uint64_t*>(sync)});
+  runtime().sync({start, 1 << log_stride, size, reinterpret_cast<std::uint64_t*>(sync)},
+                 {__func__});
 }
 void shmem_barrier(int start, int log_stride, int size, long* sync) {
   fence();
-  shmem_sync_active_set(start, log_stride, size, sync);
+  runtime().sync({start, 1 << log_stride, size, reinterpret_cast<std::uint64_t*>(sync)},
+                 {__func__});
 }
 
 // --- locks: the word of PE 0 says who has it -----------------------------------------------------
@@ -209,7 +212,12 @@ int shmem_test_lock(long* lock) {
              : 1;
 }
 void shmem_set_lock(long* lock) {
-  runtime().wait([lock] { return shmem_test_lock(lock) == 0; }, "a lock");
+  const auto what = [lock] {
+    const auto* const word =
+        reinterpret_cast<long*>(runtime().remote(lock, sizeof(long), 0, "shmem_set_lock"));
+    return fmt::format("held by PE {}", __atomic_load_n(word, __ATOMIC_RELAXED) - 1);
+  };
+  runtime().wait([lock] { return shmem_test_lock(lock) == 0; }, __func__, what);
 }
 void shmem_clear_lock(long* lock) {
   fence();

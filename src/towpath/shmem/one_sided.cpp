@@ -44,13 +44,12 @@ void get_strided(void* to, const void* from, std::ptrdiff_t to_stride, std::ptrd
 int world_pe(shmem_ctx_t context, int pe, const char* call) {
   if (context == SHMEM_CTX_DEFAULT) return pe;
   if (context == SHMEM_CTX_INVALID) {
-    towpath::shmem::fail(
-        fmt::format("PE {}: {} was given SHMEM_CTX_INVALID", runtime().pe(), call));
+    towpath::shmem::fail(fmt::format("{} was given SHMEM_CTX_INVALID", call));
   }
   const towpath::shmem::Team& team = *context->team;
   if (pe >= 0 && pe < team.size) return team.pe(pe);
-  towpath::shmem::fail(fmt::format("PE {}: {} names PE {} of a context's team; allowed are 0 to {}",
-                                   runtime().pe(), call, pe, team.size - 1));
+  towpath::shmem::fail(fmt::format("{} names PE {} of a context's team; allowed are 0 to {}", call,
+                                   pe, team.size - 1));
 }
 
 template <typename T>

@@ -3,11 +3,13 @@
 #include "towpath/shmem/runtime.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -22,25 +24,82 @@ namespace towpath::shmem {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
+constexpr unsigned kLauncherSeconds = 5;
 constexpr int kTeamsMax = 64;
 constexpr std::size_t kTeamWords = 64;
+constexpr std::size_t kAllTeamWords = kTeamsMax * kTeamWords;
+// After the words of the teams: the last collective call of this PE, and the function in which it
+// waits.
+enum CallWord : std::size_t { kFunction, kSizeBytes, kRoot, kWait, kCallWords };
 
 std::unique_ptr<Runtime> own_runtime;
 
-int number_from(const char* variable, int otherwise) {
+// The names of functions are at the same distance from this one in all PEs, which load the same
+// library.
+constexpr char kAnchor[] = "no collective call";
+
+std::uint64_t distance_of(const char* function) {
+  return reinterpret_cast<std::uintptr_t>(function) - reinterpret_cast<std::uintptr_t>(kAnchor);
+}
+
+const char* at_distance(std::uint64_t distance) {
+  return reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(kAnchor) + distance);
+}
+
+std::string describe(const char* function, std::uint64_t size_bytes, std::int64_t root) {
+  std::string text = function;
+  if (size_bytes > 0) text += fmt::format(" of {} bytes", size_bytes);
+  if (root >= 0) text += fmt::format(" from root {}", root);
+  return text;
+}
+
+// The addend of a member for the word of a peer in each round of a barrier: 1, and above its low
+// byte a digest of the call. Independent products, whose constants are digits of pi.
+std::uint64_t token_of(const Team& team, const Call& call) {
+  const auto word = [](int number) { return static_cast<std::uint64_t>(number); };
+  const std::uint64_t mixed =
+      distance_of(call.function) * 0x243f6a8885a308d3 + call.size_bytes * 0x13198a2e03707345 +
+      word(call.root) * 0xa4093822299f31d1 + call.others * 0x082efa98ec4e6c89 +
+      (word(team.start) << 42 ^ word(team.stride) << 21 ^ word(team.size)) * 0x452821e638d01377;
+  return (mixed ^ mixed >> 32) << 8 | 1;
+}
+
+double number_from(const char* variable, double otherwise) {
   const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
+  return text == nullptr ? otherwise : std::strtod(text, nullptr);
+}
+
+int descriptor_from(const char* variable) { return static_cast<int>(number_from(variable, -1)); }
+
+// A PE that the launcher saw end before it joined: "1 was killed by SIGSEGV".
+void read_notice(transport::FailureNotice& notice) {
+  std::array<char, 200> text{};
+  const ssize_t size =
+      ::pread(descriptor_from("TOWPATH_NOTICE_FD"), text.data(), text.size() - 1, 0);
+  char* end = nullptr;
+  const long pe = std::strtol(text.data(), &end, 10);
+  if (size <= 0 || end == text.data() || *end == '\0') return;
+  notice.post({static_cast<int>(pe), std::string(end + 1) + " before shmem_init"});
+}
+
+// Sends a line to the launcher. Returns false if there is none.
+bool notify_launcher(const std::string& line) {
+  const int descriptor = descriptor_from("TOWPATH_LAUNCHER_FD");
+  return descriptor >= 0 && ::write(descriptor, line.data(), line.size()) > 0;
 }
 
 std::unique_ptr<transport::LiveTransport> join(Time timeout) {
-  const int pes = number_from("TOWPATH_RANKS", 1);
+  const int pes = static_cast<int>(number_from("TOWPATH_RANKS", 1));
   const char* const name = std::getenv("TOWPATH_RENDEZVOUS");
+  const auto notice = std::make_shared<transport::FailureNotice>();
   return live::connect(live::names().front(),
                        {.rendezvous = name != nullptr ? name : fmt::format("shmem-{}", ::getpid()),
-                        .rank = number_from("TOWPATH_RANK", 0),
+                        .rank = static_cast<int>(number_from("TOWPATH_RANK", 0)),
                         .ranks = pes,
                         .heap_bytes = transport::shm::default_heap_bytes(pes),
-                        .timeout = timeout});
+                        .timeout = timeout,
+                        .notice = notice,
+                        .on_look = [notice] { read_notice(*notice); }});
 }
 
 struct Bytes {
@@ -81,14 +140,40 @@ int towpath_shmem_team::member(int pe) const {
 
 namespace towpath::shmem {
 
-void fail(const std::string& sentence) {
+namespace {
+
+[[noreturn]] void stop(const std::string& sentence) {
   std::fprintf(stderr, "%s\n", sentence.c_str());
   std::fflush(nullptr);
+  const bool is_forked = own_runtime != nullptr && own_runtime->is_forked();
+  if (!is_forked) notify_launcher(fmt::format("failed {}\n", number_from("TOWPATH_RANK", 0)));
   std::_Exit(1);
+}
+
+void abandon_at_exit() {
+  if (own_runtime == nullptr || own_runtime->is_forked()) return;
+  own_runtime->abandon("exited before shmem_finalize");
+}
+
+}  // namespace
+
+void fail(const std::string& sentence) {
+  if (own_runtime == nullptr || own_runtime->is_forked()) stop(sentence);
+  own_runtime->abandon(fmt::format("failed ({})", sentence));
+  stop(fmt::format("PE {}: {}", own_runtime->pe(), sentence));
+}
+
+void exit_all(int status) {
+  std::fflush(nullptr);
+  // The launcher kills this PE with the others, which would otherwise report its death.
+  if (notify_launcher(fmt::format("exit {}\n", status))) ::sleep(kLauncherSeconds);
+  std::_Exit(status);
 }
 
 void begin(Team& world) {
   if (own_runtime != nullptr) return;
+  static const int registered = std::atexit(&abandon_at_exit);
+  static_cast<void>(registered);
   try {
     own_runtime = std::make_unique<Runtime>(world);
   } catch (const std::exception& error) {
@@ -96,7 +181,10 @@ void begin(Team& world) {
   }
 }
 
-void end() { own_runtime.reset(); }
+void end() {
+  notify_launcher(fmt::format("finished {}\n", own_runtime->pe()));
+  own_runtime.reset();
+}
 
 bool has_begun() { return own_runtime != nullptr; }
 
@@ -114,12 +202,14 @@ Runtime::Runtime(Team& world)
   transport::RemoteMemory& memory = *transport_->remote_memory();
   for (int pe = 0; pe < pes(); ++pe) heaps_.push_back(memory.reach(pe, 0));
   share_variables();
-  const std::size_t words = kTeamsMax * kTeamWords;
+  const std::size_t words = kAllTeamWords + kCallWords;
   team_words_ = reinterpret_cast<std::uint64_t*>(transport_->data(transport_->allocate(8 * words)));
   std::fill_n(team_words_, words, 0);
   // The words of team 0, of all PEs, begin after the one that says which numbers are taken.
   world_ = {0, 1, pes(), team_words_ + 1, 0};
+  publish({kAnchor});
   transport_->barrier(timeout_);
+  notify_launcher(fmt::format("joined {}\n", pe()));
 }
 
 // The pages of the program's variables become pages of the heap, at the addresses that they have.
@@ -143,8 +233,8 @@ void Runtime::share_variables() {
 
 // --- memory --------------------------------------------------------------------------------------
 
-void* Runtime::allocate(std::size_t size, std::size_t alignment) {
-  transport_->agree(fmt::format("to allocate {} symmetric bytes", size), timeout_);
+void* Runtime::allocate(std::size_t size, std::size_t alignment, const char* call) {
+  sync(world_, {call, size});
   if (size == 0) return nullptr;
   const std::size_t more = alignment > transport::SymmetricHeap::kAlignment ? alignment : 0;
   transport::Offset allocated = 0;
@@ -159,96 +249,200 @@ void* Runtime::allocate(std::size_t size, std::size_t alignment) {
   return heap_ + offset;
 }
 
-void Runtime::release(void* address) {
-  sync(world_);
-  const auto found = allocations_.find(address);
-  if (address == nullptr) return;
-  if (found == allocations_.end()) {
-    fail("shmem_free was given an address that no allocation returned");
+void Runtime::release(void* address, const char* call) {
+  const auto found = allocations_.find(static_cast<std::byte*>(address));
+  if (address != nullptr && found == allocations_.end()) {
+    fail(fmt::format("{} was given an address that no allocation returned, or that is free", call));
   }
+  // Offsets are the same on all PEs.
+  const std::uint64_t offset = address == nullptr ? 0 : found->second.allocated;
+  sync(world_, {call, 0, -1, offset});
+  if (address == nullptr) return;
   transport_->release(found->second.allocated);
   allocations_.erase(found);
+  recent_ = {};
 }
 
 std::size_t Runtime::size_of(void* address) const {
-  const auto found = allocations_.find(address);
+  const auto found = allocations_.find(static_cast<std::byte*>(address));
   return found == allocations_.end() ? 0 : found->second.size;
 }
 
-std::byte* Runtime::reach(const void* address, std::size_t size, int pe) const {
-  if (pe < 0 || pe >= static_cast<int>(heaps_.size())) return nullptr;
-  const auto* const place = static_cast<const std::byte*>(address);
-  const auto in_heap = static_cast<std::size_t>(place - heap_);
-  if (in_heap < heap_bytes_ && size <= heap_bytes_ - in_heap) {
-    return heaps_[static_cast<std::size_t>(pe)] + in_heap;
+std::ptrdiff_t Runtime::find_offset(const std::byte* place, std::size_t size) const {
+  Range found{variables_, variables_bytes_, static_cast<std::ptrdiff_t>(variables_at_)};
+  if (!found.holds(place, size)) {
+    const auto next = allocations_.upper_bound(place);
+    if (next == allocations_.begin()) return -1;
+    const auto& [begin, allocation] = *std::prev(next);
+    found = {begin, allocation.size, begin - heap_};
+    if (!found.holds(place, size)) return -1;
   }
-  const auto in_variables = static_cast<std::size_t>(place - variables_);
-  if (in_variables >= variables_bytes_ || size > variables_bytes_ - in_variables) return nullptr;
-  return heaps_[static_cast<std::size_t>(pe)] + variables_at_ + in_variables;
+  recent_[replaced_++ % recent_.size()] = found;
+  return found.offset + (place - found.begin);
 }
 
-std::byte* Runtime::remote(const void* address, std::size_t size, int pe, const char* call) const {
-  std::byte* const place = reach(address, size, pe);
-  if (place != nullptr || size == 0) return place;
+void Runtime::fail_to_reach(const void* address, std::size_t size, int pe, const char* call) const {
   if (pe < 0 || pe >= pes()) {
-    fail(
-        fmt::format("PE {}: {} names PE {}; allowed are 0 to {}", this->pe(), call, pe, pes() - 1));
+    fail(fmt::format("{} names PE {}; allowed are 0 to {}", call, pe, pes() - 1));
   }
-  fail(fmt::format(
-      "PE {}: {} names {} bytes at PE {} that are not all symmetric; use a global or static "
-      "variable of the program, or memory of shmem_malloc",
-      this->pe(), call, size, pe));
+  fail(
+      fmt::format("{} names {} bytes at PE {} that are not all symmetric{}; use a global or static "
+                  "variable of the program, or memory of shmem_malloc",
+                  call, size, pe, describe_place(address)));
+}
+
+// The nearest allocation below an address in the heap.
+std::string Runtime::describe_place(const void* address) const {
+  const auto* const place = static_cast<const std::byte*>(address);
+  if (static_cast<std::size_t>(place - heap_) >= heap_bytes_) return "";
+  const auto next = allocations_.upper_bound(place);
+  if (next == allocations_.begin()) return " (in the heap, outside all allocations)";
+  const auto& [begin, allocation] = *std::prev(next);
+  return fmt::format(" (they begin {} bytes after the start of an allocation of {} bytes)",
+                     place - begin, allocation.size);
+}
+
+std::uint64_t* Runtime::word_at(std::uint64_t* word, int pe, const char* call) const {
+  const auto in_words = static_cast<std::size_t>(word - team_words_);
+  if (in_words >= kAllTeamWords + kCallWords) {  // of an active set
+    return reinterpret_cast<std::uint64_t*>(remote(word, sizeof(*word), pe, call));
+  }
+  const auto offset = reinterpret_cast<std::byte*>(word) - heap_;
+  return reinterpret_cast<std::uint64_t*>(heaps_[static_cast<std::size_t>(pe)] + offset);
 }
 
 // --- waiting -------------------------------------------------------------------------------------
 
-void Runtime::wait(const std::function<bool()>& holds, const char* call) {
-  if (holds()) return;
+void Runtime::block(const std::function<bool()>& holds, const char* function,
+                    const std::function<std::string()>& details) {
+  std::uint64_t* const waits = team_words_ + kAllTeamWords + kWait;
+  __atomic_store_n(waits, distance_of(function), __ATOMIC_RELAXED);
   try {
-    transport_->block_until(holds, timeout_, transport::kNoPeer,
-                            [call] { return std::string(call); });
+    transport_->block_until(holds, timeout_, transport::kNoPeer, [&] {
+      return function + (details ? ", " + details() : std::string());
+    });
   } catch (const transport::TransportError& error) {
-    fail(fmt::format("PE {}: {}", pe(), error.what()));
+    const bool is_late = error.kind() == transport::TransportError::Kind::timeout;
+    const std::string sentence = error.what() + (is_late ? describe_all() : "");
+    abandon(fmt::format("gave up ({})", sentence), error.peer());
+    stop(fmt::format("PE {}: {}", pe(), sentence));
   }
+  __atomic_store_n(waits, 0, __ATOMIC_RELAXED);
+}
+
+void Runtime::abandon(const std::string& reason, int culprit) {
+  transport_->abandon(reason, culprit);
+}
+
+// --- calls of the PEs ----------------------------------------------------------------------------
+
+void Runtime::publish(const Call& call) {
+  std::uint64_t* const words = team_words_ + kAllTeamWords;
+  const auto store = [words](CallWord word, std::uint64_t value) {
+    __atomic_store_n(words + word, value, __ATOMIC_RELAXED);
+  };
+  store(kFunction, distance_of(call.function));
+  store(kSizeBytes, call.size_bytes);
+  store(kRoot, static_cast<std::uint64_t>(call.root));
+}
+
+std::string Runtime::describe_call(int pe) const {
+  const std::uint64_t* const words = word_at(team_words_ + kAllTeamWords, pe, kAnchor);
+  const auto load = [words](CallWord word) {
+    return __atomic_load_n(words + word, __ATOMIC_RELAXED);
+  };
+  return describe(at_distance(load(kFunction)), load(kSizeBytes),
+                  static_cast<std::int64_t>(load(kRoot)));
+}
+
+std::string Runtime::describe_all() const {
+  std::map<std::string, std::vector<int>> places;
+  for (int pe = 0; pe < pes(); ++pe) {
+    const std::uint64_t* const waits = word_at(team_words_ + kAllTeamWords + kWait, pe, kAnchor);
+    const std::uint64_t wait = __atomic_load_n(waits, __ATOMIC_RELAXED);
+    const std::string place = wait != 0 ? fmt::format("waiting in {}", at_distance(wait))
+                                        : fmt::format("elsewhere after {}", describe_call(pe));
+    places[place].push_back(pe);
+  }
+  std::string text;
+  for (const auto& [place, members] : places) {
+    const bool is_one = members.size() == 1;
+    text += fmt::format("; {} {} {} {}", is_one ? "PE" : "PEs", fmt::join(members, ", "),
+                        is_one ? "is" : "are", place);
+  }
+  return text;
 }
 
 // --- teams ---------------------------------------------------------------------------------------
 
-void Runtime::sync(const Team& team) {
+const Team& Runtime::known(const Team* team, const char* call) const {
+  const bool is_known = team == &world_ || team == SHMEM_TEAM_SHARED ||
+                        std::find(teams_.begin(), teams_.end(), team) != teams_.end();
+  if (!is_known) fail(fmt::format("{} was given a handle that is not one of a team", call));
+  return *team;
+}
+
+// A dissemination barrier. A member compares its call with that of its source in each round, so
+// that a member which passes has the call of all others.
+void Runtime::sync(const Team& team, const Call& call) {
   const int member = team.member(pe());
+  if (member < 0) {
+    fail(fmt::format("{} was called by a PE that is not a member of the team", call.function));
+  }
+  publish(call);
+  const std::uint64_t token = token_of(team, call);
   for (int round = 0, distance = 1; distance < team.size; ++round, distance *= 2) {
-    const int peer = team.pe((member + distance) % team.size);
+    const int target = team.pe((member + distance) % team.size);
+    const int source = team.pe((member - distance + team.size) % team.size);
     std::uint64_t* const own = team.words + round;
-    auto* const word = reinterpret_cast<std::uint64_t*>(remote(own, 8, peer, "a barrier"));
-    __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
-    // A peer that is early may have added for the next barrier already.
-    wait([own] { return __atomic_load_n(own, __ATOMIC_ACQUIRE) >= 1; }, "a barrier");
-    __atomic_fetch_sub(own, 1, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(word_at(own, target, call.function), token, __ATOMIC_ACQ_REL);
+    std::uint64_t arrived = 0;
+    const auto has_arrived = [own, &arrived] {
+      arrived = __atomic_load_n(own, __ATOMIC_ACQUIRE);
+      return (arrived & 0xff) != 0;
+    };
+    wait(has_arrived, call.function);
+    // A source that is early has passed this barrier, and has added for the next one already.
+    if ((arrived & 0xff) == 1 && arrived != token) end_in_disagreement(source);
+    __atomic_fetch_sub(own, token, __ATOMIC_ACQ_REL);
   }
 }
 
-Team* Runtime::split(const Team& parent, int start, int stride, int size) {
+void Runtime::end_in_disagreement(int other) {
+  const std::string own = describe_call(pe());
+  const std::string theirs = describe_call(other);
+  const std::string sentence =
+      fmt::format("PEs disagree: PE {} calls {}, but PE {} calls {}{}", pe(), own, other, theirs,
+                  own == theirs ? " with other arguments" : "");
+  abandon(fmt::format("found that {}", sentence));
+  stop(fmt::format("PE {}: {}", pe(), sentence));
+}
+
+Team* Runtime::split(const Team& parent, int start, int stride, int size, const char* call) {
+  const Call stated{call, 0, start,
+                    static_cast<std::uint64_t>(stride) << 32 | static_cast<unsigned>(size)};
   // The first number that is free on all members of the parent. Bit n is set if n is taken.
   std::uint64_t* const taken = team_words_;
-  sync(parent);
+  sync(parent, stated);
   std::uint64_t all = 1;
   for (int member = 0; member < parent.size; ++member) {
-    const auto* const at =
-        reinterpret_cast<std::uint64_t*>(reach(taken, sizeof(*taken), parent.pe(member)));
+    const std::uint64_t* const at = word_at(taken, parent.pe(member), call);
     all |= __atomic_load_n(at, __ATOMIC_ACQUIRE);
   }
-  sync(parent);
+  sync(parent, stated);
   const int number = std::countr_one(all);
   if (number >= kTeamsMax) return nullptr;
   Team made{parent.pe(start), parent.stride * stride, size,
             team_words_ + static_cast<std::size_t>(number) * kTeamWords, number};
   if (made.member(pe()) < 0) return nullptr;
   *taken |= std::uint64_t{1} << number;
-  return new Team(made);
+  teams_.push_back(new Team(made));
+  return teams_.back();
 }
 
 void Runtime::destroy(Team* team) {
   *team_words_ &= ~(std::uint64_t{1} << team->number);
+  teams_.erase(std::find(teams_.begin(), teams_.end(), team));
   delete team;
 }
 

@@ -187,6 +187,7 @@ class Gathering {
   }
 
   Refusal member_gone(int rank) const {
+    look_around(options_);  // it may have left because of a notice about another rank
     const Member& member = members_[static_cast<std::size_t>(rank)];
     Answer farewell;
     std::vector<os::FileDescriptor> none;
@@ -334,7 +335,9 @@ std::vector<Member> receive_members(const LiveOptions& options,
         os::receive_message(connection, &answer, sizeof(answer), descriptors, deadline + kGrace)) {
       case os::Outcome::done: break;
       case os::Outcome::late: throw silent(Kind::timeout, "gave no answer in time");
-      case os::Outcome::closed: throw silent(Kind::peer_died, "went away before all had come");
+      case os::Outcome::closed:
+        look_around(options);  // rank 0 may have left because of a notice
+        throw silent(Kind::peer_died, "went away before all had come");
     }
     if (answer.is_refusal) {
       throw TransportError(answer.kind, answer.rank, answer.sentence.data());

@@ -213,6 +213,7 @@ class Gathering {
     if (os::Clock::now() >= deadline_) return late();
     for (std::size_t rank = 1; rank < connections_.size(); ++rank) {
       if (entries[1 + newcomers_.size() + rank].revents == 0) continue;
+      look_around(options_);  // it may have left because of a notice about another rank
       return Refusal{
           Kind::peer_died, static_cast<int>(rank),
           fmt::format("rank {} (pid {} on {}) went away while group \"{}\" came together", rank,
@@ -368,7 +369,10 @@ class Joining {
             fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}", options_.rank,
                         ::getpid(), options_.rendezvous, what)};
   }
-  TransportError gone() const { return error(Kind::peer_died, "went away before all had come"); }
+  TransportError gone() const {
+    look_around(options_);  // rank 0 may have left because of a notice
+    return error(Kind::peer_died, "went away before all had come");
+  }
 
   void find_rank_0() {
     milliseconds pause{1};
