@@ -36,8 +36,8 @@ def samples() -> list[str]:
 @pytest.mark.parametrize(
     ("name", "ending"),
     [
-        ("merged", "in eth_send_packet: .* is connected to no other core"),
-        ("handshake", "in eth_send_bytes: .* is connected to no other core"),
+        ("merged", "in eth_send_packet at .* is connected to no other core"),
+        ("handshake", "in eth_send_bytes at .* is connected to no other core"),
         ("teardown", ""),
         ("receiver", "it was not given"),
         ("sender", "it was not given"),

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -33,6 +34,29 @@ const void* instruction_of(const void* context) {
 #endif
 }
 
+// The instruction that called code that is not there, from the return address, to which it then
+// sets the context. Null after another fault.
+const void* leave_wild_call(const siginfo_t* info, void* context) {
+#if defined(__x86_64__)
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  if (info->si_addr != reinterpret_cast<void*>(registers[REG_RIP])) return nullptr;
+  const char* const behind = *reinterpret_cast<const char* const*>(registers[REG_RSP]);
+  if (!LibraryCopy::has(behind - 1)) return nullptr;
+  registers[REG_RIP] = reinterpret_cast<greg_t>(behind - 1);
+  registers[REG_RSP] += sizeof(behind);
+#elif defined(__aarch64__)
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
+  if (reinterpret_cast<std::uintptr_t>(info->si_addr) != registers.pc) return nullptr;
+  const char* const behind = reinterpret_cast<const char*>(registers.regs[30]);
+  if (!LibraryCopy::has(behind - 4)) return nullptr;
+  registers.pc = reinterpret_cast<std::uintptr_t>(behind - 4);
+#else
+  const char* const behind = nullptr;
+  return nullptr;
+#endif
+  return behind - 1;
+}
+
 const char* what_it_did(int signal) {
   switch (signal) {
     case SIGFPE: return "divides a whole number by zero, or by -1 where the quotient does not fit";
@@ -49,6 +73,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   const bool is_of_instruction = info->si_code > 0;  // otherwise another process sent it
   if (is_of_instruction && LibraryCopy::has(instruction)) {
     throw CodeFault(what_it_did(signal), instruction);
+  }
+  if (signal == SIGSEGV && is_of_instruction) {
+    if (const void* const caller = leave_wild_call(info, context); caller != nullptr) {
+      throw CodeFault("jumps to an address at which there is no code", caller);
+    }
   }
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     if (kSignals[i] == signal) ::sigaction(signal, &handlers_before[i], nullptr);

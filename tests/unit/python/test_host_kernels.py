@@ -161,9 +161,9 @@ def test_an_address_that_no_buffer_holds_is_one_sentence():
     with pytest.raises(ValueError, match="kernel 'echo' on core") as told:
         cluster.flush()
     assert str(told.value) == (
-        "kernel 'echo' on core (4, 2) in noc_async_read: core (4, 2), NoC 0: the read of 8192 "
-        "bytes from (0, 3) is at address 0x800000000 of the host, where no buffer holds all of it; "
-        "mapped are 0x800000000 to 0x800000fff"
+        "kernel 'echo' on core (4, 2) in noc_async_read at echo.cpp:6: core (4, 2), NoC 0: the "
+        "read of 8192 bytes from (0, 3) is at address 0x800000000 of the host, where no "
+        "buffer holds all of it; mapped are 0x800000000 to 0x800000fff"
     )
 
 

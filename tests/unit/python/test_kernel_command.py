@@ -212,8 +212,8 @@ def test_options_may_come_before_the_file(tmp_path: Path) -> None:
 
 
 LOOPS = {
-    "for (;;) {}": "comes in cycle 0 to an empty loop that never ends at loop.cpp:3; a loop",
-    "while (count == 0) {}": "still in cycle 0 at loop.cpp:3 after 4294967296 blocks of",
+    "for (;;) {}": "at loop.cpp:3: it comes in cycle 0 to an empty loop that never ends; a loop",
+    "while (count == 0) {}": "at loop.cpp:3: it is still in cycle 0 after 4294967296 blocks of",
     "for (;;) riscv_wait(100);": "after 300000 cycles, the limit (cycles_max), 1 of 1 kernels",
     "while (*word == 0) { noc_async_read(get_noc_addr(2, 1, 0x20000), 0x30000, 64); "
     "noc_async_read_barrier(); }": "after 300000 cycles, the limit (cycles_max)",

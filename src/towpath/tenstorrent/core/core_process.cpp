@@ -31,7 +31,12 @@ std::string CoreProcess::where() const {
   std::string kernel =
       fmt::format("kernel '{}' on core ({}, {})", config_.name, config_.core.x, config_.core.y);
   if (config_.chip != kOnlyChip) kernel += fmt::format(" of chip {}", config_.chip);
-  return call_.empty() ? kernel : fmt::format("{} in {}", kernel, call_);
+  if (!call_.empty()) kernel += fmt::format(" in {}", call_);
+  return kernel + words_of(place_);
+}
+
+std::string CoreProcess::words_of(const void* place) const {
+  return place == nullptr || !place_words_ ? std::string() : place_words_(place);
 }
 
 int CoreProcess::noc_of(int noc) const {

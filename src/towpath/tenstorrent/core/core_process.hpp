@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -93,8 +94,21 @@ class CoreProcess {
   void work(noc::Cycle cycles);
   void work_until(noc::Cycle cycle);
 
-  // "kernel 'a' on core (1, 1) in noc_async_read": the beginning of every error message.
+  // "kernel 'a' on core (1, 1) in noc_async_read": the beginning of every error message. With its
+  // line for a kernel that has one, "... in noc_async_read at reader.cpp:7".
   std::string where() const;
+  // Places in the kernel's code: of its call in progress, set by the kernel's runtime, and their
+  // words, " at reader.cpp:7" or nothing.
+  using PlaceWords = std::function<std::string(const void* place)>;
+  void name_places_by(PlaceWords words) { place_words_ = std::move(words); }
+  void come_to(const void* place) { place_ = place; }
+  const void* place() const { return place_; }
+  std::string words_of(const void* place) const;
+  // The kernel is at a place outside its calls.
+  void leave_call(const void* place = nullptr) {
+    call_ = {};
+    place_ = place;
+  }
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
   // Whether it waits and is idle until its condition holds.
   bool is_suspended() const { return is_waiting() && !wait_.has_turn; }
@@ -154,6 +168,8 @@ class CoreProcess {
   CoreObserver ignores_everything_;
   CoreObserver* observer_;
   std::string_view call_;  // current call, or the last one
+  const void* place_ = nullptr;
+  PlaceWords place_words_;
 };
 
 template <typename... Arguments>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
+#include <cstdio>
 #include <span>
 
 #include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
@@ -276,13 +277,18 @@ constexpr auto fabric_direction =
 constexpr auto fabric_direction_to =
     on_connections<&KernelConnections::direction_to, std::uint32_t, std::uint32_t>;
 
-void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_t access) {
+void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_t access,
+            const void* place) {
+  runtime(core).core.come_to(place);
   runtime(core).memory.access(address, size, access);
 }
-void load(void* core, std::uint32_t offset, void* host, std::uint32_t size) {
+void load(void* core, std::uint32_t offset, void* host, std::uint32_t size, const void* place) {
+  if (place != nullptr) runtime(core).core.come_to(place);
   runtime(core).memory.settled().load(offset, {static_cast<std::byte*>(host), size});
 }
-void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size) {
+void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size,
+           const void* place) {
+  if (place != nullptr) runtime(core).core.come_to(place);
   runtime(core).memory.settled().store(offset, {static_cast<const std::byte*>(host), size});
 }
 
@@ -297,6 +303,15 @@ void print(void* core, const char* text) {
   runtime(core).count_report();
   runtime(core).reports.print(text);
 }
+void write_real(void* /*core*/, char* text, std::uint32_t size, TowpathForm form, double value) {
+  std::snprintf(text, size, form.is_fixed != 0 ? "%*.*f" : "%*.*g", form.width, form.digits, value);
+}
+void write_whole(void* /*core*/, char* text, std::uint32_t size, TowpathForm form,
+                 std::int64_t value) {
+  const auto number = static_cast<long long>(value);
+  const char* const words = form.base == 16 ? "%*llx" : form.base == 8 ? "%*llo" : "%*lld";
+  std::snprintf(text, size, words, form.width, number);
+}
 void zone(void* core, const char* name, int begins) {
   runtime(core).count_report();
   runtime(core).reports.zone(name, begins != 0);
@@ -309,14 +324,35 @@ void ran(void* core, std::uint64_t blocks, const void* place) {
   runtime(core).count_blocks(blocks, place);
 }
 void endless_loop(void* core, const void* place) { runtime(core).refuse_endless_loop(place); }
+void refuse_compute(void* core, const char* call) {
+  metalium::refuse(runtime(core).core,
+                   fmt::format("the compute call '{}' is not modelled; docs/metalium.md lists "
+                               "those that are",
+                               call));
+}
 void refuse(void* core, const char* sentence) { metalium::refuse(runtime(core).core, sentence); }
 
+void smashed_stack(void* core, const void* place) { runtime(core).leave_smashed_stack(place); }
+
 }  // namespace calls
+
+// A call of the table, which notes where in the kernel it is.
+template <auto call>
+struct Noted;
+template <typename Result, typename... Arguments, Result (*call)(void*, Arguments...)>
+struct Noted<call> {
+  static Result run(void* core, Arguments... arguments) {
+    calls::runtime(core).core.come_to(__builtin_return_address(0));
+    return call(core, arguments...);
+  }
+};
+
 }  // namespace
 
 const TowpathCalls& kernel_calls() {
   static constexpr TowpathCalls kCalls{
-#define TOWPATH_CALL_MEMBER(result, name, parameters) .name = calls::name,
+#define TOWPATH_CALL_MEMBER(result, name, parameters) \
+  .name = Noted<static_cast<decltype(TowpathCalls::name)>(calls::name)>::run,
       TOWPATH_CALLS(TOWPATH_CALL_MEMBER)
 #undef TOWPATH_CALL_MEMBER
   };

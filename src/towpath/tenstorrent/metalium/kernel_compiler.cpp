@@ -14,6 +14,7 @@
 #include "towpath/os/compile_cache.hpp"
 #include "towpath/tenstorrent/core/ethernet_memory_map.hpp"
 #include "towpath/tenstorrent/metalium/kernel_headers.hpp"
+#include "towpath/tenstorrent/metalium/kernel_linker.hpp"
 #include "towpath/tenstorrent/metalium/source_kernel.hpp"
 
 // Compiles a kernel's source to a shared object in the cache.
@@ -118,7 +119,9 @@ std::vector<std::string> definitions_of(const KernelSource& source, const Kernel
 
 // Kernels cast between words of 32 bits and pointers, which GCC takes for a mistake unless it is
 // permissive. Loads and stores call out (see towpath_support.h), and so does each block of
-// instructions. Copies are calls, so that they can.
+// instructions. Copies are calls, so that they can, and no call is a jump, so that it has a line.
+// What is built when it is first used takes no lock, as on a core, and a return address that was
+// written over is found.
 std::vector<std::string> kernel_flags() {
   return {"-xc++",
           "-fsanitize=thread",
@@ -130,7 +133,10 @@ std::vector<std::string> kernel_flags() {
           "-fno-builtin-memcpy",
           "-fno-builtin-memmove",
           "-fno-builtin-memset",
-          "-fno-tree-vectorize"};
+          "-fno-tree-vectorize",
+          "-fno-threadsafe-statics",
+          "-fno-optimize-sibling-calls",
+          "-fstack-protector-strong"};
 }
 
 std::vector<std::string> common_flags(const machine::Chip& chip, const fs::path& headers) {
@@ -155,15 +161,6 @@ std::string first_error(const std::string& output) {
   return last;
 }
 
-// The symbol that the linker does not find, or empty for another problem.
-std::string missing_function(const std::string& output) {
-  constexpr std::string_view kBefore = "undefined reference to `";
-  const std::size_t begin = output.find(kBefore);
-  if (begin == std::string::npos) return {};
-  const std::size_t name = begin + kBefore.size();
-  return output.substr(name, output.find('\'', name) - name);
-}
-
 void run(const std::vector<std::string>& command, std::string_view name) {
   const os::CommandResult result = os::run_command(command);
   if (result.status == 127) {
@@ -172,16 +169,15 @@ void run(const std::vector<std::string>& command, std::string_view name) {
         "or set CXX",
         name, command.front()));
   }
-  if (const std::string missing = missing_function(result.errors); !missing.empty()) {
-    throw std::invalid_argument(
-        fmt::format("kernel '{}' uses {} and does not define it; a kernel is a C++ file with void "
-                    "kernel_main(), and all that this uses",
-                    name, missing));
+  if (result.status == 0) return;
+  const std::string error = first_error(result.errors);
+  if (error.find("exception handling disabled") != std::string::npos) {
+    const std::size_t column = error.rfind(':', error.find(": error:") - 1);
+    throw std::invalid_argument(fmt::format(
+        "kernel '{}' uses an exception at {}; a core has no exceptions; ASSERT names what is wrong",
+        name, fs::path(error.substr(0, column)).filename().string()));
   }
-  if (result.status != 0) {
-    throw std::invalid_argument(
-        fmt::format("kernel '{}' does not compile: {}", name, first_error(result.errors)));
-  }
+  throw std::invalid_argument(fmt::format("kernel '{}' does not compile: {}", name, error));
 }
 
 // Dependencies in a make rule.
@@ -237,8 +233,9 @@ fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
 }
 
 // Replaces a jump to itself, the remainder of `for (;;) {}`, by a call in the assembly: the
-// compiler instruments every basic block except an empty one.
-std::string with_endless_loops_reported(const std::string& assembly) {
+// compiler instruments every basic block except an empty one. Constructors of global variables are
+// listed for the kernel's entry, so that they run on its core.
+std::string for_a_core(const std::string& assembly) {
 #if defined(__aarch64__)
   constexpr std::string_view kJump = "b";
   constexpr std::string_view kCall = "bl";
@@ -254,7 +251,9 @@ std::string with_endless_loops_reported(const std::string& assembly) {
     std::string word;
     std::string operand;
     words >> word >> operand;
-    if (word.ends_with(':')) {
+    if (word == ".section" && operand.starts_with(".init_array")) {
+      line = "\t.section\ttowpath_constructors,\"aw\"";
+    } else if (word.ends_with(':')) {
       labels.insert(word.substr(0, word.size() - 1));
     } else if (!word.empty() && word[0] != '.' && word[0] != '#') {
       if (word == kJump && labels.contains(operand)) {
@@ -289,11 +288,11 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   command.insert(command.end(),
                  {"-MD", "-MF", rule.string(), "-S", file.string(), "-o", assembly.string()});
   run(command, name);
-  os::write_file(assembly, with_endless_loops_reported(os::read_file(assembly)));
+  os::write_file(assembly, for_a_core(os::read_file(assembly)));
   run({command.front(), "-c", assembly.string(), "-o", kernel_object.string()}, name);
-  run({command.front(), "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now,-z,defs", kernel_object.string(),
-       object.string(), "-o", fresh.string()},
-      name);
+  link_kernel(
+      {.compiler = command.front(), .kernel = name, .object = kernel_object, .support = object},
+      fresh);
   std::vector<fs::path> sources = dependencies(rule);
   if (!source.text.empty()) std::erase(sources, file);
   fs::rename(fresh, library);

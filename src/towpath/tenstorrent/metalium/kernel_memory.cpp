@@ -28,6 +28,9 @@ constexpr noc::Cycle store_cycles(std::uint32_t size_bytes) {
 // Polls of a sleeping Ethernet core between two turns of the base firmware, if its loop yields.
 constexpr std::int64_t kPollsPerContextSwitch = 1000;
 
+// Addresses of a core have 32 bits.
+constexpr std::uintptr_t kAddressMax = 0xffffffff;
+
 // Halves of the wall clock, at the offsets of RISCV_DEBUG_REG_WALL_CLOCK_L and _H.
 constexpr std::uintptr_t kWallClockLow = 0xffb121f0;
 constexpr std::uintptr_t kWallClockHigh = 0xffb121f8;
@@ -89,19 +92,36 @@ void KernelMemory::access(std::uintptr_t address, std::uint32_t size_bytes, std:
     carry_out_store_before_load((access & kTowpathVolatile) != 0);
   }
   if (L1Window::is_register(address)) return access_register(address, size_bytes, access);
+  check_access(address, size_bytes, access);
+  access_l1(static_cast<std::uint32_t>(address), size_bytes, access);
+}
+
+void KernelMemory::check_access(std::uintptr_t address, std::uint32_t size_bytes,
+                                std::uint32_t access) {
+  const auto refuse_access = [&](const std::string& why) {
+    core_.leave_call(core_.place());
+    refuse(core_, fmt::format("it {} {} byte{} at address {:#x}{}",
+                              (access & kTowpathStore) != 0 ? "stores" : "loads", size_bytes,
+                              size_bytes == 1 ? "" : "s", address, why));
+  };
   const std::uint64_t l1_bytes = core_.network().memory(core_.config().core).size_bytes();
+  if (address > kAddressMax) {
+    refuse_access(", which is neither in its L1 nor memory of the kernel's own variables");
+  }
   if (address >= l1_bytes || size_bytes > l1_bytes - address) {
-    refuse(core_, fmt::format("it touches {} bytes at address {:#x}; its L1 has {} bytes",
-                              size_bytes, address, l1_bytes));
+    refuse_access(fmt::format(", beyond its L1 of {} bytes", l1_bytes));
   }
   if (address < L1Window::l1_begin()) {
-    refuse(core_, fmt::format(
-                      "it follows a pointer to offset {:#x} of its L1; this system maps no address "
-                      "below {:#x} (vm.mmap_min_addr), so that pointers to lower ones cannot be "
-                      "followed",
-                      address, L1Window::l1_begin()));
+    refuse_access(
+        fmt::format("; this system maps no address below {:#x} (vm.mmap_min_addr), so that "
+                    "pointers to lower ones cannot be followed",
+                    L1Window::l1_begin()));
   }
-  access_l1(static_cast<std::uint32_t>(address), size_bytes, access);
+  // A register of a core has 32 bits.
+  const std::uint32_t step = std::min<std::uint32_t>(size_bytes, noc::kWordBytes);
+  if ((access & kTowpathAligned) != 0 && address % step != 0) {
+    refuse_access(fmt::format(", which must be a multiple of {}", step));
+  }
 }
 
 void KernelMemory::access_l1(std::uint32_t offset, std::uint32_t size_bytes, std::uint32_t access) {

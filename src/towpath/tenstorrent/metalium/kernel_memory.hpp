@@ -70,7 +70,8 @@ class KernelMemory {
   DataMovementCore& called(CallCode code);
   // The core before one poll. Neither ends a series of polls nor counts as one.
   DataMovementCore& looking();
-  // The kernel is going to load or store by a pointer. `access` has bits of TowpathAccess.
+  // The kernel is going to load or store by a pointer, at the place to which its core has come.
+  // `access` has bits of TowpathAccess.
   void access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
   // A poll, after looking(), that a write to a word could end.
   void count_poll(std::uint64_t word);
@@ -93,6 +94,7 @@ class KernelMemory {
   void write_pending();
   void carry_out_store();
   void carry_out_store_before_load(bool is_volatile);
+  void check_access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
   void access_l1(std::uint32_t offset, std::uint32_t size_bytes, std::uint32_t access);
   void access_register(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
   void wait_for_change(std::uint64_t word);

@@ -16,7 +16,7 @@
 namespace towpath::tenstorrent::metalium {
 
 KernelRuntime::KernelRuntime(DataMovementCore& on, const KernelTarget& target,
-                             const KernelSetup& setup)
+                             const KernelSetup& setup, std::shared_ptr<const KernelLibrary> library)
     : core(on),
       clock(on, target.processor),
       memory(on, clock, target.processor),
@@ -24,8 +24,10 @@ KernelRuntime::KernelRuntime(DataMovementCore& on, const KernelTarget& target,
       ethernet(on, clock, memory, target.processor),
       connections(on, clock, memory, setup.fabric),
       reports(on, setup.log),
-      setup_(setup) {
+      setup_(setup),
+      library_(std::move(library)) {
   fill_banks();
+  core.name_places_by([library = library_](const void* place) { return library->words_of(place); });
 }
 
 void KernelRuntime::fill_banks() {
@@ -43,7 +45,7 @@ void KernelRuntime::fill_banks() {
   for (const machine::Coordinate worker : chip.workers) l1_banks_.push_back(address(worker, 0));
 }
 
-void KernelRuntime::run(const KernelLibrary& library) {
+void KernelRuntime::run() {
   const L1Window window;
   const KernelConfig& config = core.config();
   if (config.runtime_args.size() > TOWPATH_ARGUMENTS_MAX ||
@@ -69,23 +71,35 @@ void KernelRuntime::run(const KernelLibrary& library) {
       .dram_banks = dram_banks_.data(),
       .dram_bank_count = static_cast<std::uint32_t>(dram_banks_.size()),
       .l1_banks = l1_banks_.data(),
-      .l1_bank_count = static_cast<std::uint32_t>(l1_banks_.size())};
-  library_ = &library;
+      .l1_bank_count = static_cast<std::uint32_t>(l1_banks_.size()),
+      .stack_bytes = static_cast<std::uint32_t>(sim::Simulation::kStackBytes)};
   os::throw_code_faults();
   try {
-    library.entry()(&view);
+    enter(library_->entry(), view);
   } catch (const os::CodeFault& fault) {
-    const auto* const behind = static_cast<const char*>(fault.address()) + 1;
-    const std::string place = at_place(behind);
-    refuse(core, fmt::format("it {}{}{}", fault.what(), place.empty() ? "" : ",", place));
+    core.leave_call(static_cast<const char*>(fault.address()) + 1);
+    refuse(core, fmt::format("it {}", fault.what()));
+  }
+  if (smashed_at_ != nullptr) {
+    core.leave_call(smashed_at_);
+    refuse(core, "a function that ends here has written beyond its variables on the stack");
   }
   memory.settled();
+  core.leave_call();
   reports.end();
 }
 
-std::string KernelRuntime::at_place(const void* place) const {
-  if (place == nullptr) return {};
-  for (const std::string& line : library_->places_before(place)) {
+void KernelRuntime::enter(KernelLibrary::Entry entry, const TowpathCore& view) {
+  if (setjmp(outside_) == 0) entry(&view);
+}
+
+void KernelRuntime::leave_smashed_stack(const void* place) {
+  smashed_at_ = place;
+  std::longjmp(outside_, 1);
+}
+
+std::string KernelLibrary::words_of(const void* place) const {
+  for (const std::string& line : library_.places_before(place)) {
     if (line.find(kHeaderFolder) == std::string::npos) {
       return fmt::format(" at {}", std::filesystem::path(line).filename().string());
     }
@@ -96,26 +110,28 @@ std::string KernelRuntime::at_place(const void* place) const {
 void KernelRuntime::count_blocks(std::uint64_t blocks, const void* place) {
   memory.looking();
   if (clock.count_blocks(blocks)) return;
+  core.leave_call(place);
   refuse(core,
-         fmt::format("it is still in cycle {}{} after {} blocks of instructions, the most that a "
+         fmt::format("it is still in cycle {} after {} blocks of instructions, the most that a "
                      "kernel may run without a call, a load or a store that takes time; a loop "
                      "must end, or call or poll something in between",
-                     core.cycle(), at_place(place), KernelClock::kBlocksMax));
+                     core.cycle(), KernelClock::kBlocksMax));
 }
 
 void KernelRuntime::refuse_endless_loop(const void* place) {
   memory.looking();
-  refuse(core, fmt::format("it comes in cycle {} to an empty loop that never ends{}; a loop must "
+  core.leave_call(place);
+  refuse(core, fmt::format("it comes in cycle {} to an empty loop that never ends; a loop must "
                            "end, or call or poll something in between",
-                           core.cycle(), at_place(place)));
+                           core.cycle()));
 }
 
 Kernel make_kernel(const CompiledKernel& compiled, KernelSetup setup) {
   return [library = std::shared_ptr<KernelLibrary>(), compiled,
           setup = std::move(setup)](DataMovementCore& core) mutable {
     library = std::make_shared<KernelLibrary>(compiled.library);
-    KernelRuntime runtime(core, compiled.target, setup);
-    runtime.run(*library);
+    KernelRuntime runtime(core, compiled.target, setup, library);
+    runtime.run();
   };
 }
 

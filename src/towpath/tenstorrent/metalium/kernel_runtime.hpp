@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <csetjmp>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -128,10 +129,8 @@ class KernelLibrary {
 
   using Entry = void (*)(const TowpathCore*);
   Entry entry() const { return entry_; }
-  // See os::LibraryCopy.
-  std::vector<std::string> places_before(const void* address) const {
-    return library_.places_before(address);
-  }
+  // " at FILE:LINE" in the kernel's source of the instruction before a place, or empty.
+  std::string words_of(const void* place) const;
 
  private:
   os::LibraryCopy library_;
@@ -142,11 +141,12 @@ class KernelLibrary {
 // loads and stores to the parts.
 class KernelRuntime {
  public:
-  KernelRuntime(DataMovementCore& core, const KernelTarget& target, const KernelSetup& setup);
+  KernelRuntime(DataMovementCore& core, const KernelTarget& target, const KernelSetup& setup,
+                std::shared_ptr<const KernelLibrary> library);
   KernelRuntime(const KernelRuntime&) = delete;
   KernelRuntime& operator=(const KernelRuntime&) = delete;
 
-  void run(const KernelLibrary& library);
+  void run();
 
   DataMovementCore& core;
   KernelClock clock;
@@ -159,16 +159,20 @@ class KernelRuntime {
   // Counts executed basic blocks, the last one before `place`. Rejects an endless loop.
   void count_blocks(std::uint64_t blocks, const void* place);
   void count_report() { count_blocks(KernelClock::kBlocksPerReport, nullptr); }
+  // A function that ends at a place has written over its return address: leaves all of the kernel.
+  [[noreturn]] void leave_smashed_stack(const void* place);
   // The kernel comes to a loop that consists of a jump to itself.
   [[noreturn]] void refuse_endless_loop(const void* place);
 
  private:
   void fill_banks();
-  // " at FILE:LINE" in the source of the kernel, from the debugger's tables.
-  std::string at_place(const void* place) const;
+  // Calls the kernel, and returns when it ends, or leave_smashed_stack() ends it.
+  void enter(KernelLibrary::Entry entry, const TowpathCore& view);
 
   const KernelSetup& setup_;
-  const KernelLibrary* library_ = nullptr;  // while it runs
+  std::shared_ptr<const KernelLibrary> library_;
+  std::jmp_buf outside_{};  // of the kernel
+  const void* smashed_at_ = nullptr;
   std::vector<std::uint64_t> dram_banks_;
   std::vector<std::uint64_t> l1_banks_;
 };

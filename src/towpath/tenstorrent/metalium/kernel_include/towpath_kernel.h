@@ -50,7 +50,8 @@ enum TowpathBarrier {
   kTowpathWritesFlushedOfId,
 };
 
-enum TowpathAccess { kTowpathStore = 1, kTowpathVolatile = 2 };
+// kTowpathAligned: by an instruction that needs an aligned address.
+enum TowpathAccess { kTowpathStore = 1, kTowpathVolatile = 2, kTowpathAligned = 4 };
 
 enum TowpathPointer { kTowpathReadPointer, kTowpathWritePointer, kTowpathFirstPointer };
 
@@ -88,6 +89,14 @@ enum TowpathEthernetCall {
   kTowpathChannelAck,
   kTowpathChannelDone,
 };
+
+// Of a number as text.
+typedef struct TowpathForm {
+  int32_t width;
+  int32_t digits;
+  int32_t base;
+  int32_t is_fixed;
+} TowpathForm;
 
 // A packet for the fabric, as its header says.
 enum TowpathPacketAction {
@@ -175,20 +184,32 @@ typedef struct TowpathPacket {
   /* Directions: east, west, north, south. */                                                     \
   CALL(uint32_t, fabric_direction, (void* core, uint32_t channel))                                \
   CALL(uint32_t, fabric_direction_to, (void* core, uint32_t chip))                                \
-  /* A load or store of L1 or of a register that the kernel is going to carry out by a pointer. */\
-  CALL(void, access, (void* core, uintptr_t address, uint32_t size, uint32_t access))             \
-  /* The same for a whole block; the caller copies it afterwards through `host`. */               \
-  CALL(void, load, (void* core, uint32_t offset, void* host, uint32_t size))                      \
-  CALL(void, store, (void* core, uint32_t offset, const void* host, uint32_t size))               \
+  /* A load or store of L1 or of a register that the kernel is going to carry out by a pointer, or \
+     one of memory that is not its own. `place` is behind its instruction. */                     \
+  CALL(void, access, (void* core, uintptr_t address, uint32_t size, uint32_t access,              \
+       const void* place))                                                                        \
+  /* The same for a whole block; the caller copies it afterwards through `host`. A `place` of 0 is \
+     that of the call. */                                                                         \
+  CALL(void, load, (void* core, uint32_t offset, void* host, uint32_t size, const void* place))   \
+  CALL(void, store, (void* core, uint32_t offset, const void* host, uint32_t size,                \
+       const void* place))                                                                        \
   CALL(uint64_t, cycle, (void* core))                                                             \
   CALL(void, work, (void* core, uint64_t cycles))                                                 \
   CALL(void, print, (void* core, const char* text))                                               \
+  /* Writes a number as text of less than `size` bytes. */                                        \
+  CALL(void, write_real, (void* core, char* text, uint32_t size, TowpathForm form, double value)) \
+  CALL(void, write_whole, (void* core, char* text, uint32_t size, TowpathForm form,               \
+       int64_t value))                                                                            \
   CALL(void, zone, (void* core, const char* name, int begins))                                    \
   CALL(void, record, (void* core, const char* name, uint64_t value))                              \
   /* So many blocks of instructions have run; `place` is behind the last one's begin. */          \
   CALL(void, ran, (void* core, uint64_t blocks, const void* place))                               \
   /* It has come to a loop without an exit and without a call; `place` is behind its begin. */    \
   CALL(void, endless_loop, (void* core, const void* place))                                       \
+  /* A function that ends at `place` has written beyond its variables on the stack. */            \
+  CALL(void, smashed_stack, (void* core, const void* place))                                      \
+  /* The kernel makes a compute call that is not modelled. */                                     \
+  CALL(void, refuse_compute, (void* core, const char* call))                                      \
   /* Ends the run with a sentence. */                                                             \
   CALL(void, refuse, (void* core, const char* sentence))
 
@@ -212,6 +233,7 @@ typedef struct TowpathCore {
   uint32_t dram_bank_count;
   const uint64_t* l1_banks;
   uint32_t l1_bank_count;
+  uint32_t stack_bytes;
 } TowpathCore;
 
 // What a compiled kernel exports.

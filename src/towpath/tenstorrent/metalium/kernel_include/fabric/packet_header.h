@@ -414,7 +414,7 @@ inline void set_route(TowpathPacket& packet, const HybridMeshPacketHeader& heade
 // The packet whose header is at an address of L1.
 inline TowpathPacket packet_at(std::uint32_t address) {
   alignas(16) unsigned char bytes[sizeof(PACKET_HEADER_TYPE)];
-  TOWPATH_CALL(load, address, bytes, sizeof(bytes));
+  TOWPATH_CALL(load, address, bytes, sizeof(bytes), nullptr);
   const auto& header = *reinterpret_cast<const PACKET_HEADER_TYPE*>(bytes);
   TowpathPacket packet{};
   set_action(packet, header);

@@ -17,11 +17,7 @@
 namespace towpath::compute {
 
 inline void refuse_call(const char* call) {
-  static char sentence[256];
-  std::snprintf(sentence, sizeof(sentence),
-                "the compute call '%s' is not modelled; docs/metalium.md lists those that are",
-                call);
-  refuse(sentence);
+  TOWPATH_CALL(refuse_compute, call);
 }
 
 TOWPATH_PLAIN inline void matmul(float* to, const float* left, const float* right,
@@ -282,7 +278,7 @@ TOWPATH_PLAIN inline void move_rows(std::uint32_t buffer, std::uint32_t address,
     const std::uint32_t at = address + (row * block + tile) * kSide * bytes;
     if (is_store) {
       put_numbers(raw, format, numbers + row * kSide, kSide);
-      TOWPATH_CALL(store, at, raw.bytes, kSide * bytes);
+      TOWPATH_CALL(store, at, raw.bytes, kSide * bytes, nullptr);
     } else {
       load_raw(at, raw, kSide * bytes);
       for (std::uint32_t i = 0; i < kSide; ++i) {

@@ -81,7 +81,7 @@ TOWPATH_PLAIN inline void put_numbers(Raw& raw, DataFormat format, const float* 
 }
 
 inline void load_raw(std::uint32_t address, Raw& raw, std::uint32_t bytes) {
-  TOWPATH_CALL(load, address, raw.bytes, bytes);
+  TOWPATH_CALL(load, address, raw.bytes, bytes, nullptr);
 }
 
 inline std::uint32_t tile_address(std::uint32_t buffer, std::uint32_t tile) {
@@ -113,7 +113,7 @@ TOWPATH_PLAIN inline void write_tile(std::uint32_t buffer, std::uint32_t address
     }
   }
   put_numbers(raw, format, in_faces);
-  TOWPATH_CALL(store, address, raw.bytes, get_tile_size(buffer));
+  TOWPATH_CALL(store, address, raw.bytes, get_tile_size(buffer), nullptr);
 }
 
 // A register that a call of the matrix engine writes.

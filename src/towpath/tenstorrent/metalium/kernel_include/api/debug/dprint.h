@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <type_traits>
 
 #include "towpath_prelude.h"
@@ -63,21 +62,22 @@ class DebugPrinter {
     } else if constexpr (std::is_same_v<Value, U32>) {
       return *this << value.value;
     } else if constexpr (std::is_floating_point_v<Value>) {
-      std::snprintf(text, sizeof(text), is_fixed_ ? "%*.*f" : "%*.*g", width_, digits_,
-                    static_cast<double>(value));
+      TOWPATH_CALL(write_real, text, sizeof(text), form(), static_cast<double>(value));
       print(text);
     } else if constexpr (std::is_same_v<Value, char>) {
-      std::snprintf(text, sizeof(text), "%c", value);
+      text[0] = value;
+      text[1] = '\0';
       print(text);
     } else if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>) {
-      const auto number = static_cast<long long>(value);
-      const char* form = base_ == 16 ? "%*llx" : base_ == 8 ? "%*llo" : "%*lld";
-      std::snprintf(text, sizeof(text), form, width_, number);
+      TOWPATH_CALL(write_whole, text, sizeof(text), form(), static_cast<std::int64_t>(value));
       print(text);
     } else if constexpr (std::is_convertible_v<Value, const char*>) {
       print(value);
     } else if constexpr (std::is_pointer_v<Value>) {
-      std::snprintf(text, sizeof(text), "%p", static_cast<const void*>(value));
+      text[0] = '0';
+      text[1] = 'x';
+      TOWPATH_CALL(write_whole, text + 2, sizeof(text) - 2, TowpathForm{.base = 16},
+                   static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(value)));
       print(text);
     } else {
       static_assert(std::is_void_v<Value>, "DPRINT cannot print a value of this type");
@@ -86,6 +86,9 @@ class DebugPrinter {
   }
 
  private:
+  TowpathForm form() const {
+    return {.width = width_, .digits = digits_, .base = base_, .is_fixed = is_fixed_ ? 1 : 0};
+  }
   void print(const char* text) {
     TOWPATH_CALL(print, text);
     width_ = 0;
