@@ -3,6 +3,7 @@
 #include "towpath/os/stream.hpp"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -113,6 +114,18 @@ FileDescriptor connect_to(const Place& place, Deadline deadline) {
   return is_trusted(socket) ? std::move(socket) : FileDescriptor();
 }
 
+bool has_same_host(const sockaddr& one, const sockaddr& other) {
+  if (one.sa_family != other.sa_family) return false;
+  if (one.sa_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(one).sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in&>(other).sin_addr.s_addr;
+  }
+  return one.sa_family == AF_INET6 &&
+         std::memcmp(&reinterpret_cast<const sockaddr_in6&>(one).sin6_addr,
+                     &reinterpret_cast<const sockaddr_in6&>(other).sin6_addr,
+                     sizeof(in6_addr)) == 0;
+}
+
 }  // namespace
 
 bool is_network_address(const std::string& address) {
@@ -170,6 +183,27 @@ FileDescriptor accept_stream(const FileDescriptor& listener) {
   if (!socket.is_open() || !is_trusted(socket)) return {};
   ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof(kOn));
   return socket;
+}
+
+// The system chooses the local address of a datagram socket without sending anything.
+std::string interface_towards(const std::string& address) {
+  const Place there = network_places(address).front();
+  const FileDescriptor socket(::socket(there.value.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  Place here;
+  here.size = sizeof(here.value);
+  ifaddrs* list = nullptr;
+  if (!socket.is_open() || ::connect(socket.number(), there.get(), there.size) != 0 ||
+      ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&here.value), &here.size) != 0 ||
+      ::getifaddrs(&list) != 0) {
+    return {};
+  }
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr != nullptr && has_same_host(*entry->ifa_addr, *here.get())) {
+      return entry->ifa_name;
+    }
+  }
+  return {};
 }
 
 Outcome send_bytes(const FileDescriptor& socket, std::span<const std::byte> bytes,

@@ -31,6 +31,9 @@ FileDescriptor connect_stream(const std::string& address, Deadline deadline);
 // The next connection. Not open if there is none, or if it belongs to another user of this host.
 FileDescriptor accept_stream(const FileDescriptor& listener);
 
+// The name of the interface that leads to a HOST:PORT: "eth0". Empty if there is none.
+std::string interface_towards(const std::string& address);
+
 Outcome send_bytes(const FileDescriptor& socket, std::span<const std::byte> bytes,
                    Deadline deadline);
 // Also returns closed if the stream ends in the middle of `bytes`.

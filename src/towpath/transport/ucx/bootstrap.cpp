@@ -24,11 +24,15 @@ using Kind = TransportError::Kind;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr std::uint64_t kProtocolVersion = 0x746f'7770'7563'7802;  // the last byte is the version
+constexpr std::uint64_t kProtocolVersion = 0x746f'7770'7563'7803;  // the last byte is the version
                                                                    // number
 constexpr std::uint32_t kAddressBytesMax = 1 << 16;
 constexpr std::size_t kHostBytes = 64;
 constexpr std::size_t kPlaceBytes = 96;
+constexpr std::size_t kHostsMax = 16;
+// Connections that have not introduced themselves: how many at once, and for how long.
+constexpr std::size_t kNewcomersMax = 64;
+constexpr std::chrono::seconds kIntroduceWithin{10};
 // Time that the others wait for rank 0's answer beyond rank 0's deadline.
 constexpr milliseconds kGrace{500};
 // Interval at which a waiting rank checks for an abort.
@@ -56,6 +60,8 @@ struct Introduction {
   std::uint32_t address_bytes = 0;
   std::array<char, kHostBytes> host{};
   std::array<char, kPlaceBytes> place{};
+  std::uint32_t host_count = 0;
+  std::array<os::Ipv4Address, kHostsMax> hosts{};
 };
 
 // Rank 0's final answer. Introductions of all ranks follow unless it is a refusal.
@@ -113,14 +119,20 @@ Introduction introduction_of(const LiveOptions& options, int rank, const Member&
   introduction.address_bytes = static_cast<std::uint32_t>(member.address.size());
   member.host.copy(introduction.host.data(), kHostBytes - 1);
   member.place.copy(introduction.place.data(), kPlaceBytes - 1);
+  if (member.hosts.size() <= kHostsMax) {
+    introduction.host_count = static_cast<std::uint32_t>(member.hosts.size());
+    std::copy(member.hosts.begin(), member.hosts.end(), introduction.hosts.begin());
+  }
   return introduction;
 }
 
 Member member_of(const Introduction& introduction, std::span<const std::byte> address) {
+  const auto hosts = introduction.hosts.begin();
   return {introduction.pid,
           introduction.host.data(),
           {address.begin(), address.end()},
-          introduction.place.data()};
+          introduction.place.data(),
+          {hosts, hosts + std::min<std::ptrdiff_t>(introduction.host_count, kHostsMax)}};
 }
 
 // An unauthenticated connection. Its data is buffered until complete, so that a partial message
@@ -128,6 +140,7 @@ Member member_of(const Introduction& introduction, std::span<const std::byte> ad
 struct Newcomer {
   os::FileDescriptor socket;
   Nonce challenge{};
+  os::Deadline deadline;
   std::vector<std::byte> received;
   bool has_proved = false;
 
@@ -170,12 +183,31 @@ class Gathering {
     members_[0] = std::move(self);
   }
 
-  Job run() {
+  Job run(const Prepare& prepare) {
     Verdict verdict;
     verdict.nonce = new_nonce();
+    agree(verdict, true, [this] {
+      std::optional<Refusal> refusal;
+      while (!refusal && !missing().empty()) refusal = step();
+      return refusal;
+    });
+    const Job job{members_, digest_of(options_, "job", verdict.nonce, verdict.nonce)};
+    prepare(job);
+    agree(verdict, false, [this] {
+      std::optional<Refusal> refusal;
+      for (int rank = 1; !refusal && rank < options_.ranks; ++rank) refusal = confirm(rank);
+      return refusal;
+    });
+    return job;
+  }
+
+ private:
+  // Sends the others the result of a step: a verdict, or the refusal that it throws as well.
+  template <typename Step>
+  void agree(Verdict verdict, bool with_members, const Step& step) {
     std::optional<Refusal> refusal;
     try {
-      while (!refusal && !missing().empty()) refusal = step();
+      refusal = step();
     } catch (const TransportError& error) {
       refusal = {error.kind(), error.peer(), error.what()};
     }
@@ -185,12 +217,33 @@ class Gathering {
       verdict.culprit = refusal->culprit;
       refusal->sentence.copy(verdict.sentence.data(), verdict.sentence.size() - 1);
     }
-    send(verdict);
+    send(verdict, with_members);
     if (refusal) throw TransportError(refusal->kind, refusal->culprit, refusal->sentence);
-    return {std::move(members_), digest_of(options_, "job", verdict.nonce, verdict.nonce)};
   }
 
- private:
+  // Waits until a rank is prepared.
+  std::optional<Refusal> confirm(int rank) {
+    const os::FileDescriptor& connection = connections_[static_cast<std::size_t>(rank)];
+    const os::Deadline deadline = deadline_ + kGrace;
+    while (os::wait_for(connection, POLLIN, os::Clock::now() + kLookInterval) !=
+           os::Outcome::done) {
+      look_around(options_);
+      if (os::Clock::now() >= deadline) return lost(rank, "was silent");
+    }
+    std::byte prepared{};
+    const os::Outcome received = os::receive_bytes(connection, std::span(&prepared, 1), deadline);
+    if (received == os::Outcome::done) return std::nullopt;
+    return lost(rank, "went away");
+  }
+
+  Refusal lost(int rank, const char* what) const {
+    look_around(options_);  // it may have left because of a notice about another rank
+    const Member& member = members_[static_cast<std::size_t>(rank)];
+    return {Kind::peer_died, rank,
+            fmt::format("rank {} (pid {} on {}) {} while group \"{}\" came together", rank,
+                        member.pid, member.host, what, options_.rendezvous)};
+  }
+
   std::vector<int> missing() const {
     std::vector<int> ranks;
     for (int rank = 1; rank < options_.ranks; ++rank) {
@@ -213,17 +266,13 @@ class Gathering {
     if (os::Clock::now() >= deadline_) return late();
     for (std::size_t rank = 1; rank < connections_.size(); ++rank) {
       if (entries[1 + newcomers_.size() + rank].revents == 0) continue;
-      look_around(options_);  // it may have left because of a notice about another rank
-      return Refusal{
-          Kind::peer_died, static_cast<int>(rank),
-          fmt::format("rank {} (pid {} on {}) went away while group \"{}\" came together", rank,
-                      members_[rank].pid, members_[rank].host, options_.rendezvous)};
+      return lost(static_cast<int>(rank), "went away");
     }
     for (std::size_t i = newcomers_.size(); i-- > 0;) {
-      if (entries[1 + i].revents == 0) continue;
       std::optional<Refusal> refusal;
-      const bool stays = hear(newcomers_[i], refusal);
-      if (!stays) newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(i));
+      bool stays = os::Clock::now() < newcomers_[i].deadline;
+      if (entries[1 + i].revents != 0) stays = hear(newcomers_[i], refusal) && stays;
+      if (!stays) drop(i);
       if (refusal) return refusal;
     }
     if (entries[0].revents != 0) accept();
@@ -233,17 +282,27 @@ class Gathering {
   Refusal late() const {
     const std::vector<int> ranks = missing();
     const char* const verb = ranks.size() == 1 ? "rank" : "ranks";
-    return {
-        Kind::timeout, ranks.front(),
-        fmt::format("group \"{}\" did not come together within {:g} s: of {} ranks, {} {} {} "
-                    "missing{}",
-                    options_.rendezvous, options_.timeout.seconds(), options_.ranks, verb,
-                    fmt::join(ranks, ", "), ranks.size() == 1 ? "is" : "are",
-                    strangers_ == 0 ? "" : "; somebody came who does not know this job's token")};
+    return {Kind::timeout, ranks.front(),
+            fmt::format(
+                "group \"{}\" did not come together within {:g} s: of {} ranks, {} {} {} "
+                "missing{}",
+                options_.rendezvous, options_.timeout.seconds(), options_.ranks, verb,
+                fmt::join(ranks, ", "), ranks.size() == 1 ? "is" : "are",
+                strangers_ == 0
+                    ? std::string()
+                    : fmt::format("; {} connections did not prove this job's token", strangers_))};
+  }
+
+  void drop(std::size_t newcomer) {
+    if (newcomers_[newcomer].socket.is_open() && !newcomers_[newcomer].has_proved) ++strangers_;
+    newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(newcomer));
   }
 
   void accept() {
-    Newcomer newcomer{os::accept_stream(listener_), new_nonce(), {}};
+    // A rank introduces itself at once. The oldest connection that has not is a stranger's.
+    if (newcomers_.size() >= kNewcomersMax) drop(0);
+    Newcomer newcomer{
+        os::accept_stream(listener_), new_nonce(), os::Clock::now() + kIntroduceWithin, {}};
     if (!newcomer.socket.is_open()) return;
     const Challenge challenge{.nonce = newcomer.challenge};
     os::send_bytes(newcomer.socket, bytes_of(challenge), os::Clock::now());
@@ -257,10 +316,7 @@ class Gathering {
     if (!newcomer.has_proved) {
       if (!newcomer.take(proof)) return true;
       const auto expected = digest_of(options_, "member", newcomer.challenge, proof.nonce);
-      if (!os::is_same(proof.digest, expected)) {
-        ++strangers_;
-        return false;
-      }
+      if (!os::is_same(proof.digest, expected)) return false;
       newcomer.has_proved = true;
       const auto answer = digest_of(options_, "gatherer", proof.nonce, newcomer.challenge);
       os::send_bytes(newcomer.socket, answer, os::Clock::now());
@@ -308,13 +364,14 @@ class Gathering {
     return std::nullopt;
   }
 
-  void send(const Verdict& verdict) {
+  void send(const Verdict& verdict, bool with_members) {
     std::vector<std::byte> text;
     const auto add = [&text](std::span<const std::byte> bytes) {
       text.insert(text.end(), bytes.begin(), bytes.end());
     };
     add(bytes_of(verdict));
-    for (int rank = 0; !verdict.is_refusal && rank < options_.ranks; ++rank) {
+    with_members = with_members && !verdict.is_refusal;
+    for (int rank = 0; with_members && rank < options_.ranks; ++rank) {
       const Member& member = members_[static_cast<std::size_t>(rank)];
       add(bytes_of(introduction_of(options_, rank, member)));
       add(member.address);
@@ -343,7 +400,7 @@ class Joining {
   explicit Joining(const LiveOptions& options)
       : options_(options), deadline_(os::deadline_after(options.timeout)) {}
 
-  Job run(const Member& self) {
+  Job run(const Member& self, const Prepare& prepare) {
     find_rank_0();
     prove();
     const Introduction introduction = introduction_of(options_, options_.rank, self);
@@ -351,15 +408,16 @@ class Joining {
     std::memcpy(text.data(), &introduction, sizeof(introduction));
     text.insert(text.end(), self.address.begin(), self.address.end());
     if (os::send_bytes(socket_, text, deadline_) != os::Outcome::done) throw gone();
-    Verdict verdict;
-    receive(bytes_of(verdict));
-    if (verdict.is_refusal) {
-      verdict.sentence.back() = '\0';
-      throw TransportError(verdict.kind, verdict.culprit, verdict.sentence.data());
-    }
+    const Verdict verdict = receive_verdict();
     Job job;
     job.key = digest_of(options_, "job", verdict.nonce, verdict.nonce);
     for (int rank = 0; rank < options_.ranks; ++rank) job.members.push_back(receive_member());
+    prepare(job);
+    const std::byte prepared{1};
+    if (os::send_bytes(socket_, std::span(&prepared, 1), deadline_) != os::Outcome::done) {
+      throw gone();
+    }
+    receive_verdict();
     return job;
   }
 
@@ -406,6 +464,14 @@ class Joining {
     }
   }
 
+  Verdict receive_verdict() {
+    Verdict verdict;
+    receive(bytes_of(verdict));
+    if (!verdict.is_refusal) return verdict;
+    verdict.sentence.back() = '\0';
+    throw TransportError(verdict.kind, verdict.culprit, verdict.sentence.data());
+  }
+
   void prove() {
     Challenge challenge;
     receive(bytes_of(challenge));
@@ -445,9 +511,10 @@ class Joining {
 
 }  // namespace
 
-Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener) {
-  if (options.rank == 0) return Gathering(options, std::move(self), std::move(listener)).run();
-  return Joining(options).run(self);
+Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener,
+              const Prepare& prepare) {
+  if (options.rank != 0) return Joining(options).run(self, prepare);
+  return Gathering(options, std::move(self), std::move(listener)).run(prepare);
 }
 
 }  // namespace towpath::transport::ucx

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "towpath/os/admission.hpp"
 #include "towpath/os/file_descriptor.hpp"
 #include "towpath/os/keyed_digest.hpp"
 #include "towpath/transport/live_transport.hpp"
@@ -20,6 +22,8 @@
 //     digest of both        ->
 //                           <-       parameters and address
 //     all members, or a refusal ->
+//                           <-       prepared
+//     all are prepared      ->
 
 namespace towpath::transport::ucx {
 
@@ -28,6 +32,8 @@ struct Member {
   std::string host;
   std::vector<std::byte> address;  // of its UCX worker
   std::string place;               // equal for members that can share memory
+  // Of its host. Empty if they are not known.
+  std::vector<os::Ipv4Address> hosts = {};
 };
 
 struct Job {
@@ -35,8 +41,12 @@ struct Job {
   os::KeyedDigest key{};        // equal on all ranks, and secret
 };
 
-// Blocks until all ranks have joined. Throws as connect does. `listener`: rank 0's listening
-// socket, if any; otherwise not open.
-Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener);
+// What each rank does before another one may connect to it.
+using Prepare = std::function<void(const Job& job)>;
+
+// Blocks until all ranks have joined and are prepared. Throws as connect does. `listener`: rank 0's
+// listening socket, if any; otherwise not open.
+Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener,
+              const Prepare& prepare);
 
 }  // namespace towpath::transport::ucx

@@ -81,6 +81,9 @@ class MessageHeap {
   // Notifies all others that this rank is ready, has left, or has failed, with the culprit.
   void notify_all(MessageKind kind, const std::optional<RankFailure>& failure = {});
   bool is_flushed() const { return wire_->is_flushed(); }
+  std::size_t tcp_interfaces() const { return wire_->tcp_interfaces(); }
+  // Refuses further connections.
+  void admit_nobody() { wire_->admit(std::vector<os::Ipv4Address>{}); }
 
   // --- receiving --------------------------------------------------------------------------------
   // Returns whether there was any event.

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -25,6 +28,8 @@ using namespace literals;
 constexpr std::uint64_t kHeapBytesDefault = std::uint64_t{16} << 30;
 // The time limit for the last messages of a rank that leaves.
 constexpr Time kLeaveWithin = 500_ms;
+// If there are several interfaces: a peer's other connections follow its first message within this.
+constexpr Time kConnectWithin = 2_s;
 // A waiting rank answers within this, unless the network is very slow.
 constexpr Time kAnswerWithin = 250_ms;
 
@@ -82,7 +87,13 @@ class UcxTransport final : public WaitingTransport {
 
   // --- waiting -----------------------------------------------------------------------------------
   Standing standing(int rank) const override;
-  void look_at_peers() override { heap_.memory().look(); }
+  void look_at_peers() override {
+    heap_.memory().look();
+    if (now() >= closes_at_) {
+      heap_.admit_nobody();
+      closes_at_ = Time::max();
+    }
+  }
   // Slower ranks of this host may also find this one gone, and must not blame it.
   void note_final_failure(const RankFailure& failure) override { heap_.memory().publish(failure); }
   std::string named(int rank) const override {
@@ -98,7 +109,8 @@ class UcxTransport final : public WaitingTransport {
   std::vector<Member> members_;  // by rank
   std::atomic<std::uint64_t> activity_{0};
   bool has_left_ = false;
-  mutable MessageHeap heap_;  // a flush is not a change
+  Time closes_at_ = Time::max();  // to connections
+  mutable MessageHeap heap_;      // a flush is not a change
 };
 
 // Receives a message from every other rank before the first call, so that all connections exist.
@@ -109,6 +121,9 @@ void UcxTransport::connect_all() {
     block_until([&] { return heap_.contact(from).is_ready; }, timeout_, from,
                 [&] { return fmt::format("the first message of rank {}", from); });
   }
+  // One interface has one connection per peer, over which the message came.
+  closes_at_ = now() + (heap_.tcp_interfaces() > 1 ? kConnectWithin : Time{});
+  look_at_peers();
 }
 
 void UcxTransport::start(Move& move) {
@@ -228,6 +243,35 @@ std::string host_name() {
   return name;
 }
 
+// UCX's devices for a job: the interface that leads to the rendezvous, and all RDMA devices, which
+// a TCP connection cannot reach. Empty, for all, if the user chose or the interface is not known.
+std::string devices_for(const LiveOptions& options) {
+  if (std::getenv("UCX_NET_DEVICES") != nullptr) return {};
+  if (!os::is_network_address(options.rendezvous)) return "lo";
+  std::string devices = os::interface_towards(options.rendezvous);
+  if (devices.empty() || devices == "lo") return devices;
+  std::error_code error;
+  for (const auto& device : std::filesystem::directory_iterator("/sys/class/infiniband", error)) {
+    for (const auto& port : std::filesystem::directory_iterator(device.path() / "ports", error)) {
+      devices +=
+          fmt::format(",{}:{}", device.path().filename().string(), port.path().filename().string());
+    }
+  }
+  return devices;
+}
+
+// The hosts of a job. Empty if the addresses of one of them are not known.
+std::optional<std::vector<os::Ipv4Address>> hosts_of(const Job& job) {
+  std::vector<os::Ipv4Address> hosts;
+  for (const Member& member : job.members) {
+    if (member.hosts.empty()) return std::nullopt;
+    hosts.insert(hosts.end(), member.hosts.begin(), member.hosts.end());
+  }
+  std::sort(hosts.begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  return hosts;
+}
+
 }  // namespace
 
 std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
@@ -241,9 +285,10 @@ std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
                     "on the network do not know",
                     options.rendezvous));
   }
-  auto wire = std::make_unique<Wire>();
-  const Job job = bootstrap(options, {::getpid(), host_name(), wire->address(), host_place()},
-                            std::move(listener));
+  auto wire = std::make_unique<Wire>(devices_for(options));
+  const Job job = bootstrap(
+      options, {::getpid(), host_name(), wire->address(), host_place(), os::ipv4_addresses()},
+      std::move(listener), [&](const Job& joined) { wire->admit(hosts_of(joined)); });
   return std::make_unique<UcxTransport>(options, std::move(wire), job);
 }
 

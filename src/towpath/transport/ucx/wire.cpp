@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -29,7 +30,7 @@ struct Wire::Receiving {
   std::function<void()> done;
 };
 
-Wire::Wire() : ucp_(ucp_library()) {
+Wire::Wire(const std::string& devices) : ucp_(ucp_library()) {
   const auto check = [this](ucs_status_t status, const char* what) {
     if (status == UCS_OK) return;
     throw std::runtime_error(
@@ -39,6 +40,7 @@ Wire::Wire() : ucp_(ucp_library()) {
   check(ucp_.ucp_config_read(nullptr, nullptr, &config), "read the settings of UCX");
   // Detection time for the death of a silent peer.
   ucp_.ucp_config_modify(config, "KEEPALIVE_INTERVAL", "500ms");
+  if (!devices.empty()) ucp_.ucp_config_modify(config, "NET_DEVICES", devices.c_str());
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   parameters.features = UCP_FEATURE_AM;
@@ -49,9 +51,30 @@ Wire::Wire() : ucp_(ucp_library()) {
   ucp_worker_params_t worker{};
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker.thread_mode = UCS_THREAD_MODE_SINGLE;
+  const std::vector<os::TcpListener> before = os::tcp_listeners();
   const ucs_status_t created = ucp_.ucp_worker_create(context_, &worker, &worker_);
   if (created != UCS_OK) ucp_.ucp_cleanup(context_);
   check(created, "open the network");
+  find_listeners(before);
+  admit(std::vector<os::Ipv4Address>{});
+}
+
+// UCX ends a process that receives other bytes than its own at one of its ports. Another thread
+// may have opened a listener meanwhile: UCX's have their port in the worker's address.
+void Wire::find_listeners(const std::vector<os::TcpListener>& before) {
+  const std::vector<std::byte> own = address();
+  for (const os::TcpListener& listener : os::tcp_listeners()) {
+    const auto port = std::as_bytes(std::span(&listener.port, 1));
+    const bool is_new = std::find(before.begin(), before.end(), listener) == before.end();
+    const bool is_ours = std::search(own.begin(), own.end(), port.begin(), port.end()) != own.end();
+    if (is_new && is_ours) listeners_.push_back(listener);
+  }
+}
+
+void Wire::admit(const std::optional<std::vector<os::Ipv4Address>>& hosts) {
+  for (const os::TcpListener& listener : listeners_) {
+    if (!hosts || !os::admit_only(listener, *hosts)) os::admit_all(listener);
+  }
 }
 
 // A forked child leaves its parent's connections alone.

@@ -9,9 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "towpath/os/admission.hpp"
 #include "towpath/os/keyed_digest.hpp"
 #include "towpath/transport/ucx/ucp_library.hpp"
 
@@ -73,14 +76,19 @@ class Wire {
     std::function<void(int peer)> lost;
   };
 
-  // Throws std::runtime_error on a UCX error.
-  Wire();
+  // `devices`: of UCX, "lo" or "eth0,mlx5_0:1"; empty for all. Nobody can connect by TCP before
+  // admit(). Throws std::runtime_error on a UCX error.
+  explicit Wire(const std::string& devices);
   ~Wire();
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
   // This rank's address for others.
   std::vector<std::byte> address() const;
+  // The number of interfaces at which UCX listens.
+  std::size_t tcp_interfaces() const { return listeners_.size(); }
+  // These hosts may connect by TCP, or all without a list.
+  void admit(const std::optional<std::vector<os::Ipv4Address>>& hosts);
   // Enables sending and receiving.
   void connect(int rank, const std::vector<std::vector<std::byte>>& addresses,
                const os::KeyedDigest& key, Handlers handlers);
@@ -117,6 +125,7 @@ class Wire {
                           void* receiving);
   static void on_error(void* connection, ucp_ep_h endpoint, ucs_status_t status);
 
+  void find_listeners(const std::vector<os::TcpListener>& before);
   void connect_to(int peer, const std::vector<std::byte>& address);
   void lose(Connection& connection);
 
@@ -124,6 +133,7 @@ class Wire {
   const pid_t owner_ = ::getpid();
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  std::vector<os::TcpListener> listeners_;  // of UCX
   os::KeyedDigest key_{};
   int rank_ = 0;
   Handlers handlers_;
