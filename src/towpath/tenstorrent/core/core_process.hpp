@@ -104,6 +104,9 @@ class CoreProcess {
   void come_to(const void* place) { place_ = place; }
   const void* place() const { return place_; }
   std::string words_of(const void* place) const;
+  // Called with each request before it is issued.
+  using RequestWatch = std::function<void(const noc::Request& request)>;
+  void watch_requests_by(RequestWatch watch) { request_watch_ = std::move(watch); }
   // The kernel is at a place outside its calls.
   void leave_call(const void* place = nullptr) {
     call_ = {};
@@ -170,6 +173,7 @@ class CoreProcess {
   std::string_view call_;  // current call, or the last one
   const void* place_ = nullptr;
   PlaceWords place_words_;
+  RequestWatch request_watch_;
 };
 
 template <typename... Arguments>

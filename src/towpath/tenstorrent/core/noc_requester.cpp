@@ -129,6 +129,7 @@ void NocRequester::issue_with_state(const Request& request, int cycles) {
   wait_for_initiator(request.noc, initiator);  // the core's other kernel may have used it
   has_used_noc_[index(request.noc)] = true;
   core_.observer().issuing(request);
+  if (core_.request_watch_) core_.request_watch_(request);
   core_.named([&] { core_.network().issue(request); });
   wait_for_last_packet(request.noc, request.initiator);
 }

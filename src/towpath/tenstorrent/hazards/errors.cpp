@@ -16,6 +16,8 @@ std::string_view name_of(Hazard hazard) {
     case Hazard::two_workers_on_one_channel: return "two_workers_on_one_channel";
     case Hazard::buffer_not_there: return "buffer_not_there";
     case Hazard::buffer_freed: return "buffer_freed";
+    case Hazard::used_before_barrier: return "used_before_barrier";
+    case Hazard::reused_before_flushed: return "reused_before_flushed";
     case Hazard::link_down_without_routing: return "link_down_without_routing";
   }
   return "";

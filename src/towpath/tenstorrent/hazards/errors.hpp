@@ -16,8 +16,8 @@
 
 namespace towpath::tenstorrent {
 
-// Synchronization mistakes between kernels of several chips. They are derived from happens-before
-// knowledge, so they are found in every run, even if they have no effect in it.
+// Synchronization mistakes of kernels, most of them between several chips. They are derived from
+// happens-before knowledge, so they are found in every run, even if they have no effect in it.
 enum class Hazard : std::uint8_t {
   missing_handshake,                     // sends to a kernel that may not have started
   missing_teardown,                      // ends before the arrival of data sent to it
@@ -28,6 +28,8 @@ enum class Hazard : std::uint8_t {
   two_workers_on_one_channel,            // both write the same buffer without synchronization
   buffer_not_there,          // uses bytes of another chip that may not be the buffer's yet
   buffer_freed,              // uses bytes of another chip after the buffer may have been freed
+  used_before_barrier,       // uses or hands on bytes that may still be on their way
+  reused_before_flushed,     // gives back bytes that a write may still have to read
   link_down_without_routing  // no kernel that could train the link yields to the base firmware
 };
 std::string_view name_of(Hazard hazard);

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "towpath/machine/load.hpp"
+#include "towpath/tenstorrent/metalium/kernel_arrivals.hpp"
 
 namespace tt::tt_metal {
 
@@ -344,7 +345,7 @@ towpath::Time run_beside(metalium::KernelFabric& fabric, Cluster& cluster) {
 }  // namespace
 
 void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
-                     metalium::KernelLog& log, const metalium::KernelFabric* fabric) const {
+                     const metalium::SharedByKernels& shared) const {
   towpath::tenstorrent::Device& on = cluster.device(device);
   towpath::tenstorrent::Program& program = cluster.create_program(device);
   for (const HostProgram::SemaphoreEntry& semaphore : host.semaphores) {
@@ -364,7 +365,7 @@ void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
       if (entry.processor != metalium::Processor::ethernet) {
         entry.circular_buffers = host.buffers_of(core);
       }
-      metalium::add_kernel(on, program, entry, log, fabric);
+      metalium::add_kernel(on, program, entry, shared);
     }
   }
 }
@@ -372,13 +373,16 @@ void HostSystem::add(Cluster& cluster, int device, const HostProgram& host,
 void HostSystem::run_pending() {
   const auto programs = std::exchange(pending_, {});
   metalium::KernelLog log;
+  metalium::KernelArrivals arrivals;
   const auto count = static_cast<towpath::noc::Cycle>(programs.size());
   Cluster cluster(cluster_,
                   {.cycles_max = cycles_max_ * count, .slow_dispatch = dispatches_slowly_});
   std::optional<metalium::KernelFabric> fabric;
   if (fabric_mode_) fabric.emplace(cluster, *fabric_mode_);
+  const metalium::SharedByKernels shared{
+      .log = log, .arrivals = &arrivals, .fabric = fabric ? &*fabric : nullptr};
   for (const auto& [device, program] : programs) {
-    add(cluster, device, program.details(), log, fabric ? &*fabric : nullptr);
+    add(cluster, device, program.details(), shared);
   }
   const auto freed = std::exchange(freed_, {});
   for (const auto* blocks : {&freed, &std::as_const(allocated_)}) {

@@ -102,8 +102,7 @@ class HostSystem {
   void run_pending();
   void exchange_memories(towpath::tenstorrent::Cluster& cluster);
   void add(towpath::tenstorrent::Cluster& cluster, int device, const HostProgram& program,
-           towpath::tenstorrent::metalium::KernelLog& log,
-           const towpath::tenstorrent::metalium::KernelFabric* fabric) const;
+           const towpath::tenstorrent::metalium::SharedByKernels& shared) const;
 
   std::shared_ptr<const towpath::machine::ChipCluster> cluster_;
   towpath::noc::Cycle cycles_max_;

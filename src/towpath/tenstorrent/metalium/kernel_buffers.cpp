@@ -8,8 +8,9 @@
 
 namespace towpath::tenstorrent::metalium {
 
-KernelBuffers::KernelBuffers(DataMovementCore& core, const CircularBuffers& buffers)
-    : core_(core), buffers_(buffers) {
+KernelBuffers::KernelBuffers(DataMovementCore& core, OwnArrivals& arrivals,
+                             const CircularBuffers& buffers)
+    : core_(core), arrivals_(arrivals), buffers_(buffers) {
   for (std::size_t number = 0; number < buffers.size(); ++number) {
     pointers_[number] = {.read = buffers[number].offset, .write = buffers[number].offset};
   }
@@ -44,18 +45,55 @@ void KernelBuffers::reserve_back(std::uint32_t number, std::uint32_t pages) {
   }
   const std::uint32_t needed = pointers_[number].received + pages;
   if (needed <= pages_of(cb)) return;
-  core_.wait_for_word_min("cb_reserve_back",
-                          worker_memory_map::pages_acked_at(static_cast<int>(number)),
-                          needed - pages_of(cb));
+  const std::uint64_t acked_at = worker_memory_map::pages_acked_at(static_cast<int>(number));
+  core_.wait_for_word_min("cb_reserve_back", acked_at, needed - pages_of(cb));
+  arrivals_.see_word(acked_at);
+}
+
+std::uint32_t KernelBuffers::word(std::uint64_t offset) const {
+  return core_.network().load_word(core_.config().core, offset);
+}
+
+// More pages than there are would make the counters meaningless.
+void KernelBuffers::check_push(std::uint32_t number, std::uint32_t pages) {
+  const CircularBuffer& cb = at(number);
+  const Pointers& pointers = pointers_[number];
+  core_.leave_call(core_.place());
+  const std::uint32_t acked = word(worker_memory_map::pages_acked_at(static_cast<int>(number)));
+  const std::uint32_t free = pages_of(cb) - (pointers.received - acked);
+  if (pages > free) {
+    refuse(core_, fmt::format("it pushes pages of circular buffer {}: {}, with room for {}; "
+                              "cb_reserve_back waits for room",
+                              number, pages, free));
+  }
+  const std::uint64_t begin = pointers.write;
+  arrivals_.push({begin, begin + std::uint64_t{pages} * cb.page_bytes});
+}
+
+void KernelBuffers::check_pop(std::uint32_t number, std::uint32_t pages) {
+  const CircularBuffer& cb = at(number);
+  const Pointers& pointers = pointers_[number];
+  core_.leave_call(core_.place());
+  const std::uint32_t received =
+      word(worker_memory_map::pages_received_at(static_cast<int>(number)));
+  if (pages > received - pointers.acked) {
+    refuse(core_, fmt::format("it pops pages of circular buffer {}: {}, with {} pushed; "
+                              "cb_wait_front waits for them",
+                              number, pages, received - pointers.acked));
+  }
+  const std::uint64_t begin = pointers.read;
+  arrivals_.pop({begin, begin + std::uint64_t{pages} * cb.page_bytes});
 }
 
 void KernelBuffers::push_back(std::uint32_t number, std::uint32_t pages) {
   const CircularBuffer& cb = at(number);
+  check_push(number, pages);
   Pointers& pointers = pointers_[number];
   pointers.write = advance(pointers.write, pages, cb);
   pointers.received += pages;
-  core_.store_word(worker_memory_map::pages_received_at(static_cast<int>(number)),
-                   pointers.received);
+  const std::uint64_t received_at = worker_memory_map::pages_received_at(static_cast<int>(number));
+  core_.store_word(received_at, pointers.received);
+  arrivals_.store_word(received_at, pointers.received);
 }
 
 void KernelBuffers::wait_front(std::uint32_t number, std::uint32_t pages) {
@@ -64,17 +102,20 @@ void KernelBuffers::wait_front(std::uint32_t number, std::uint32_t pages) {
     refuse(core_, fmt::format("it waits for {} pages of circular buffer {}, which has {}", pages,
                               number, pages_of(cb)));
   }
-  core_.wait_for_word_min("cb_wait_front",
-                          worker_memory_map::pages_received_at(static_cast<int>(number)),
-                          pointers_[number].acked + pages);
+  const std::uint64_t received_at = worker_memory_map::pages_received_at(static_cast<int>(number));
+  core_.wait_for_word_min("cb_wait_front", received_at, pointers_[number].acked + pages);
+  arrivals_.see_word(received_at);
 }
 
 void KernelBuffers::pop_front(std::uint32_t number, std::uint32_t pages) {
   const CircularBuffer& cb = at(number);
+  check_pop(number, pages);
   Pointers& pointers = pointers_[number];
   pointers.read = advance(pointers.read, pages, cb);
   pointers.acked += pages;
-  core_.store_word(worker_memory_map::pages_acked_at(static_cast<int>(number)), pointers.acked);
+  const std::uint64_t acked_at = worker_memory_map::pages_acked_at(static_cast<int>(number));
+  core_.store_word(acked_at, pointers.acked);
+  arrivals_.store_word(acked_at, pointers.acked);
 }
 
 bool KernelBuffers::are_pages(std::uint32_t number, std::uint32_t pages, bool at_front) {
@@ -82,10 +123,14 @@ bool KernelBuffers::are_pages(std::uint32_t number, std::uint32_t pages, bool at
   const auto cb_number = static_cast<int>(number);
   core_.work(kPollCycles);
   if (at_front) {
-    const std::uint32_t received = core_.load_word(worker_memory_map::pages_received_at(cb_number));
+    const std::uint64_t received_at = worker_memory_map::pages_received_at(cb_number);
+    const std::uint32_t received = core_.load_word(received_at);
+    arrivals_.see_word(received_at);
     return received - pointers_[number].acked >= pages;
   }
-  const std::uint32_t acked = core_.load_word(worker_memory_map::pages_acked_at(cb_number));
+  const std::uint64_t acked_at = worker_memory_map::pages_acked_at(cb_number);
+  const std::uint32_t acked = core_.load_word(acked_at);
+  arrivals_.see_word(acked_at);
   return pages_of(cb) - (pointers_[number].received - acked) >= pages;
 }
 

@@ -173,28 +173,32 @@ void set_id(void* core, int is_read, std::uint32_t id, std::int32_t noc) {
 void reset_ids(void* core, std::uint32_t mask, std::int32_t noc) {
   called(core, CallCode::short_call).reset_noc_trid_barrier_counter(mask, noc);
 }
-void barrier(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
-  DataMovementCore& on = called(core, CallCode::short_call);
-  const auto transaction_id = static_cast<int>(id);
+void wait_for(DataMovementCore& on, int barrier, int id, std::int32_t noc) {
   switch (barrier) {
     case kTowpathReads: return on.noc_async_read_barrier(noc);
     case kTowpathWrites: return on.noc_async_write_barrier(noc);
     case kTowpathWritesFlushed: return on.noc_async_writes_flushed(noc);
     case kTowpathPostedWritesFlushed: return on.noc_async_posted_writes_flushed(noc);
     case kTowpathAtomics: return on.noc_async_atomic_barrier(noc);
-    case kTowpathReadsOfId: return on.noc_async_read_barrier_with_trid(transaction_id, noc);
-    case kTowpathWritesOfId: return on.noc_async_write_barrier_with_trid(transaction_id, noc);
-    case kTowpathWritesFlushedOfId:
-      return on.noc_async_write_flushed_with_trid(transaction_id, noc);
+    case kTowpathReadsOfId: return on.noc_async_read_barrier_with_trid(id, noc);
+    case kTowpathWritesOfId: return on.noc_async_write_barrier_with_trid(id, noc);
+    case kTowpathWritesFlushedOfId: return on.noc_async_write_flushed_with_trid(id, noc);
     default: return on.noc_async_full_barrier(noc);
   }
+}
+void barrier(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
+  wait_for(called(core, CallCode::short_call), barrier, static_cast<int>(id), noc);
+  runtime(core).arrivals.pass(barrier, static_cast<int>(id), noc);
 }
 int has_passed(void* core, int barrier, std::uint32_t id, std::int32_t noc) {
   runtime(core).clock.fetch(CallCode::look);
   DataMovementCore& on = runtime(core).memory.looking();
   const auto transaction_id = static_cast<int>(id);
-  return barrier == kTowpathWritesFlushedOfId ? on.is_write_flushed_with_trid(transaction_id, noc)
-                                              : on.is_answered_with_trid(transaction_id, noc);
+  const bool has = barrier == kTowpathWritesFlushedOfId
+                       ? on.is_write_flushed_with_trid(transaction_id, noc)
+                       : on.is_answered_with_trid(transaction_id, noc);
+  if (has) runtime(core).arrivals.pass(barrier, transaction_id, noc);
+  return has ? 1 : 0;
 }
 
 void semaphore_wait(void* core, std::uint32_t offset, std::uint32_t value, int is_minimum) {
@@ -203,9 +207,11 @@ void semaphore_wait(void* core, std::uint32_t offset, std::uint32_t value, int i
   } else {
     called(core, CallCode::short_call).noc_semaphore_wait(offset, value);
   }
+  runtime(core).arrivals.see_word(offset);
 }
 void semaphore_set(void* core, std::uint32_t offset, std::uint32_t value) {
   called(core, CallCode::short_call).noc_semaphore_set(offset, value);
+  runtime(core).arrivals.store_word(offset, value);
 }
 void semaphore_inc(void* core, std::uint64_t to, std::uint32_t increment, TowpathOptions options) {
   called(core, CallCode::atomic).noc_semaphore_inc(unicast(to), increment, write_options(options));
@@ -252,11 +258,18 @@ std::uint32_t cb_pages(void* core, std::uint32_t buffer) {
   return KernelBuffers::pages_of(runtime(core).buffers.at(buffer));
 }
 std::uint32_t ethernet(void* core, int call, const std::uint32_t* arguments) {
-  return runtime(core).ethernet.call(call, arguments);
+  KernelRuntime& on = runtime(core);
+  const std::uint32_t value = on.ethernet.call(call, arguments);
+  const auto noc = static_cast<int>(arguments[0]);
+  if (call == kTowpathReadBarrier) on.arrivals.pass(kTowpathReads, 0, noc);
+  if (call == kTowpathWriteBarrier) on.arrivals.pass(kTowpathWrites, 0, noc);
+  on.arrivals.learn();
+  return value;
 }
 
 template <auto operation, typename Result, typename... Arguments>
 Result on_connections(void* core, Arguments... arguments) {
+  runtime(core).arrivals.learn();
   return (runtime(core).connections.*operation)(arguments...);
 }
 using Channel = std::uint32_t;
@@ -284,6 +297,8 @@ void access(void* core, std::uintptr_t address, std::uint32_t size, std::uint32_
 }
 void load(void* core, std::uint32_t offset, void* host, std::uint32_t size, const void* place) {
   if (place != nullptr) runtime(core).core.come_to(place);
+  runtime(core).arrivals.load({offset, std::uint64_t{offset} + size}, false);
+  runtime(core).arrivals.learn();
   runtime(core).memory.settled().load(offset, {static_cast<std::byte*>(host), size});
 }
 void store(void* core, std::uint32_t offset, const void* host, std::uint32_t size,

@@ -119,9 +119,9 @@ std::vector<std::string> definitions_of(const KernelSource& source, const Kernel
 
 // Kernels cast between words of 32 bits and pointers, which GCC takes for a mistake unless it is
 // permissive. Loads and stores call out (see towpath_support.h), and so does each block of
-// instructions. Copies are calls, so that they can, and no call is a jump, so that it has a line.
-// What is built when it is first used takes no lock, as on a core, and a return address that was
-// written over is found.
+// instructions. Copies are calls, so that they can, and each has a line of its own: no call is a
+// jump, and equal code of two branches stays apart. Static variables of functions take no lock, as
+// on a core, and a return address that was written over is found.
 std::vector<std::string> kernel_flags() {
   return {"-xc++",
           "-fsanitize=thread",
@@ -136,6 +136,9 @@ std::vector<std::string> kernel_flags() {
           "-fno-tree-vectorize",
           "-fno-threadsafe-statics",
           "-fno-optimize-sibling-calls",
+          "-fno-tree-tail-merge",
+          "-fno-crossjumping",
+          "-fno-code-hoisting",
           "-fstack-protector-strong"};
 }
 

@@ -30,7 +30,7 @@ struct Missing {
   std::string place{};
 };
 
-// What a core lacks, with the begins of symbols that need it.
+// Something that no core has, and the begins of symbols that need it.
 struct Lack {
   std::string_view sentence;
   std::vector<std::string_view> symbols;

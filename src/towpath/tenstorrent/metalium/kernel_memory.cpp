@@ -43,6 +43,7 @@ void KernelMemory::write_pending() {
     std::uint32_t value = 0;
     std::ranges::copy(bytes, std::as_writable_bytes(std::span(&value, 1)).begin());
     core_.store_word(pending_.offset, value);
+    arrivals_.store_word(pending_.offset, value);
   } else {
     core_.store(pending_.offset, bytes);
   }
@@ -145,12 +146,15 @@ void KernelMemory::access_l1(std::uint32_t offset, std::uint32_t size_bytes, std
   } else {
     clock_.owe(kLoadCycles);
   }
+  arrivals_.load({offset, std::uint64_t{offset} + size_bytes}, is_volatile);
   const std::span<std::byte> window = L1Window::bytes(offset, size_bytes);
   if (size_bytes == noc::kWordBytes && offset % noc::kWordBytes == 0) {
     const std::uint32_t value = core_.load_word(offset);
     std::ranges::copy(std::as_bytes(std::span(&value, 1)), window.begin());
+    arrivals_.see_word(offset);
   } else {
     core_.load(offset, window);
+    arrivals_.learn();
   }
 }
 

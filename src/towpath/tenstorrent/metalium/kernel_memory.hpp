@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "towpath/tenstorrent/metalium/kernel_arrivals.hpp"
 #include "towpath/tenstorrent/metalium/kernel_clock.hpp"
 
 namespace towpath::tenstorrent::metalium {
@@ -60,8 +61,9 @@ class L1Window {
 // something is written there. Up to then a loop that counts its polls is exact.
 class KernelMemory {
  public:
-  KernelMemory(DataMovementCore& core, KernelClock& clock, Processor processor)
-      : core_(core), clock_(clock), processor_(processor) {}
+  KernelMemory(DataMovementCore& core, KernelClock& clock, OwnArrivals& arrivals,
+               Processor processor)
+      : core_(core), clock_(clock), arrivals_(arrivals), processor_(processor) {}
 
   // The core before an externally visible action: stores are done, the debt is paid, and a series
   // of polls ends.
@@ -101,6 +103,7 @@ class KernelMemory {
 
   DataMovementCore& core_;
   KernelClock& clock_;
+  OwnArrivals& arrivals_;
   Processor processor_;
   PendingStore pending_;
   int polls_ = 0;

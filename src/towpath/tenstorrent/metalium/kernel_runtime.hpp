@@ -24,7 +24,7 @@ namespace towpath::tenstorrent::metalium {
 // The circular buffers of a core in one of its kernels. Their page counts are words of L1.
 class KernelBuffers {
  public:
-  KernelBuffers(DataMovementCore& core, const CircularBuffers& buffers);
+  KernelBuffers(DataMovementCore& core, OwnArrivals& arrivals, const CircularBuffers& buffers);
 
   // The buffer with a number. Rejects the call if there is none.
   const CircularBuffer& at(std::uint32_t number) const;
@@ -49,8 +49,12 @@ class KernelBuffers {
   };
   std::uint32_t advance(std::uint32_t offset, std::uint32_t pages,
                         const CircularBuffer& buffer) const;
+  void check_push(std::uint32_t number, std::uint32_t pages);
+  void check_pop(std::uint32_t number, std::uint32_t pages);
+  std::uint32_t word(std::uint64_t offset) const;
 
   DataMovementCore& core_;
+  OwnArrivals& arrivals_;
   const CircularBuffers& buffers_;
   std::array<Pointers, kCircularBuffers> pointers_{};
 };
@@ -150,6 +154,7 @@ class KernelRuntime {
 
   DataMovementCore& core;
   KernelClock clock;
+  OwnArrivals arrivals;
   KernelMemory memory;
   KernelBuffers buffers;
   KernelEthernet ethernet;

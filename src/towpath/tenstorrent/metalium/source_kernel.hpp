@@ -65,6 +65,7 @@ struct CompiledKernel {
 // Throws std::invalid_argument with the compiler's first error if compilation fails.
 CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& target);
 
+class KernelArrivals;
 class KernelFabric;
 
 struct KernelSetup {
@@ -73,6 +74,7 @@ struct KernelSetup {
   std::vector<std::uint32_t> common_args{};
   KernelLog* log = nullptr;              // outlives the run, may be null
   const KernelFabric* fabric = nullptr;  // outlives the run, may be null
+  KernelArrivals* arrivals = nullptr;    // outlives the run, null if they are not watched
 };
 
 // The kernel for Program::create_kernel(). Each core and run has a copy of the shared

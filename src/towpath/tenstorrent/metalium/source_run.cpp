@@ -13,6 +13,8 @@
 #include <tuple>
 #include <utility>
 
+#include "towpath/tenstorrent/metalium/kernel_arrivals.hpp"
+
 namespace towpath::tenstorrent::metalium {
 
 machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
@@ -60,33 +62,33 @@ int noc_of(const PlacedKernel& kernel) {
   return kernel.processor == Processor::compute ? kNoNoc : kernel.noc_index;
 }
 
-Kernel compiled_body(const machine::Chip& chip, const PlacedKernel& kernel, KernelLog& log,
-                     const KernelFabric* fabric) {
+Kernel compiled_body(const machine::Chip& chip, const PlacedKernel& kernel,
+                     const SharedByKernels& shared) {
   const bool computes = kernel.processor == Processor::compute;
-  const std::shared_ptr<const machine::Chip> shared(std::shared_ptr<const machine::Chip>(), &chip);
+  const std::shared_ptr<const machine::Chip> alias(std::shared_ptr<const machine::Chip>(), &chip);
   KernelSource source = kernel.source;
   source.circular_buffers = kernel.circular_buffers;
-  if (fabric != nullptr) {
-    source.defines.insert(fabric->defines().begin(), fabric->defines().end());
+  if (shared.fabric != nullptr) {
+    source.defines.insert(shared.fabric->defines().begin(), shared.fabric->defines().end());
   }
-  const CompiledKernel compiled =
-      compile_kernel(source, {.chip = shared,
-                              .processor = kernel.processor,
-                              .noc_index = computes ? 0 : kernel.noc_index});
+  const CompiledKernel compiled = compile_kernel(
+      source,
+      {.chip = alias, .processor = kernel.processor, .noc_index = computes ? 0 : kernel.noc_index});
   return make_kernel(compiled, {.logical = kernel.core,
                                 .circular_buffers = kernel.circular_buffers,
                                 .common_args = kernel.common_args,
-                                .log = &log,
-                                .fabric = fabric});
+                                .log = &shared.log,
+                                .fabric = shared.fabric,
+                                .arrivals = shared.arrivals});
 }
 
-std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
-                       const KernelFabric* fabric) {
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
+                       const SharedByKernels& shared) {
   const machine::Chip& chip = device.chip();
   const int noc = noc_of(kernel);
   std::string name = kernel.source.file.stem().string();
-  Kernel body = compiled_body(chip, kernel, log, fabric);
-  const std::vector<std::uint32_t> runtime_args = arguments_of(device.id(), kernel, fabric);
+  Kernel body = compiled_body(chip, kernel, shared);
+  const std::vector<std::uint32_t> runtime_args = arguments_of(device.id(), kernel, shared.fabric);
   const machine::Coordinate tile = tile_of(chip, kernel.core, kernel.processor);
   if (kernel.processor == Processor::ethernet) {
     return program.create_kernel(
@@ -140,6 +142,7 @@ Time last_end(const std::vector<SourceResult::KernelTimes>& kernels, const noc::
 SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> cluster,
                                 const SourceProgram& source) {
   SourceResult result;
+  KernelArrivals arrivals;
   Cluster chips(std::move(cluster), source.options);
   std::optional<KernelFabric> fabric;
   if (source.fabric) fabric.emplace(chips, *source.fabric);
@@ -156,8 +159,10 @@ SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> clus
       program = fabric ? &fabric->program(kernel.chip) : &chips.create_program(kernel.chip);
       set_semaphores(*program, device.chip(), source.semaphores);
     }
-    numbers.emplace_back(
-        program, add_kernel(device, *program, kernel, result.log, fabric ? &*fabric : nullptr));
+    const SharedByKernels shared{.log = result.log,
+                                 .arrivals = source.options.finds_hazards ? &arrivals : nullptr,
+                                 .fabric = fabric ? &*fabric : nullptr};
+    numbers.emplace_back(program, add_kernel(device, *program, kernel, shared));
   }
   result.time = fabric ? fabric->run() : chips.run();
   for (const auto& [program, number] : numbers) {
@@ -174,6 +179,7 @@ SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> clus
 
 struct KernelsBeside::State {
   SourceResult result;
+  KernelArrivals arrivals;
   std::size_t running = 0;
 };
 
@@ -228,7 +234,8 @@ KernelsBeside::KernelsBeside(noc::ChipNetwork& network, const SourceProgram& pro
                      .name = kernel.source.file.stem().string(),
                      .noc_index = noc_of(kernel),
                      .runtime_args = kernel.runtime_args},
-        compiled_body(network.chip(), kernel, state_->result.log));
+        compiled_body(network.chip(), kernel,
+                      {.log = state_->result.log, .arrivals = &state_->arrivals}));
   }
   initialise(network, program);
   state_->result.kernels.resize(kernels.size());

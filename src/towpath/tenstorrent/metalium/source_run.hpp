@@ -76,12 +76,18 @@ machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
                             Processor processor);
 // The NoC that it runs on, or kNoNoc for compute kernels.
 int noc_of(const PlacedKernel& kernel);
-// Compiles a kernel. The log and the fabric outlive the result.
-Kernel compiled_body(const machine::Chip& chip, const PlacedKernel& kernel, KernelLog& log,
-                     const KernelFabric* fabric = nullptr);
+// Shared by the kernels of a run, which it outlives.
+struct SharedByKernels {
+  KernelLog& log;
+  KernelArrivals* arrivals = nullptr;  // null if they are not watched
+  const KernelFabric* fabric = nullptr;
+};
+// Compiles a kernel.
+Kernel compiled_body(const machine::Chip& chip, const PlacedKernel& kernel,
+                     const SharedByKernels& shared);
 // Compiles a kernel and adds it to a program. Returns its number there.
-std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel, KernelLog& log,
-                       const KernelFabric* fabric = nullptr);
+std::size_t add_kernel(Device& device, Program& program, const PlacedKernel& kernel,
+                       const SharedByKernels& shared);
 
 // A cluster of one chip.
 std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const machine::Chip> chip);

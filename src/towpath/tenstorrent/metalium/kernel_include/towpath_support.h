@@ -114,7 +114,7 @@ __attribute__((visibility("default"))) void TOWPATH_KERNEL_ENTRY(const TowpathCo
     my_y[noc] = static_cast<std::uint8_t>(towpath_core.y);
   }
   towpath::fill_banks();
-  // Room for what a kernel writes behind its own frame, up to its check.
+  // Room for writes of a kernel behind its own frame, up to its check.
   constexpr std::size_t kRoomBytes = 2048;
   unsigned char room[kRoomBytes];
   asm volatile("" : : "r"(room) : "memory");
