@@ -202,6 +202,12 @@ def test_the_example_prints_what_its_communication_costs():
     assert report in (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
 
 
+def program(path, body):
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o700)
+    return path
+
+
 def sentence_of_build(**environment):
     """The last line of what a program prints that cannot build the extension."""
     done = subprocess.run(
@@ -229,22 +235,67 @@ def test_what_is_built_needs_no_compiler(tmp_path, monkeypatch):
     assert build.load_extension.__wrapped__() is not None
 
 
-def test_a_build_that_never_ends_has_a_deadline(tmp_path, monkeypatch):
+def test_ranks_that_wait_for_another_ones_build_have_a_deadline(tmp_path, monkeypatch):
     from towpath.torch import build
 
     monkeypatch.setattr(build, "_BUILD_TIMEOUT_S", 0.3)
-    library = tmp_path / "towpath_torch.so"
-    with (tmp_path / "lock").open("w") as other:
+    monkeypatch.setenv("TOWPATH_TORCH_CACHE", str(tmp_path))
+    folder = tmp_path / build._key()
+    folder.mkdir()
+    with (folder / "lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         other.write("4711")
         other.flush()
-        said = refusal(build._build, library)
-    assert "process 4711 has been building" in said
-    compiler = tmp_path / "compiler"
-    compiler.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
-    compiler.chmod(0o700)
-    monkeypatch.setenv("CXX", str(compiler))
-    assert "did not finish" in refusal(build._build, library)
+        said = refusal(build.load_extension.__wrapped__)
+    assert "process 4711 has been compiling the backend" in said
+
+
+def test_a_compiler_that_never_ends_has_a_deadline(tmp_path, monkeypatch):
+    from towpath.torch import build
+
+    monkeypatch.setattr(build, "_BUILD_TIMEOUT_S", 0.3)
+    monkeypatch.setenv("TOWPATH_TORCH_CACHE", str(tmp_path))
+    monkeypatch.setenv("CXX", str(program(tmp_path / "compiler", "exec sleep 60")))
+    assert "did not compile the backend" in refusal(build.load_extension.__wrapped__)
+
+
+def test_a_killed_rank_leaves_no_compiler(tmp_path):
+    compiler = program(
+        tmp_path / "compiler", f"echo $$ > {tmp_path}/parent\nsleep 300 &\n"
+        f"echo $! > {tmp_path}/child\nwait",
+    )  # fmt: skip
+    (tmp_path / "cache").mkdir(mode=0o700)
+    rank = subprocess.Popen(
+        [sys.executable, "-c", "from towpath.torch.build import load_extension; load_extension()"],
+        env={**os.environ, "TOWPATH_TORCH_CACHE": str(tmp_path / "cache"), "CXX": str(compiler)},
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    numbers = []
+    while len(numbers) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        files = [tmp_path / "parent", tmp_path / "child"]
+        numbers = [int(file.read_text()) for file in files if file.exists() and file.read_text()]
+    rank.kill()
+    _, errors = rank.communicate()
+    assert "towpath: compiling the backend for torch" in errors
+    while any(Path(f"/proc/{number}").exists() for number in numbers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_damaged_or_foreign_cache_is_not_loaded(tmp_path, monkeypatch):
+    from towpath.torch import build
+
+    monkeypatch.setenv("TOWPATH_TORCH_CACHE", str(tmp_path))
+    monkeypatch.setenv("CXX", str(program(tmp_path / "compiler", "exit 3")))
+    folder = tmp_path / build._key()
+    folder.mkdir()
+    (folder / "towpath_torch.so").write_bytes(b"planted")
+    assert "cannot compile the backend" in refusal(build.load_extension.__wrapped__)
+    tmp_path.chmod(0o777)
+    assert "is not this user's alone to write" in refusal(build.load_extension.__wrapped__)
 
 
 def test_pytorchs_own_tests_pass_as_the_guide_says():

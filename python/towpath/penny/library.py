@@ -9,13 +9,13 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from towpath import _core
 from towpath.collectives.live_communicator import Communicator
+from towpath.compiled import cache_folder, compiled
 from towpath.errors import ConfigError
 from towpath.kernels.gpu_kernel import GpuKernel
 from towpath.kernels.penny_source import compile_flags, sources
@@ -25,6 +25,8 @@ FUNCTIONS = (
     "penny_all_reduce",
 )  # fmt: skip
 _ERROR_BYTES = 256
+# nvcc takes a minute.
+_BUILD_TIMEOUT_S = 900.0
 
 
 class Library(Protocol):
@@ -138,17 +140,8 @@ def build_for_gpu(architecture: str) -> Path:
     digest = hashlib.sha256("\n".join(command).encode())
     for file in (source, *sorted((sources() / "include" / "penny").iterdir())):
         digest.update(file.read_bytes())
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "towpath" / "penny"
-    library = base / f"{digest.hexdigest()[:16]}.so"
-    if library.exists():
-        return library
-    base.mkdir(parents=True, exist_ok=True)
-    unfinished = library.with_suffix(f".{os.getpid()}.so")
-    done = subprocess.run(
-        build_command(source, unfinished, architecture), capture_output=True, text=True
-    )
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["it says nothing"]
-        raise ConfigError(f"nvcc cannot build penny: {lines[0]}")
-    unfinished.replace(library)
-    return library
+    return compiled(
+        cache_folder("penny") / digest.hexdigest()[:16] / "penny.so",
+        lambda unfinished: build_command(source, unfinished, architecture),
+        subject="penny for GPUs", timeout_s=_BUILD_TIMEOUT_S,
+    )  # fmt: skip

@@ -4,23 +4,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import importlib.util
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 
 from towpath import _core
+from towpath.compiled import cache_folder, compiled
 from towpath.errors import ConfigError
 
 _NAME = "towpath_torch"
@@ -40,25 +38,19 @@ def load_extension() -> Any:
     """The compiled module; the first time, this takes a minute and needs a C++ compiler.
 
     Raises:
-        ConfigError: there is no compiler, it fails, or the module is not there in 15 minutes.
+        ConfigError: there is no compiler, it fails or takes more than 15 minutes, or others may
+            write to the folder of compiled code.
     """
-    library = _cache_folder() / _key() / f"{_NAME}.so"
-    if not library.exists():
-        _build(library)
+    library = compiled(
+        cache_folder("torch", os.environ.get("TOWPATH_TORCH_CACHE")) / _key() / f"{_NAME}.so",
+        _command, subject=f"the backend for torch {torch.__version__}", timeout_s=_BUILD_TIMEOUT_S,
+    )  # fmt: skip
     spec = importlib.util.spec_from_file_location(_NAME, library)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.register_symmetric_memory(group_api())
     return module
-
-
-def _cache_folder() -> Path:
-    named = os.environ.get("TOWPATH_TORCH_CACHE")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(base) / "towpath" if base else Path.home() / ".cache" / "towpath"
 
 
 def _header_folder() -> Path:
@@ -82,56 +74,11 @@ def _key() -> str:
     return f"torch-{torch.__version__}-{digest.hexdigest()[:16]}"
 
 
-def _build(library: Path) -> None:
-    """Compiles under a lock, so that of many ranks that start at once one does the work."""
-    end = time.monotonic() + _BUILD_TIMEOUT_S
-    compiler = _compiler()
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with (library.parent / "lock").open("a+") as lock:
-        _take(lock, end)
-        if library.exists():
-            return
-        whole = library.parent / "all.cpp"
-        whole.write_text("".join(f'#include "{name}"\n' for name in _SOURCES), encoding="utf-8")
-        unfinished = library.with_suffix(".tmp")
-        command = [*compiler, *_arguments(whole, unfinished)]
-        left_s = max(1.0, end - time.monotonic())
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=left_s)
-        except subprocess.TimeoutExpired as error:
-            raise ConfigError(
-                f"{' '.join(compiler)} did not finish towpath's extension in {left_s:.0f} s; "
-                "name another compiler in $CXX"
-            ) from error
-        if done.returncode != 0:
-            log = library.parent / "compiler.log"
-            log.write_text(done.stderr, encoding="utf-8")
-            raise ConfigError(
-                f"the C++ compiler cannot build towpath's extension for torch {torch.__version__}; "
-                f"what it says is in {log}"
-            )
-        unfinished.replace(library)
-
-
-def _take(lock: TextIO, end: float) -> None:
-    """Locks the file before `end`, of the monotonic clock, and writes this process into it."""
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if time.monotonic() < end:
-                time.sleep(0.1)
-                continue
-            lock.seek(0)
-            holder = lock.read().strip() or "unknown"
-            raise ConfigError(
-                f"process {holder} has been building towpath's extension for "
-                f"{_BUILD_TIMEOUT_S:.0f} s and holds {lock.name}; end it and start again"
-            ) from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
+def _command(library: Path) -> list[str]:
+    """The compiler's command line. One file that includes all sources, next to the library."""
+    whole = library.parent / "all.cpp"
+    whole.write_text("".join(f'#include "{name}"\n' for name in _SOURCES), encoding="utf-8")
+    return [*_compiler(), *_arguments(whole, library)]
 
 
 def _compiler() -> list[str]:

@@ -10,6 +10,7 @@
 
 #include "towpath/riscv_mailbox/live/mailbox.hpp"
 #include "towpath/riscv_mailbox/live/measurement.hpp"
+#include "towpath/transport/live_transport.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -4,6 +4,7 @@
 
 void bind_chip(nanobind::module_& module);
 void bind_chip_cluster(nanobind::module_& module);
+void bind_compile_cache(nanobind::module_& module);
 void bind_data(nanobind::module_& module);
 void bind_live(nanobind::module_& module);
 void bind_live_collectives(nanobind::module_& module);
@@ -37,6 +38,7 @@ NB_MODULE(_core, module) {
   bind_pcie(module);
   bind_schedule(module);
   bind_verify(module);
+  bind_compile_cache(module);
   bind_data(module);
   bind_routing(module);
   bind_fabric(module);

@@ -41,22 +41,22 @@ fs::path root() {
   return fs::path(user->pw_dir) / ".cache" / "towpath";
 }
 
-void check_private(const fs::path& folder) {
-  struct stat found {};
-  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
-      found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    throw std::runtime_error(
-        fmt::format("the folder {} of compiled kernels is not this user's alone to write; mend its "
-                    "owner and mode, or name another one in XDG_CACHE_HOME",
-                    folder.string()));
-  }
-}
-
 std::int64_t nanoseconds(const timespec& time) {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace
+
+void check_private(const fs::path& folder) {
+  struct stat found {};
+  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
+      found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw std::runtime_error(fmt::format(
+        "the folder {} of compiled code is not this user's alone to write; mend its owner "
+        "and mode, or name another one in XDG_CACHE_HOME",
+        folder.string()));
+  }
+}
 
 void Digest::add(std::string_view text) {
   for (const char character : text) {

@@ -34,6 +34,8 @@ std::string compiler_identity();
 // alone. Throws std::runtime_error on failure, or if another user owns the folder or may write to
 // it: what lies there is run.
 std::filesystem::path compile_cache(std::string_view kind);
+// Throws std::runtime_error unless a folder is this user's alone to write.
+void check_private(const std::filesystem::path& folder);
 
 // Removes the entries that were not changed for the longest time from a folder of the cache that
 // has more than `bytes_most`, until it has half of that.

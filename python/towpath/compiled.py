@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries that are compiled when they are first used, and kept for their user alone."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from towpath import _core
+from towpath.errors import ConfigError
+from towpath.processes import run_ending_with_this_one
+
+# Libraries of earlier versions that stay in a folder.
+_KEPT = 4
+
+
+def cache_folder(kind: str, named: str | None = None) -> Path:
+    """The folder of one kind of compiled code, which is this user's alone to write.
+
+    Args:
+        kind: the name of the folder in the user's cache.
+        named: another folder, which the user chose.
+
+    Raises:
+        ConfigError: others may write to the folder, or it cannot be made.
+    """
+    try:
+        if not named:
+            return Path(_core.compile_cache(kind))
+        folder = Path(named)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _core.check_private(str(folder))
+    except (RuntimeError, OSError) as error:
+        raise ConfigError(str(error)) from None
+    return folder
+
+
+def compiled(
+    library: Path, command: Callable[[Path], Sequence[str]], *, subject: str, timeout_s: float
+) -> Path:
+    """Compiles a library unless that was done before. Its compilers end with this process.
+
+    Of many processes that start at once, one compiles and the others wait. A library that was
+    damaged since is compiled again.
+
+    Args:
+        library: the result, in a folder of its own in `cache_folder`.
+        command: the compiler's command line for an output file.
+        subject: of the sentences: "the torch backend".
+        timeout_s: for all of it, in seconds.
+
+    Returns:
+        `library`.
+
+    Raises:
+        ConfigError: the compiler fails or does not end in time.
+    """
+    if _is_intact(library):
+        return library
+    end = time.monotonic() + timeout_s
+    library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (library.parent / "lock").open("a+") as lock:
+        _take(lock, end, subject, timeout_s)
+        if _is_intact(library):
+            return library
+        line = f"towpath: compiling {subject}; this takes a minute, once"
+        print(line, file=sys.stderr, flush=True)
+        unfinished = library.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            _compile(library, command(unfinished), subject, end)
+            unfinished.replace(library)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        _manifest(library).write_text(_core.manifest([str(library)]), encoding="utf-8")
+    _evict(library.parent)
+    return library
+
+
+def _manifest(library: Path) -> Path:
+    return library.with_suffix(".manifest")
+
+
+def _is_intact(library: Path) -> bool:
+    return library.exists() and _core.is_current(str(_manifest(library)))
+
+
+def _compile(library: Path, command: Sequence[str], subject: str, end: float) -> None:
+    left_s = max(1.0, end - time.monotonic())
+    done = run_ending_with_this_one(command, timeout_s=left_s)
+    if done is None:
+        raise ConfigError(
+            f"{command[0]} did not compile {subject} in {left_s:.0f} s; name another compiler"
+        )
+    if done.returncode != 0:
+        log = library.parent / "compiler.log"
+        log.write_text(done.stderr, encoding="utf-8")
+        raise ConfigError(f"{command[0]} cannot compile {subject}; its messages are in {log}")
+
+
+def _take(lock: TextIO, end: float, subject: str, timeout_s: float) -> None:
+    """Locks the file before `end`, of the monotonic clock, and writes this process into it."""
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() < end:
+                time.sleep(0.1)
+                continue
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            raise ConfigError(
+                f"process {holder} has been compiling {subject} for {timeout_s:.0f} s and holds "
+                f"{lock.name}; end it and start again"
+            ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+
+
+def _evict(newest: Path) -> None:
+    """Removes the oldest folders next to the newest one."""
+    folders = [each for each in newest.parent.iterdir() if (each / "lock").is_file()]
+    folders.sort(key=lambda each: each.stat().st_mtime, reverse=True)
+    for old in folders[_KEPT:]:
+        if old != newest:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(old)
