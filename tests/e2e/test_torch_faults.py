@@ -41,7 +41,7 @@ def report_of(fault, *numbers, timeout_s=280, **variables):
 @pytest.fixture(scope="module")
 def reports():
     return report_of(
-        "kill,symmetric,stop,exception,silence,collectives,sizes,types,operations,roots,splits,"
+        "kill,symmetric,subgroup,stop,exception,silence,collectives,sizes,types,operations,roots,splits,"
         "fork,memory"
     )
 
@@ -60,6 +60,12 @@ def test_a_rank_that_is_killed_is_named_by_the_others(reports):
     check_death(reports["kill"])
 
 
+def test_a_subgroup_reports_global_ranks(reports):
+    sentence = r"global rank 1 \(pid \d+\) died while global rank 2 waited for all_reduce"
+    assert re.search(sentence, reports["subgroup"][2])
+    assert reports["subgroup"][0] == torch_faults.DONE
+
+
 def test_a_rank_that_is_killed_ends_waits_on_symmetric_memory(reports):
     check_death(reports["symmetric"])
 
@@ -73,7 +79,9 @@ def check_straggler(reports, was_in):
     for what in others_of(reports["stop"]):
         assert "all_reduce number 2 of 4000 bytes" in what
         assert "ended by a timeout after 1.5 s" in what
-    assert any(f"first:\n  rank 1: {was_in}" in what for what in others_of(reports["stop"]))
+        assert "rank 1 is the straggler" in what
+    lines = f"straggler:\n  rank 1: {was_in}"
+    assert any(lines in what for what in others_of(reports["stop"]))
 
 
 def test_a_rank_that_raises_is_named_by_the_others(reports):
@@ -94,13 +102,17 @@ def test_calls_that_differ_are_errors_of_all(reports, fault):
 
 @pytest.mark.parametrize(
     ("fault", "difference"),
-    [("types", "type or operation"), ("operations", "type or operation"), ("roots", "root")],
+    [
+        ("types", "with another type or operation on rank 1"),
+        ("operations", "with another type or operation on rank 1"),
+        ("roots", "reduce of 4000 bytes to root 1 on rank 1"),
+    ],
 )
 def test_calls_that_look_alike_are_told_apart(reports, fault, difference):
     ends = [what for what in reports[fault] if what != torch_faults.DONE]
     assert len(ends) >= 2  # a rank that only sends has done its part of a reduce
     assert all(what.startswith("DistBackendError: ") and "rank 1" in what for what in ends)
-    assert any(f"(it has another {difference})" in what for what in ends)
+    assert any(difference in what for what in ends)
 
 
 def test_a_rank_that_alone_gives_splits_is_seen_in_the_report(reports):

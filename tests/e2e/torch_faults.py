@@ -129,6 +129,17 @@ def a_kill(rank, say):
     return call()
 
 
+def a_kill_in_a_subgroup(rank, say):
+    """Ranks 1 and 2 are ranks 0 and 1 of their group."""
+    group = dist.new_group([CULPRIT, 2])
+    dist.barrier()
+    if rank == CULPRIT:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if rank == 2:
+        dist.all_reduce(torch.ones(1000), group=group)
+    return DONE
+
+
 def a_stop(rank, say):
     if rank == CULPRIT:
         say("stopped")
@@ -413,6 +424,7 @@ def a_stranger() -> dict[str, object]:
 FAULTS = {
     "kill": lambda: outcomes(a_kill),
     "symmetric": lambda: outcomes(a_kill_beside_symmetric_memory),
+    "subgroup": lambda: outcomes(a_kill_in_a_subgroup),
     "stop": lambda: outcomes(a_stop),
     "exception": lambda: outcomes(an_exception),
     "silence": lambda: outcomes(a_rank_that_never_calls),

@@ -291,10 +291,13 @@ void Group::check_deadlines() {
   const StatusPage& status = collectives_.status();
   if (current_ != nullptr && is_overdue(*current_, now)) {
     const StatusPage::Report report = status.report();
+    const std::string straggler = report.straggler == kNoPeer
+                                      ? "all ranks are in it"
+                                      : fmt::format("rank {} is the straggler", report.straggler);
     fail_collective(TransportError(
         Reason::timeout, report.straggler,
-        fmt::format("{} ended by a timeout after {:g} s on rank {}; the straggler first:{}",
-                    titled(*current_), current_->request.timeout.seconds(), rank_, report.lines)));
+        fmt::format("{} ended by a timeout after {:g} s on rank {}; {}:{}", titled(*current_),
+                    current_->request.timeout.seconds(), rank_, straggler, report.lines)));
     return;
   }
   for (int peer = 0; peer < ranks_ && current_ != nullptr; ++peer) {
@@ -342,8 +345,10 @@ void Group::fail_overdue(const CallPointer& call) {
 
 // Notifies the others. No call can follow, because chunks of this one may still be on their way.
 void Group::fail_collective(const TransportError& error) {
-  const std::string said = error.what();
-  transport_->abandon(fmt::format("gave up: {}", said.substr(0, said.find('\n'))));
+  const std::string_view said = error.what();
+  // The first line without the colon before a list.
+  const std::string_view sentence = said.substr(0, said.find(":\n"));
+  transport_->abandon(fmt::format("gave up: {}", sentence.substr(0, sentence.find('\n'))));
   fail_all(error);
 }
 

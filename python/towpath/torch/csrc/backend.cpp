@@ -29,7 +29,7 @@ TowpathBackend::TowpathBackend(const towpath_group_api& api,
                               .ranks = size_,
                               .timeout_s = static_cast<double>(options_.timeout.count()) / 1e3};
   towpath_group* const joined = api_.connect(&asked, &error);
-  if (joined == nullptr) raise(error);
+  if (joined == nullptr) raise(error, options_.global_ranks);
   group_ = std::make_shared<Group>(api_, joined, options_.global_ranks);
   init();
 }

@@ -111,7 +111,7 @@ class SharedTensor final : public symmetric::SymmetricMemory {
                                 .timeout_s = static_cast<double>(ranks_.timeout.count()) / 1e3};
     towpath_error error;
     array_ = api_.share(&asked, block_->place(), block_->mapped_bytes(), &error);
-    if (array_ == nullptr) raise(error);
+    if (array_ == nullptr) raise(error, {ranks_.global_ranks.begin(), ranks_.global_ranks.end()});
     for (int rank = 0; rank < ranks_.ranks; ++rank) {
       buffers_.push_back(api_.array_of(array_, rank));
       pads_.push_back(static_cast<char*>(buffers_.back()) + block_->pad_begin());
@@ -177,7 +177,7 @@ class SharedTensor final : public symmetric::SymmetricMemory {
                                       static_cast<double>(limit_ms) / 1e3};
     towpath_error error;
     if (!exchange.happens() && api_.wait_for(array_, &condition, &error) != TOWPATH_OK) {
-      raise(error);
+      raise(error, {ranks_.global_ranks.begin(), ranks_.global_ranks.end()});
     }
     api_.wake_peers(array_);
   }

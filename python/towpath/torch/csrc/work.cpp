@@ -7,6 +7,8 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <regex>
+#include <string>
 #include <utility>
 
 namespace towpath_torch {
@@ -15,11 +17,42 @@ namespace {
 
 constexpr double kForEver = 1e9;
 
+// "rank 0" of a group whose first rank is global rank 2 becomes "global rank 2". Groups with all
+// ranks keep their sentences.
+std::string with_global_ranks(const std::string& sentence,
+                              const std::vector<int64_t>& global_ranks) {
+  const auto count = static_cast<int64_t>(global_ranks.size());
+  bool is_whole = true;
+  for (int64_t rank = 0; rank < count; ++rank) {
+    is_whole = is_whole && global_ranks[static_cast<size_t>(rank)] == rank;
+  }
+  if (is_whole) return sentence;
+  static const std::regex numbers(R"(\b(ranks? )(\d+(?:, \d+)*))");
+  static const std::regex number(R"(\d+)");
+  std::string result;
+  auto rest = sentence.begin();
+  for (std::sregex_iterator match(sentence.begin(), sentence.end(), numbers), end; match != end;
+       ++match) {
+    result.append(rest, (*match)[0].first);
+    result += "global " + (*match)[1].str();
+    auto at = (*match)[2].first;
+    for (std::sregex_iterator each(at, (*match)[2].second, number); each != end; ++each) {
+      result.append(at, (*each)[0].first);
+      const int64_t rank = std::stoll((*each)[0].str());
+      result += std::to_string(rank < count ? global_ranks[static_cast<size_t>(rank)] : rank);
+      at = (*each)[0].second;
+    }
+    rest = (*match)[0].second;
+  }
+  return result.append(rest, sentence.end());
+}
+
 }  // namespace
 
-void raise(const towpath_error& error) {
-  if (error.kind == TOWPATH_WRONG) C10_THROW_ERROR(ValueError, error.sentence);
-  C10_THROW_ERROR(DistBackendError, error.sentence);
+void raise(const towpath_error& error, const std::vector<int64_t>& global_ranks) {
+  const std::string sentence = with_global_ranks(error.sentence, global_ranks);
+  if (error.kind == TOWPATH_WRONG) C10_THROW_ERROR(ValueError, sentence);
+  C10_THROW_ERROR(DistBackendError, sentence);
 }
 
 bool is_profiled() {
@@ -41,11 +74,11 @@ std::chrono::milliseconds Remaining::time() const {
 void Group::run(const towpath_request& request) const {
   towpath_error error;
   towpath_call* const call = api.post(group, &request, &error);
-  if (call == nullptr) raise(error);
+  if (call == nullptr) raise(error, global_ranks);
   api.wait(group, call, kForEver);
   const int ended = api.result(call, &error);
   api.release(call);
-  if (ended != TOWPATH_OK) raise(error);
+  if (ended != TOWPATH_OK) raise(error, global_ranks);
 }
 
 GroupWork::GroupWork(std::shared_ptr<Group> group, int rank, c10d::OpType type, const char* title,
@@ -71,7 +104,7 @@ void GroupWork::begin(Requests& requests, bool wakes) {
     if (call == nullptr) {
       c10::raw::intrusive_ptr::decref(this);
       unfinished_.fetch_sub(1);
-      raise(error);
+      raise(error, group_->global_ranks);
     }
     calls_.push_back(call);
   }
@@ -107,7 +140,7 @@ std::exception_ptr GroupWork::error_of_calls() const {
   for (const towpath_call* call : calls_) {
     if (group_->api.result(call, &error) == TOWPATH_OK) continue;
     try {
-      raise(error);
+      raise(error, group_->global_ranks);
     } catch (...) {
       return std::current_exception();
     }

@@ -93,7 +93,8 @@ class GroupWork final : public c10d::Work {
   uint64_t timeline_number_ = 0;
 };
 
-[[noreturn]] void raise(const towpath_error& error);
+// Throws torch's error. Its sentence has the global numbers of the ranks of a group.
+[[noreturn]] void raise(const towpath_error& error, const std::vector<int64_t>& global_ranks);
 
 // What is left of a timeout that several waits share; kNoTimeout stays.
 class Remaining {
