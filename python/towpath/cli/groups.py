@@ -33,12 +33,25 @@ class Group(TyperGroup):
             innermost = typer.Context(command, parent=innermost, info_name=name)
             del words[0]
         if set(_HELP) & set(words) or (not words and isinstance(command, TyperGroup)):
+            if isinstance(command, CommandOfFile):
+                command = command.of_file(words) or command
+                innermost = typer.Context(
+                    command, parent=innermost.parent, info_name=innermost.info_name
+                )
             print(command.get_help(innermost))
             raise typer.Exit
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         return super().resolve_command(ctx, [_command_named(self, args[0]) or args[0], *args[1:]])
+
+
+class CommandOfFile(TyperCommand):
+    """A command that passes its words on to another one, which follows from a file among them."""
+
+    def of_file(self, words: list[str]) -> TyperCommand | None:
+        """The other command; None where no word names such a file."""
+        raise NotImplementedError
 
 
 class _Elsewhere(TyperCommand):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,7 +23,19 @@ COMMANDS = {
 app = groups.group("Run kernels in their own source form on described machines.")
 
 
-@app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def _command_of(file: str) -> Any:
+    return typer.main.get_command(importlib.import_module(COMMANDS[Path(file).suffix][0]).app)
+
+
+class _Run(groups.CommandOfFile):
+    def of_file(self, words: list[str]) -> Any:
+        found = next((word for word in words if _is_kernel(word)), None)
+        return None if found is None else _command_of(found)
+
+
+@app.command(
+    "run", cls=_Run, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
 def run(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="the kernel's source; its suffix says its kind")],
@@ -39,8 +51,7 @@ def run(
         known = "; ".join(f"*{suffix} is {what}" for suffix, (_, what) in COMMANDS.items())
         raise ConfigError(f"'{file}' is not a kernel by its suffix; {known}")
     words.remove(found)
-    command = typer.main.get_command(importlib.import_module(COMMANDS[Path(found).suffix][0]).app)
-    status = command.main(
+    status = _command_of(found).main(
         [found, *words],
         prog_name="towpath kernel run",
         standalone_mode=False,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         SourceKernel,
     )
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 class ProcessorWord(str, Enum):
