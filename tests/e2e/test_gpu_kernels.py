@@ -258,49 +258,65 @@ def test_a_poll_of_memory_takes_as_long_as_a_wait(tmp_path, peer_stores):
     assert times[1] - times[0] == pytest.approx(0.225, rel=0.01)  # poll_ns of dgx-h100
 
 
+COLLECTIVES = """
+#include <cstdio>
+#include <vector>
+__global__ void count(unsigned long long* counter) {
+  nvshmem_ulonglong_atomic_add(counter, 1, 0);
+}
+// The elements of device memory.
+template <typename T> std::vector<T> copy_of(const T* from, int count) {
+  std::vector<T> values(count);
+  cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost);
+  return values;
+}
+int main() {
+  nvshmem_init();
+  const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+  int* a = (int*)nvshmem_malloc(64 * n * sizeof(int));
+  // A part for each call: a peer may begin the next one before this PE has looked.
+  int* b = (int*)nvshmem_malloc(5 * 64 * n * sizeof(int));
+  int wrong = 0;
+  std::vector<int> own(64 * n);
+  for (int i = 0; i < 64 * n; ++i) own[i] = me + i;
+  cudaMemcpy(a, own.data(), own.size() * sizeof(int), cudaMemcpyHostToDevice);
+  nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, b, a, 64);
+  auto got = copy_of(b, 64);
+  for (int i = 0; i < 64; ++i) wrong += got[i] != n * i + n * (n - 1) / 2;
+  b += 64 * n;
+  nvshmem_int_broadcast(NVSHMEM_TEAM_WORLD, b, a, 64, 1);
+  got = copy_of(b, 64);
+  for (int i = 0; i < 64; ++i) wrong += got[i] != 1 + i;
+  b += 64 * n;
+  nvshmem_int_fcollect(NVSHMEM_TEAM_WORLD, b, a, 64);
+  got = copy_of(b, 64 * n);
+  for (int i = 0; i < 64 * n; ++i) wrong += got[i] != i / 64 + i % 64;
+  b += 64 * n;
+  nvshmem_int_alltoall(NVSHMEM_TEAM_WORLD, b, a, 64);
+  got = copy_of(b, 64 * n);
+  for (int i = 0; i < 64 * n; ++i) wrong += got[i] != i / 64 + 64 * me + i % 64;
+  nvshmem_team_t half;
+  nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, n / 2, nullptr, 0, &half);
+  if (me % 2 == 0) {
+    b += 64 * n;
+    nvshmem_int_max_reduce(half, b, a, 64);
+    got = copy_of(b, 64);
+    for (int i = 0; i < 64; ++i) wrong += got[i] != n - 2 + i;
+  }
+  auto* counter = (unsigned long long*)nvshmem_calloc(1, 8);
+  count<<<2, 32>>>(counter);
+  cudaDeviceSynchronize();
+  nvshmem_barrier_all();
+  if (me == 0) wrong += copy_of(counter, 1)[0] != 64ull * n;
+  if (wrong) printf("PE %d: %d wrong\\n", me, wrong);
+  nvshmem_finalize();
+  return wrong != 0;
+}
+"""
+
+
 def test_collectives_and_atomics(tmp_path):
-    text = """
-    #include <cstdio>
-    __global__ void count(unsigned long long* counter) {
-      nvshmem_ulonglong_atomic_add(counter, 1, 0);
-    }
-    int main() {
-      nvshmem_init();
-      const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
-      int* a = (int*)nvshmem_malloc(64 * n * sizeof(int));
-      // A part for each call: a peer may begin the next one before this PE has looked.
-      int* b = (int*)nvshmem_malloc(5 * 64 * n * sizeof(int));
-      int wrong = 0;
-      for (int i = 0; i < 64 * n; ++i) a[i] = me + i;
-      nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, b, a, 64);
-      for (int i = 0; i < 64; ++i) wrong += b[i] != n * i + n * (n - 1) / 2;
-      b += 64 * n;
-      nvshmem_int_broadcast(NVSHMEM_TEAM_WORLD, b, a, 64, 1);
-      for (int i = 0; i < 64; ++i) wrong += b[i] != 1 + i;
-      b += 64 * n;
-      nvshmem_int_fcollect(NVSHMEM_TEAM_WORLD, b, a, 64);
-      for (int i = 0; i < 64 * n; ++i) wrong += b[i] != i / 64 + i % 64;
-      b += 64 * n;
-      nvshmem_int_alltoall(NVSHMEM_TEAM_WORLD, b, a, 64);
-      for (int i = 0; i < 64 * n; ++i) wrong += b[i] != i / 64 + 64 * me + i % 64;
-      nvshmem_team_t half;
-      nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, n / 2, nullptr, 0, &half);
-      if (me % 2 == 0) {
-        b += 64 * n;
-        nvshmem_int_max_reduce(half, b, a, 64);
-        for (int i = 0; i < 64; ++i) wrong += b[i] != n - 2 + i;
-      }
-      auto* counter = (unsigned long long*)nvshmem_calloc(1, 8);
-      count<<<2, 32>>>(counter);
-      cudaDeviceSynchronize();
-      nvshmem_barrier_all();
-      if (me == 0) wrong += *counter != 64ull * n;
-      if (wrong) printf("PE %d: %d wrong\\n", me, wrong);
-      nvshmem_finalize();
-      return wrong != 0;
-    }
-    """
-    kernel = source(tmp_path, text)
+    kernel = source(tmp_path, COLLECTIVES)
     assert kernel.run(MACHINE, 4).status == 0
     assert kernel.run(MACHINE, 16).status == 0
     assert kernel.run_live(4).status == 0
@@ -341,8 +357,11 @@ def test_a_deadlock_of_many_polling_threads_is_named(tmp_path):
 
 def test_exit_and_the_end_of_main_give_the_status(tmp_path):
     assert source(tmp_path, "int main() { nvshmem_init(); }").run(MACHINE, 2).status == 0
-    text = "int main() { nvshmem_init(); if (nvshmem_my_pe() == 1) exit(5); }"
-    assert source(tmp_path, text).run(MACHINE, 2).status == 5
+    for status in (5, -1, 256):
+        text = f"int main() {{ nvshmem_init(); if (nvshmem_my_pe() == 1) exit({status}); }}"
+        kernel = source(tmp_path, text)
+        assert kernel.run(MACHINE, 2).status == status % 256
+        assert kernel.run_live(2).status == status % 256
 
 
 def test_the_command_passes_arguments_and_returns_the_status(tmp_path):
@@ -372,12 +391,22 @@ def test_what_does_not_compile_says_what_the_compiler_says(tmp_path):
 
 
 HAZARDS = {
+    "device_memory": ("PE 0 at", "device_memory.cu:16 loads 4 bytes", "device_memory.cu:13"),
     "divergent_barrier": ("divergent_barrier.cu:9", "thread 32"),
     "fence_for_quiet": ("fence_for_quiet.cu:11", "fence_for_quiet.cu:9"),
+    "host_memory": ("thread 0 of block (0,0,0)", "host_memory.cu:8 stores 4 bytes"),
+    "misaligned_access": ("misaligned_access.cu:9", "16 bytes", "4 bytes into the 4096 bytes"),
     "mismatched_allocation": ("1024 symmetric bytes", "1536 symmetric bytes"),
+    "out_of_bounds": (
+        "thread 104 of block (7,0,0)",
+        "out_of_bounds.cu:9 stores 4 bytes",
+        "end 4 bytes beyond the 4000 bytes of cudaMalloc",
+        "out_of_bounds.cu:15",
+    ),
     "overshot_wait": ("overshot_wait.cu:14", "its word is 1", "went on to 2"),
     "signal_reused": ("signal_reused.cu:10", "cannot know that its peer has seen that"),
     "source_changed": ("source_changed.cu:10", "source_changed.cu:9"),
+    "use_after_free": ("use_after_free.cu:8 loads", "cudaFree at", "use_after_free.cu:16"),
     "unawaited_data": ("unawaited_data.cu:10", "unawaited_data.cu:9"),
     "unregistered_buffer": ("unregistered_buffer.cu:9", "1024 bytes"),
 }

@@ -11,7 +11,13 @@ from pathlib import Path
 
 from towpath.api.kernel_profile import KernelProfile
 from towpath.errors import ConfigError
-from towpath.kernels.gpu_kernel import GpuKernel, KernelRun, SimulatedGpus, existing_source
+from towpath.kernels.gpu_kernel import (
+    KERNEL_LIMIT_S,
+    GpuKernel,
+    KernelRun,
+    SimulatedGpus,
+    existing_source,
+)
 from towpath.specs.machine_spec import MachineSpec
 
 
@@ -48,6 +54,7 @@ class Kernel:
         settings: Iterable[str] = (),
         seed: int = 1,
         profile: bool = False,
+        kernel_limit_s: float = KERNEL_LIMIT_S,
     ) -> SimulatedGpus:
         """PEs on a described machine, on which kernels are launched by name.
 
@@ -57,6 +64,8 @@ class Kernel:
             settings: other values: "gpu_cost.kernel.queue_pairs=32".
             seed: of the simulation.
             profile: record what blocks do, for `KernelProfile.of`.
+            kernel_limit_s: processor time for which a thread of a kernel may compute without a
+                wait, in seconds; 0: any.
 
         Returns:
             The PEs, with their symmetric memory.
@@ -66,7 +75,10 @@ class Kernel:
             ConfigError: the machine is not one of GPUs, or has fewer of them.
         """
         spec = _gpus(machine, settings)
-        return self._source.simulate(spec, pes, seed=seed, records_max=_records(profile))
+        return self._source.simulate(
+            spec, pes, seed=seed, records_max=_records(profile),
+            kernel_limit_s=_checked_limit(kernel_limit_s),
+        )  # fmt: skip
 
     def run(
         self,
@@ -77,6 +89,7 @@ class Kernel:
         settings: Iterable[str] = (),
         seed: int = 1,
         profile: bool = False,
+        kernel_limit_s: float = KERNEL_LIMIT_S,
     ) -> ProgramRun:
         """Run the source's main() on every PE of a described machine, in simulated time.
 
@@ -87,6 +100,7 @@ class Kernel:
             settings: other values: "gpu_cost.kernel.queue_pairs=32".
             seed: of the simulation.
             profile: record what blocks do; the simulated time is the same.
+            kernel_limit_s: as in `load`.
 
         Returns:
             The status of main(), the simulated time, and the profile.
@@ -100,8 +114,13 @@ class Kernel:
         spec = _gpus(machine, settings)
         return self._profiled(
             self._source.run_simulated(
-                spec, pes, arguments, seed=seed, records_max=_records(profile)
-            ),
+                spec,
+                pes,
+                arguments,
+                seed=seed,
+                records_max=_records(profile),
+                kernel_limit_s=_checked_limit(kernel_limit_s),
+            ),  # fmt: skip
             pes,
         )
 
@@ -112,6 +131,8 @@ class Kernel:
         arguments: Sequence[str] = (),
         timeout_s: float = 60.0,
         profile: bool = False,
+        checked: bool = True,
+        kernel_limit_s: float = KERNEL_LIMIT_S,
     ) -> ProgramRun:
         """Run the source's main() in processes of this host.
 
@@ -120,6 +141,9 @@ class Kernel:
             arguments: of main(), after the name of the file.
             timeout_s: how long nothing at all may happen, in seconds.
             profile: record what blocks do, by this host's clock.
+            checked: whether the loads and stores of the source are checked; without, kernels that
+                only compute run faster.
+            kernel_limit_s: as in `load`.
 
         Returns:
             The status of main(), and the profile.
@@ -130,8 +154,13 @@ class Kernel:
         """
         return self._profiled(
             self._source.run_live(
-                pes, arguments, timeout_s=timeout_s, records_max=_records(profile)
-            ),
+                pes,
+                arguments,
+                timeout_s=timeout_s,
+                records_max=_records(profile),
+                checked=checked,
+                kernel_limit_s=_checked_limit(kernel_limit_s),
+            ),  # fmt: skip
             pes,
         )
 
@@ -160,6 +189,12 @@ def kernel(
         ConfigError: there is no such file, or it is not a CUDA source by its name.
     """
     return Kernel(GpuKernel(existing_source(file), kernels, flags))
+
+
+def _checked_limit(seconds: float) -> float:
+    if seconds >= 0:
+        return seconds
+    raise ConfigError(f"kernel_limit_s is {seconds}; it is 0, for no limit, or more")
 
 
 def _records(profile: bool) -> int:

@@ -16,7 +16,16 @@ from towpath.errors import ConfigError
 if TYPE_CHECKING:
     from towpath.api.kernel_profile import KernelProfile
 
-app = typer.Typer(add_completion=False)
+KernelLimit = Annotated[
+    float,
+    typer.Option(
+        min=0, help="seconds that a thread of a kernel may compute without a wait; 0: any number"
+    ),
+]
+Unchecked = Annotated[
+    bool, typer.Option("--unchecked", help="with --live: loads and stores are not checked")
+]
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command("run")
@@ -42,6 +51,8 @@ def run(
     timeout: Annotated[
         float, typer.Option(min=0.1, help="with --live: seconds in which nothing may happen")
     ] = 60.0,
+    kernel_limit: KernelLimit = 30.0,
+    unchecked: Unchecked = False,
     seed: Seed = 1,
     profile: Annotated[
         bool, typer.Option("--profile", help="say where the time of the kernels goes")
@@ -69,13 +80,15 @@ def run(
     if live:
         refuse({"set": settings} if settings else {}, "requires --machine")
         result = source.run_live(
-            pes, arguments=arguments or (), timeout_s=timeout, profile=is_recorded
-        )
+            pes, arguments=arguments or (), timeout_s=timeout, profile=is_recorded,
+            checked=not unchecked, kernel_limit_s=kernel_limit,
+        )  # fmt: skip
     else:
         assert machine is not None
+        refuse({"unchecked": True} if unchecked else {}, "requires --live")
         result = source.run(
             machine, pes, arguments=arguments or (), settings=settings or (), seed=seed,
-            profile=is_recorded,
+            profile=is_recorded, kernel_limit_s=kernel_limit,
         )  # fmt: skip
         print(f"# {pes} PEs on {machine}: {result.time_us:.3f} us", flush=True)
     if result.profile is not None:

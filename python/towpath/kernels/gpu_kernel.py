@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from towpath.kernels.profile import Recorded
     from towpath.specs.machine_spec import MachineSpec
 
+# For how long a thread of a kernel may compute without a wait, in seconds of processor time.
+KERNEL_LIMIT_S = 30.0
+
 _FORMATS = {
     ("signed", 1): "b", ("signed", 2): "h", ("signed", 4): "i", ("signed", 8): "q",
     ("unsigned", 1): "B", ("unsigned", 2): "H", ("unsigned", 4): "I", ("unsigned", 8): "Q",
@@ -55,11 +58,12 @@ class GpuKernel:
     def __repr__(self) -> str:
         return f"GpuKernel({self.file!r})"
 
-    def compile(self, *, live: bool = False) -> Path:
+    def compile(self, *, live: bool = False, checked: bool = True) -> Path:
         """Compiles it, unless that was done before.
 
         Args:
             live: for processes of this host instead of simulated time.
+            checked: live, whether loads and stores are checked; simulated, they always are.
 
         Returns:
             The compiled object.
@@ -73,12 +77,22 @@ class GpuKernel:
         # A thread that polls must let the others go on.
         polls = "volatile" in Path(self.file).read_text(encoding="utf-8", errors="replace")
         compiled = _core.compile_cuda(
-            self.file, str(include), list(self.kernels), list(self.flags), not live or polls
+            self.file,
+            str(include),
+            list(self.kernels),
+            list(self.flags),
+            not live or polls or checked,
         )
         return Path(compiled)
 
     def simulate(
-        self, machine: MachineSpec, pes: int, *, seed: int = 1, records_max: int = 0
+        self,
+        machine: MachineSpec,
+        pes: int,
+        *,
+        seed: int = 1,
+        records_max: int = 0,
+        kernel_limit_s: float = KERNEL_LIMIT_S,
     ) -> SimulatedGpus:
         """Its PEs on the GPUs of a described machine, to launch kernels by name.
 
@@ -87,6 +101,8 @@ class GpuKernel:
             pes: how many PEs; PE n is on GPU n.
             seed: of the simulation.
             records_max: how much of what happens is kept, for `SimulatedGpus.recorded`; 0: nothing.
+            kernel_limit_s: processor time for which a thread of a kernel may compute without a
+                wait, in seconds; 0: any.
 
         Raises:
             CompilationError: the source does not compile.
@@ -98,8 +114,9 @@ class GpuKernel:
         compiled = str(self.compile())
         try:
             core = _core.SimulatedPes(
-                machine.build(hosts=hosts), compiled, pes, seed, profile_records_max=records_max
-            )
+                machine.build(hosts=hosts), compiled, pes, seed,
+                profile_records_max=records_max, kernel_limit_s=kernel_limit_s,
+            )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None
         return SimulatedGpus(core, machine.name)
@@ -112,9 +129,12 @@ class GpuKernel:
         *,
         seed: int = 1,
         records_max: int = 0,
+        kernel_limit_s: float = KERNEL_LIMIT_S,
     ) -> KernelRun:
         """Runs its main() on the GPUs of a described machine; see `simulate`."""
-        gpus = self.simulate(machine, pes, seed=seed, records_max=records_max)
+        gpus = self.simulate(
+            machine, pes, seed=seed, records_max=records_max, kernel_limit_s=kernel_limit_s
+        )
         status = gpus._core.run_main([self.file, *arguments])
         return KernelRun(status, gpus._core.finished_at_us, gpus.recorded())
 
@@ -125,6 +145,8 @@ class GpuKernel:
         *,
         timeout_s: float = 60.0,
         records_max: int = 0,
+        checked: bool = True,
+        kernel_limit_s: float = KERNEL_LIMIT_S,
     ) -> KernelRun:
         """Runs its main() in processes of this host.
 
@@ -133,6 +155,8 @@ class GpuKernel:
             arguments: of main(), after the name of the file.
             timeout_s: how long nothing at all may happen, in seconds.
             records_max: how much of what happens each process keeps; 0: nothing.
+            checked: whether the loads and stores of the source are checked.
+            kernel_limit_s: as in `simulate`.
 
         Raises:
             CompilationError: the source does not compile.
@@ -140,11 +164,10 @@ class GpuKernel:
         """
         from towpath.collectives.live_launch import launch
 
-        compiled = str(self.compile(live=True))
+        compiled = str(self.compile(live=True, checked=checked))
         words = [self.file, *arguments]
-        results = launch(
-            _run_main, pes, timeout_s=timeout_s, arguments=(compiled, words, timeout_s, records_max)
-        )
+        limits = (timeout_s, records_max, kernel_limit_s)
+        results = launch(_run_main, pes, timeout_s=timeout_s, arguments=(compiled, words, limits))
         status = max(status for status, _ in results)
         if records_max == 0:
             return KernelRun(status, None)
@@ -157,12 +180,11 @@ def _run_main(
     communicator: Communicator,
     compiled: str,
     arguments: list[str],
-    timeout_s: float,
-    records_max: int,
+    limits: tuple[float, int, float],
 ) -> tuple[int, dict[str, Any] | None]:
     from towpath import _core
 
-    return _core.run_cuda_live(communicator._open, compiled, arguments, timeout_s, records_max)
+    return _core.run_cuda_live(communicator._open, compiled, arguments, *limits)
 
 
 class SymmetricArray:

@@ -177,6 +177,12 @@ void translate_gpu_error(const std::exception_ptr& thrown, void*) {
   }
 }
 
+// A limit of kernels. Infinity is none.
+Time limit_from(double seconds) {
+  const Time limit = transport::timeout_from(seconds);
+  return limit == Time::max() ? Time() : limit;
+}
+
 const char* name_of(gpu::abi::ParameterKind kind) {
   constexpr const char* kNames[] = {"pointer", "signed", "unsigned", "floating", "other"};
   return kNames[static_cast<int>(kind)];
@@ -202,6 +208,7 @@ std::vector<std::pair<std::string, int>> parameters_of(SimulatedPes& pes, const 
 }
 
 constexpr gpu::abi::Site kPython{"Python", 0, "launch"};
+constexpr gpu::abi::Site kSymmetric{nullptr, 0, "SimulatedGpus.symmetric"};
 
 // The address of symmetric memory on each PE.
 Words allocate(SimulatedPes& pes, std::uint64_t size_bytes) {
@@ -209,14 +216,15 @@ Words allocate(SimulatedPes& pes, std::uint64_t size_bytes) {
   pes.run([&](Pe& pe) {
     pe.initialize(-1, -1, kPython);
     addresses[static_cast<std::size_t>(pe.rank())] =
-        reinterpret_cast<std::uintptr_t>(pe.symmetric_malloc(size_bytes, 1, true));
+        reinterpret_cast<std::uintptr_t>(pe.symmetric_malloc(size_bytes, 1, true, kSymmetric));
   });
   return addresses;
 }
 
 void release(SimulatedPes& pes, const Words& addresses) {
   pes.run([&](Pe& pe) {
-    pe.symmetric_free(reinterpret_cast<void*>(addresses.at(static_cast<std::size_t>(pe.rank()))));
+    pe.symmetric_free(reinterpret_cast<void*>(addresses.at(static_cast<std::size_t>(pe.rank()))),
+                      kSymmetric);
   });
 }
 
@@ -272,13 +280,15 @@ void bind_simulated(nb::module_& module) {
       .def(
           "__init__",
           [](SimulatedPes* self, const SharedMachine& machine, const std::string& object, int pes,
-             std::uint64_t seed, std::size_t profile_records_max) {
-            new (self) SimulatedPes(
-                machine, object,
-                {.pes = pes, .seed = seed, .profile_records_max = profile_records_max});
+             std::uint64_t seed, std::size_t profile_records_max, double kernel_limit_s) {
+            new (self) SimulatedPes(machine, object,
+                                    {.pes = pes,
+                                     .seed = seed,
+                                     .profile_records_max = profile_records_max,
+                                     .kernel_limit = limit_from(kernel_limit_s)});
           },
           "machine"_a, "object"_a, "pes"_a, "seed"_a = 1, "profile_records_max"_a = 0,
-          "Raises ValueError.")
+          "kernel_limit_s"_a = gpu::kKernelLimit.seconds(), "Raises ValueError.")
       .def(
           "profile",
           [](SimulatedPes& pes) -> std::optional<nb::dict> {
@@ -305,8 +315,10 @@ void bind_live(nb::module_& module) {
           "__init__",
           [](gpu::LivePe* self, transport::LiveTransport& transport, const std::string& object,
              double timeout_s) {
-            new (self) gpu::LivePe(transport, object, transport::timeout_from(timeout_s),
-                                   transport::shm::default_heap_bytes(transport.ranks()));
+            new (self)
+                gpu::LivePe(transport, object,
+                            {.timeout = transport::timeout_from(timeout_s),
+                             .heap_bytes = transport::shm::default_heap_bytes(transport.ranks())});
           },
           "transport"_a, "object"_a, "timeout_s"_a, nb::keep_alive<1, 2>())
       .def("call", &call, "function"_a, "arguments"_a, nb::call_guard<nb::gil_scoped_release>(),
@@ -335,7 +347,7 @@ void bind_gpu(nb::module_& module) {
       "run_cuda_live",
       [](transport::LiveTransport& transport, const std::string& object,
          const std::vector<std::string>& arguments, double timeout_s,
-         std::size_t profile_records_max) {
+         std::size_t profile_records_max, double kernel_limit_s) {
         std::unique_ptr<gpu::Profile> profile;
         if (profile_records_max > 0) {
           profile = std::make_unique<gpu::Profile>([&transport] { return transport.now(); },
@@ -344,8 +356,11 @@ void bind_gpu(nb::module_& module) {
         int status = 0;
         {
           const nb::gil_scoped_release released;
-          gpu::LivePe pe(transport, object, transport::timeout_from(timeout_s),
-                         transport::shm::default_heap_bytes(transport.ranks()), profile.get());
+          gpu::LivePe pe(transport, object,
+                         {.timeout = transport::timeout_from(timeout_s),
+                          .heap_bytes = transport::shm::default_heap_bytes(transport.ranks()),
+                          .profile = profile.get(),
+                          .kernel_limit = limit_from(kernel_limit_s)});
           status = pe.run_main(arguments);
         }
         nb::object recorded = nb::none();
@@ -353,5 +368,6 @@ void bind_gpu(nb::module_& module) {
         return nb::make_tuple(status, recorded);
       },
       "transport"_a, "object"_a, "arguments"_a, "timeout_s"_a, "profile_records_max"_a = 0,
+      "kernel_limit_s"_a = gpu::kKernelLimit.seconds(),
       "The status of main() on this rank, and its profile; None where nothing is recorded.");
 }

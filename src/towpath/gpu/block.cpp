@@ -19,6 +19,15 @@ int lane_of(const abi::Index3& index, const abi::Index3& blocks) {
   return static_cast<int>(index.x + blocks.x * (index.y + blocks.y * index.z));
 }
 
+// The current exception with a name.
+std::exception_ptr named_exception(const std::string& who) {
+  try {
+    rethrow_named(who);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 }  // namespace
 
 std::string place_of(const abi::Site& site) {
@@ -112,7 +121,8 @@ void Block::run_thread(void* argument) {
     block.pe_.run().failure = std::make_exception_ptr(block.pe_.object().named(
         fault, fmt::format("thread {} of {}", block.running_, block.describe())));
   } catch (...) {
-    block.pe_.run().failure = std::current_exception();
+    block.pe_.run().failure =
+        named_exception(fmt::format("thread {} of {}", block.running_, block.describe()));
   }
   if (block.pe_.run().failure != nullptr) block.halt();
   block.thread_finished();
@@ -140,12 +150,15 @@ void Block::run() {
   current.stack = {reinterpret_cast<std::uintptr_t>(stack.begin()), ThreadStack::kBytes};
   current.shared = shared_memory_.range();
   current.counters = {};
+  current.arguments = grid_.arguments();
   pe_.forget_quiet_ranges();
   pe_.running_block = this;
+  pe_.run().running = this;
   while (next_ready_ < ready_.size() && pe_.run().failure == nullptr) {
     const std::uint16_t thread = ready_[next_ready_++];
     if (next_ready_ + 1 < ready_.size()) threads_[ready_[next_ready_ + 1]].stack.prefetch();
     enter(thread);
+    ++pe_.run().resumes;
     stack.resume(threads_[thread].stack, &run_thread, this);
     work_.fold_counters();
     if (next_ready_ == ready_.size()) fences_.flush_library_fence();
@@ -154,9 +167,11 @@ void Block::run() {
   ready_.clear();
   next_ready_ = 0;
   pe_.running_block = nullptr;
+  pe_.run().running = nullptr;
   running_ = -1;
   current.on_device = false;
-  current.stack = {0, ~std::uintptr_t{0}};
+  current.stack = {};
+  pe_.forget_quiet_ranges();
   is_running_ = false;
   if (timeline_ != nullptr && !pe_.is_timed()) timeline_->end_turn();
   if (pe_.run().failure != nullptr) std::rethrow_exception(pe_.run().failure);
@@ -258,8 +273,8 @@ void* Block::dynamic_shared() {
   return memory;
 }
 
-void* Block::shared(const void* declaration, std::uint64_t size_bytes, std::uint64_t alignment) {
-  void* const memory = shared_memory_.variable(declaration, size_bytes, alignment);
+void* Block::shared(const abi::SharedVariable& variable) {
+  void* const memory = shared_memory_.variable(variable);
   pe_.current().shared = shared_memory_.range();
   if (memory != nullptr) return memory;
   throw KernelError(KernelError::Kind::usage,

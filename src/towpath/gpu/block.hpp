@@ -54,13 +54,13 @@ class Block {
   int multiprocessor() const { return multiprocessor_; }
   int lane() const { return lane_; }
   int threads() const { return static_cast<int>(threads_.size()); }
-  const Thread& thread(int index) const { return threads_[static_cast<std::size_t>(index)]; }
   Thread& thread(int index) { return threads_[static_cast<std::size_t>(index)]; }
   Thread& running() { return thread(running_); }
   int running_index() const { return running_; }
   BlockWork& work() { return work_; }
   ThreadGroups& groups() { return groups_; }
   Fences& fences() { return fences_; }
+  const SharedMemory& shared_memory() const { return shared_memory_; }
   // Null without a record.
   BlockTimeline* timeline() { return timeline_.get(); }
   // The order of events that the block has seen. Null in a live run.
@@ -81,7 +81,7 @@ class Block {
   // --- calls of the running thread --------------------------------------------------------------
   void sync_grid(const abi::Site& site);
   void sleep(Time duration);
-  void* shared(const void* declaration, std::uint64_t size_bytes, std::uint64_t alignment);
+  void* shared(const abi::SharedVariable& variable);
   void* dynamic_shared();
   // Never returns: an error ends the run.
   [[noreturn]] void halt();

@@ -53,14 +53,38 @@ const std::vector<std::string>& common_flags() {
                                                  "-fno-strict-aliasing",
                                                  "-fvisibility=hidden",
                                                  "-fno-gnu-unique",
-                                                 "-fno-tree-sra"};
+                                                 "-fno-tree-sra",
+                                                 "-fno-ipa-icf"};
   return flags;
 }
 
 const std::vector<std::string>& counting_flags() {
   static const std::vector<std::string> flags = {"-fsanitize=thread", "--param",
                                                  "tsan-distinguish-volatile=1", "--param",
-                                                 "tsan-instrument-func-entry-exit=0"};
+                                                 "tsan-instrument-func-entry-exit=0",
+                                                 // A place is where a call returns to.
+                                                 "-fno-optimize-sibling-calls"};
+  return flags;
+}
+
+// The compiler names the text that it was given after its standard input.
+std::string named_as(const std::string& source, std::string text) {
+  const std::string was = "\"<stdin>\"";
+  for (std::size_t at = text.find(was); at != std::string::npos; at = text.find(was, at)) {
+    text.replace(at, was.size(), fmt::format("\"{}\"", source));
+    at += source.size() + 2;
+  }
+  return text;
+}
+
+// Calls of the source that towpath_gpu_object.h takes.
+std::vector<std::string> wrapped_calls() {
+  std::vector<std::string> flags;
+  for (const char* const name :
+       {"memcpy", "memmove", "memset", "malloc", "calloc", "free", "_Znwm", "_Znam", "_ZdlPv",
+        "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "__cxa_allocate_exception"}) {
+    flags.push_back(std::string("-Wl,--wrap=") + name);
+  }
   return flags;
 }
 
@@ -99,9 +123,10 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   add({"-include", "cuda_runtime.h", "-"});
   const std::string text =
       fmt::format("#include \"{}\"\n#include \"towpath_gpu_object.h\"\n", source);
-  const os::CommandResult preprocessed = os::run_command(command, text);
+  os::CommandResult preprocessed = os::run_command(command, text);
   if (preprocessed.status != 0) refuse(source, preprocessed.errors);
-  const std::string cpp = cpp_from_cuda(preprocessed.output, options.kernels);
+  const std::string cpp =
+      cpp_from_cuda(named_as(source, std::move(preprocessed.output)), options.kernels);
 
   os::Digest digest;
   digest.add(cpp);
@@ -124,8 +149,10 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   os::CommandResult result = os::run_command(command);
   if (result.status == 0) {
     // In two steps: one step would link the runtime of the sanitizer.
-    result = os::run_command({os::compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit",
-                              stem + ".o", "-o", stem + ".so"});
+    command = {os::compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit"};
+    if (options.counts_accesses) add(wrapped_calls());
+    add({stem + ".o", "-o", stem + ".so"});
+    result = os::run_command(command);
   }
   if (result.status != 0) refuse(source, result.errors);
   fs::rename(stem + ".so", object);

@@ -35,6 +35,9 @@ class Grid {
   const abi::Launch& launch() const { return launch_; }
   std::string name() const { return launch_.name; }
   int threads_per_block() const;
+  abi::Range arguments() const {
+    return {reinterpret_cast<std::uintptr_t>(launch_.closure), launch_.closure_bytes};
+  }
   std::uint64_t blocks() const;
   abi::Index3 index_of(std::uint64_t block) const;
 

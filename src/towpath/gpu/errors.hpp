@@ -18,6 +18,11 @@ enum class Hazard : std::uint8_t {
   unregistered_buffer,    // neither symmetric nor registered
   divergent_barrier,      // threads of a block wait at different barriers
   mismatched_allocation,  // PEs allocate different sizes
+  out_of_bounds,          // beyond or before an allocation or a shared array
+  use_after_free,         // of memory that was freed
+  misaligned_access,      // of a type at an address that is no multiple of its alignment
+  host_memory,            // of the host's memory by a kernel
+  device_memory,          // of a GPU's memory by the host program
 };
 
 const char* name_of(Hazard hazard);
@@ -36,5 +41,9 @@ class KernelError : public std::runtime_error {
   Kind kind_;
   Hazard hazard_{};
 };
+
+// In a handler: throws the current exception again, with a name if it is one of the source's: "the
+// host program of PE 1 throws std::length_error: TEXT".
+[[noreturn]] void rethrow_named(const std::string& who);
 
 }  // namespace towpath::gpu

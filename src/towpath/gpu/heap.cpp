@@ -36,7 +36,7 @@ Heap::Heap(transport::Transport& transport, const ThreadStack& stack, std::uint6
 
 std::byte* Heap::allocate(std::uint64_t size_bytes, std::uint64_t alignment) {
   const std::uint64_t more = alignment > transport::SymmetricHeap::kAlignment ? alignment : 0;
-  const transport::Offset allocated = transport_.allocate(size_bytes + more);
+  const transport::Offset allocated = transport_.allocate(size_bytes + more + kGapBytes);
   const transport::Offset offset =
       more == 0 ? allocated : (allocated + alignment - 1) / alignment * alignment;
   allocations_.emplace(offset, Size{size_bytes, allocated});
@@ -63,6 +63,13 @@ void Heap::register_buffer(const void* address, std::uint64_t size_bytes) {
 
 bool Heap::unregister_buffer(const void* address) {
   return registered_.erase(number_of(address)) > 0;
+}
+
+bool Heap::is_registered(std::uintptr_t address, std::uint64_t size_bytes) const {
+  const auto found = registered_.upper_bound(address);
+  if (found == registered_.begin()) return false;
+  const auto& [first, registered_bytes] = *std::prev(found);
+  return address + size_bytes <= first + registered_bytes;
 }
 
 bool Heap::contains(const void* address) const { return own().contains(number_of(address)); }
@@ -125,8 +132,8 @@ void Heap::check_remote(const abi::Access& access, const Block& block,
   if (names_bytes && !is_allocated(access.remote, access.size_bytes)) {
     throw KernelError(
         Hazard::unregistered_buffer,
-        fmt::format("unregistered buffer: {} names {} bytes at a peer that are not symmetric, or "
-                    "go beyond their allocation; allocate them with nvshmem_malloc on every PE",
+        fmt::format("unregistered buffer: {} names {} bytes at a peer that are not symmetric; "
+                    "allocate them with nvshmem_malloc on every PE",
                     call_of(site, block), access.size_bytes));
   }
   if (access.signal != abi::Signal::none && !is_allocated(access.signal_at, 8)) {
@@ -144,11 +151,7 @@ void Heap::check_local(const abi::Access& access, const Block& block, const abi:
   // Library temporaries and single-thread values travel with the instruction.
   const bool is_private = stack_.contains(access.local) || access.size_bytes <= 8;
   if (is_private || is_allocated(access.local, access.size_bytes)) return;
-  const auto found = registered_.upper_bound(begin);
-  if (found != registered_.begin()) {
-    const auto& [first, size_bytes] = *std::prev(found);
-    if (begin + access.size_bytes <= first + size_bytes) return;
-  }
+  if (is_registered(begin, access.size_bytes)) return;
   throw KernelError(
       Hazard::unregistered_buffer,
       fmt::format("unregistered buffer: {} {} {} bytes of memory that is neither symmetric nor "

@@ -40,6 +40,7 @@ class Heap {
   void register_buffer(const void* address, std::uint64_t size_bytes);
   bool unregister_buffer(const void* address);
   void unregister_all() { registered_.clear(); }
+  bool is_registered(std::uintptr_t address, std::uint64_t size_bytes) const;
 
   bool contains(const void* address) const;
   transport::Offset offset_of(const void* address) const;
@@ -58,6 +59,9 @@ class Heap {
   void check_remote(const abi::Access& access, const Block& block, const abi::Site& site) const;
 
  private:
+  // Behind each allocation, so that an access beyond it is not inside the next one.
+  static constexpr std::uint64_t kGapBytes = 256;
+
   struct Size {
     std::uint64_t size_bytes;
     transport::Offset allocated;

@@ -17,6 +17,7 @@ namespace towpath::gpu {
 namespace {
 
 constexpr std::size_t kStackBytes = 8 << 20;
+constexpr int kStatusMask = 0xff;  // the part that the parent of a process sees
 
 // Ends the host program at its call of exit().
 struct Exit {
@@ -25,20 +26,24 @@ struct Exit {
 
 }  // namespace
 
+void HostProgram::run(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const os::CodeFault& fault) {
+    throw object_.named(fault, fmt::format("the host program of PE {}", rank_));
+  } catch (...) {
+    rethrow_named(fmt::format("the host program of PE {}", rank_));
+  }
+}
+
 void HostProgram::start(std::function<void()> body) {
   is_finished_ = false;
   process_ = &simulation_.spawn(
       fmt::format("host program of PE {}", rank_),
       [this, body = std::move(body)] {
         os::throw_code_faults();
-        try {
-          body();
-          block_until_idle("its streams");
-        } catch (const Exit& ended) {
-          status_ = ended.status;
-        } catch (const os::CodeFault& fault) {
-          throw object_.named(fault, fmt::format("the host program of PE {}", rank_));
-        }
+        run(body);
+        block_until_idle("its streams");
         is_finished_ = true;
         process_ = nullptr;
       },
@@ -55,7 +60,17 @@ void HostProgram::start_main(std::vector<std::string> arguments) {
     std::vector<char*> words;
     for (std::string& argument : arguments) words.push_back(argument.data());
     words.push_back(nullptr);
-    status_ = main(static_cast<int>(arguments.size()), words.data(), environ);
+    std::string how;
+    try {
+      status_ = main(static_cast<int>(arguments.size()), words.data(), environ);
+      how = fmt::format("the return of {} from main()", status_);
+      block_until_idle("its streams");
+    } catch (const Exit& ended) {
+      status_ = ended.status;
+      how = fmt::format("exit({})", status_);
+    }
+    status_ &= kStatusMask;
+    ended_(how);
   });
 }
 
@@ -74,6 +89,7 @@ void HostProgram::wake() {
 }
 
 std::string HostProgram::waiting() const {
+  if (!end_.empty()) return fmt::format("PE {}: its host program {}\n", rank_, end_);
   if (waits_for_ == nullptr) return "";
   return fmt::format("PE {}: its host program waits for {}\n", rank_, waits_for_);
 }

@@ -17,11 +17,16 @@ class LoadedObject;
 class HostProgram {
  public:
   // `idle` returns whether all started work has finished. The program ends after that.
+  // `ended` is called in its process once main() has ended, with how it did.
   HostProgram(sim::Simulation& simulation, const LoadedObject& object, int rank,
-              std::function<bool()> idle)
-      : simulation_(simulation), object_(object), rank_(rank), idle_(std::move(idle)) {}
+              std::function<bool()> idle, std::function<void(const std::string&)> ended)
+      : simulation_(simulation),
+        object_(object),
+        rank_(rank),
+        idle_(std::move(idle)),
+        ended_(std::move(ended)) {}
 
-  // Starts main(). Its status is there once is_finished().
+  // Starts main(). Its status, as the system reports it, is there once is_finished().
   void start_main(std::vector<std::string> arguments);
   // Starts a function of this program instead.
   void start(std::function<void()> body);
@@ -35,6 +40,7 @@ class HostProgram {
   void wake();
   // The program will be unwound. Its waits return at once.
   void close() { is_closing_ = true; }
+  void note_end(std::string predicate) { end_ = std::move(predicate); }
   // "PE 1: its host program waits for a stream\n", or an empty string.
   std::string waiting() const;
 
@@ -43,8 +49,11 @@ class HostProgram {
   const LoadedObject& object_;
   int rank_;
   std::function<bool()> idle_;
+  std::function<void(const std::string&)> ended_;
+  std::string end_;  // a predicate about the program
   sim::Process* process_ = nullptr;
   const char* waits_for_ = nullptr;
+  void run(const std::function<void()>& body);
   bool is_finished_ = false;
   bool is_closing_ = false;
   int status_ = 0;

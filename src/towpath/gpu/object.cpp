@@ -13,6 +13,8 @@ namespace towpath::gpu {
 LoadedObject::LoadedObject(const std::filesystem::path& file) : library_(file) {
   const auto describe = reinterpret_cast<abi::Object (*)()>(library_.symbol("towpath_gpu_object"));
   if (describe != nullptr) object_ = describe();
+  const os::LibraryCopy::Extent extent = library_.extent();
+  extent_ = {extent.begin, extent.size_bytes};
   if (object_.version != abi::kVersion) {
     throw std::runtime_error(fmt::format(
         "{} was not compiled from a CUDA source by this version of Towpath", file.string()));
@@ -28,7 +30,14 @@ LoadedObject::LoadedObject(const std::filesystem::path& file) : library_(file) {
 
 std::string LoadedObject::place_of(const void* address) const {
   const std::vector<std::string> places = library_.places_before(address);
-  return places.empty() ? std::string() : places.front();
+  for (const std::string& place : places) {
+    const std::filesystem::path file = place.substr(0, place.rfind(':'));
+    std::error_code unreadable;
+    const bool is_ours =
+        std::filesystem::exists(file.parent_path() / "towpath_gpu_object.h", unreadable);
+    if (!is_ours) return place;
+  }
+  return {};
 }
 
 std::runtime_error LoadedObject::named(const os::CodeFault& fault, const std::string& who) const {

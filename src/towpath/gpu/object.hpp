@@ -24,8 +24,11 @@ class LoadedObject {
   LoadedObject& operator=(const LoadedObject&) = delete;
 
   const abi::Object& object() const { return object_; }
-  // "FILE:LINE" of an address in its code, from the debugger's tables, or empty.
+  // "FILE:LINE" of an address in its code, from the debugger's tables, or empty. Code of our
+  // headers is where the source calls it.
   std::string place_of(const void* address) const;
+  // The addresses of its code and variables.
+  const abi::Range& extent() const { return extent_; }
   // The error for a processor exception in the source's code: `who` and the position.
   std::runtime_error named(const os::CodeFault& fault, const std::string& who) const;
   // Null if there is no such kernel.
@@ -35,6 +38,7 @@ class LoadedObject {
  private:
   os::LibraryCopy library_;
   abi::Object object_{};
+  abi::Range extent_{};
 };
 
 }  // namespace towpath::gpu

@@ -15,6 +15,7 @@ namespace towpath::gpu {
 
 Operation::Operation(Pe& from, Block& by, const abi::Access& what, const abi::Site& where)
     : pe(from), block(&by), call(what), site(where) {
+  pe.memory().check_transfer(call, by, site);
   pe.heap().check_remote(call, by, site);
   pe.heap().check_local(call, by, site);
   access.kind = static_cast<transport::AccessKind>(call.kind);

@@ -3,7 +3,6 @@
 #include "towpath/gpu/pe.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +11,24 @@
 namespace towpath::gpu {
 
 namespace {
+
+// Nothing else happens in the simulation.
+[[noreturn]] void refuse_agreement(const Pe& asking, const Meeting::Statement& statement) {
+  std::string lines;
+  for (const Pe* const pe : asking.run().pes) {
+    if (pe != nullptr && pe != &asking) lines += pe->waiting();
+  }
+  const std::string sentence =
+      fmt::format("PE {} waits for all PEs {} ({}), which will not happen{}{}", asking.rank(),
+                  statement.what, statement.where, lines.empty() ? "" : "; ", joined(lines));
+  if (statement.what.find("symmetric") == std::string::npos) {
+    throw KernelError(KernelError::Kind::deadlock, fmt::format("deadlock: {}", sentence));
+  }
+  throw KernelError(Hazard::mismatched_allocation,
+                    fmt::format("mismatched symmetric allocations: {}; every PE makes the same "
+                                "calls with the same sizes in the same order",
+                                sentence));
+}
 
 transport::RemoteMemory& remote_memory_of(transport::Transport& transport) {
   if (transport.remote_memory() != nullptr) return *transport.remote_memory();
@@ -30,23 +47,27 @@ Pe::Pe(Run& run, transport::Transport& transport, std::unique_ptr<LoadedObject> 
       device_(*this, options.cost == nullptr ? Device::live_cost() : *options.cost),
       streams_(
           run.simulation, [this] { host_.wake(); }, [this] { return transport_.now(); }),
-      host_(run.simulation, *object_, transport.rank(), [this] { return streams_.is_idle(); }),
-      memory_ranges_(0, kMemoryBytes, 256),
+      host_(
+          run.simulation, *object_, transport.rank(), [this] { return streams_.is_idle(); },
+          [this](const std::string& how) { end_program(how); }),
       heap_(transport, run.stack, options.heap_bytes),
+      memory_check_(*this),
+      device_memory_(memory_check_.map()),
       pollers_(*this),
       hazards_(transport.rank(), *object_) {
-  void* const mapped = ::mmap(nullptr, kMemoryBytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) throw std::bad_alloc();
-  memory_ = static_cast<std::byte*>(mapped);
   run_.pes[static_cast<std::size_t>(rank())] = this;
   fill_table(*this);
+  const abi::Site library{nullptr, 0, "the library's words"};
+  for (int team = 0; team < abi::kTeamsMax; ++team) {
+    memory_check_.map().add({reinterpret_cast<std::uintptr_t>(heap_.team_words(team)),
+                             abi::kWordsPerTeam * sizeof(std::uint64_t),
+                             MemoryKind::managed,
+                             library,
+                             {}});
+  }
 }
 
-Pe::~Pe() {
-  run_.pes[static_cast<std::size_t>(rank())] = nullptr;
-  ::munmap(memory_, kMemoryBytes);
-}
+Pe::~Pe() { run_.pes[static_cast<std::size_t>(rank())] = nullptr; }
 
 int Pe::launch(const abi::Launch& launch) {
   const abi::Index3& grid = launch.configuration.grid;
@@ -99,6 +120,7 @@ int Pe::launch_kernel(const abi::Kernel& kernel, const abi::Configuration& confi
   launch.name = kernel.name;
   launch.run = kernel.run;
   launch.closure = kernel.bind(all.data());
+  launch.closure_bytes = kernel.closure_bytes;
   launch.destroy = kernel.destroy;
   launch.is_collective = is_collective;
   return this->launch(launch);
@@ -125,14 +147,22 @@ void Pe::initialize(int rank, int ranks, const abi::Site& site) {
                                   transport_.ranks()));
   }
   is_initialized_ = true;
-  agree("to begin NVSHMEM");
+  agree({"to begin NVSHMEM", fmt::format("{} at {}:{}", site.call, site.file, site.line)});
 }
 
-void Pe::agree(const std::string& statement) {
+void Pe::agree(const Meeting::Statement& statement) {
   host_.block_until_idle("its streams, before all PEs meet");
+  if (run_.meeting != nullptr) {
+    run_.meeting->enter(statement);
+    host_.block([this] { return run_.meeting->is_complete(); }, "all PEs to meet");
+    run_.meeting->leave();
+    return;
+  }
   try {
-    transport_.agree(statement, run_.timeout);
+    transport_.agree(statement.what, run_.timeout);
   } catch (const transport::TransportError& error) {
+    if (error.kind() == transport::TransportError::Kind::timeout)
+      refuse_agreement(*this, statement);
     if (error.kind() != transport::TransportError::Kind::disagreement) throw;
     throw KernelError(Hazard::mismatched_allocation,
                       fmt::format("mismatched symmetric allocations: {}; every PE makes the same "
@@ -142,41 +172,48 @@ void Pe::agree(const std::string& statement) {
   if (is_timed()) hazards_.past().learn_everything(run_.simulation.now());
 }
 
-void* Pe::symmetric_malloc(std::uint64_t size_bytes, std::uint64_t alignment, bool is_zeroed) {
+// In simulated time the barrier of nvshmem_finalize is the meeting.
+void Pe::begin_finalize(const abi::Site& site) {
+  if (run_.meeting == nullptr || !is_initialized_) return;
+  agree({"to end NVSHMEM", fmt::format("{} at {}:{}", site.call, site.file, site.line)});
+}
+
+void Pe::end_program(const std::string& how) {
+  if (!is_initialized_) return;
+  if (run_.meeting == nullptr) {
+    host_.note_end(fmt::format("has ended by {} without nvshmem_finalize", how));
+    return;
+  }
+  agree({"to end NVSHMEM", fmt::format("{} without nvshmem_finalize", how)});
+}
+
+void* Pe::symmetric_malloc(std::uint64_t size_bytes, std::uint64_t alignment, bool is_zeroed,
+                           const abi::Site& site) {
   if (!is_initialized_) {
     throw KernelError(KernelError::Kind::usage,
                       "nvshmem_malloc was called before nvshmem_init or nvshmemx_init_attr");
   }
-  agree(fmt::format("to allocate {} symmetric bytes", size_bytes));
+  const std::string where = place_of(site);
+  agree({fmt::format("to allocate {} symmetric bytes", size_bytes), where});
   std::byte* const address = heap_.allocate(size_bytes, alignment);
+  memory_check_.map().add(
+      {reinterpret_cast<std::uintptr_t>(address), size_bytes, MemoryKind::symmetric, site, {}});
   if (is_zeroed) std::memset(address, 0, size_bytes);
-  if (is_zeroed) agree("to use cleared memory");
+  if (is_zeroed) agree({"to use cleared memory", where});
   return address;
 }
 
-void Pe::symmetric_free(void* address) {
+void Pe::symmetric_free(void* address, const abi::Site& site) {
   const Heap::Allocation allocation = heap_.allocation_at(address);
-  agree(fmt::format("to free the symmetric memory at offset {}", allocation.offset));
+  agree({fmt::format("to free the symmetric memory at offset {}", allocation.offset),
+         place_of(site)});
   hazards_.signal_words.forget(allocation.offset, allocation.size_bytes);
+  memory_check_.map().free(reinterpret_cast<std::uintptr_t>(address), site);
   heap_.release(allocation);
 }
 
-// --- memory of the GPU, copies -------------------------------------------------------------------
-
-void* Pe::device_malloc(std::uint64_t size_bytes) {
-  try {
-    return memory_ + memory_ranges_.allocate(size_bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-
-bool Pe::device_free(void* address) {
-  const auto offset = static_cast<std::byte*>(address) - memory_;
-  if (offset < 0 || static_cast<std::uint64_t>(offset) >= kMemoryBytes) return false;
-  host_.block_until_idle("its streams, to free memory");
-  return memory_ranges_.release(static_cast<std::uint64_t>(offset)) > 0;
-}
+// --- copies
+// ----------------------------------------------------------------------------------------
 
 Time Pe::time_of_copy(std::uint64_t size_bytes, abi::CopyKind kind) const {
   if (!is_timed() || size_bytes == 0) return Time();
@@ -232,6 +269,7 @@ void Pe::forget_quiet_ranges() {
   abi::Current& running = current();
   std::fill_n(running.quiet_loads, abi::kQuietRanges, abi::Range{});
   std::fill_n(running.quiet_stores, abi::kQuietRanges, abi::Range{});
+  running.quiet_shared_loads = running.quiet_shared_stores = {};
 }
 
 void Pe::note_plain(const void* address, std::uint64_t size_bytes) {

@@ -10,11 +10,14 @@
 
 #include "towpath/gpu/block.hpp"
 #include "towpath/gpu/device.hpp"
+#include "towpath/gpu/device_memory.hpp"
 #include "towpath/gpu/errors.hpp"
 #include "towpath/gpu/hazard_monitor.hpp"
 #include "towpath/gpu/heap.hpp"
 #include "towpath/gpu/host_program.hpp"
 #include "towpath/gpu/include/towpath_gpu.h"
+#include "towpath/gpu/meeting.hpp"
+#include "towpath/gpu/memory_check.hpp"
 #include "towpath/gpu/object.hpp"
 #include "towpath/gpu/outstanding.hpp"
 #include "towpath/gpu/pollers.hpp"
@@ -24,7 +27,6 @@
 #include "towpath/machine/kernel_cost.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/transport/remote_memory.hpp"
-#include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/transport.hpp"
 
 // One PE: a GPU, the host program in front of it, and its part of the symmetric heap. The same
@@ -35,6 +37,9 @@ namespace towpath::gpu {
 
 class Pe;
 
+// Zero: no limit.
+inline constexpr Time kKernelLimit = Time::from_seconds(30);
+
 // The state that the PEs of one simulation share. A live run has one PE in it.
 struct Run {
   sim::Simulation& simulation;
@@ -43,8 +48,13 @@ struct Run {
   int ranks_per_host;
   std::vector<Pe*> pes;  // by rank, null for PEs of other processes
   Time timeout = Time::from_seconds(60);
-  std::exception_ptr failure{};  // of a kernel, which ends the run
+  std::exception_ptr failure{};  // of a kernel or a host program, which ends the run
   Profile* profile = nullptr;    // null: no record
+  Meeting* meeting = nullptr;    // of a live run
+  // The processor time for which a thread of a kernel may compute without a wait.
+  Time kernel_limit = kKernelLimit;
+  Block* running = nullptr;   // whose threads run now
+  std::uint64_t resumes = 0;  // of threads, by now
 };
 
 struct CopyRequest {
@@ -57,8 +67,6 @@ struct CopyRequest {
 
 class Pe {
  public:
-  static constexpr std::uint64_t kMemoryBytes = std::uint64_t{64} << 30;  // of the GPU
-
   struct Options {
     const machine::KernelCost* cost = nullptr;  // null: a live run
     Time launch{};
@@ -84,6 +92,7 @@ class Pe {
   HostProgram& host() { return host_; }
   Heap& heap() { return heap_; }
   Outstanding& outstanding() { return outstanding_; }
+  MemoryCheck& memory() { return memory_check_; }
   Pollers& pollers() { return pollers_; }
   HazardMonitor& hazards() { return hazards_; }
   bool is_timed() const { return options_.cost != nullptr; }
@@ -100,17 +109,17 @@ class Pe {
   // Runs a function that was registered like a kernel in the host program itself. `arguments` are
   // words with the bytes of one argument each.
   void call_host(const abi::Kernel& function, std::vector<std::uint64_t>& arguments);
-  abi::Range device_memory() const {
-    return {reinterpret_cast<std::uintptr_t>(memory_), kMemoryBytes};
-  }
-  void* device_malloc(std::uint64_t size_bytes);
-  bool device_free(void* address);
+  DeviceMemory& device_memory() { return device_memory_; }
   int copy(const CopyRequest& request, void* stream, bool is_asynchronous);
   // Collective: all PEs make these calls in the same order.
   void initialize(int rank, int ranks, const abi::Site& site);
+  void begin_finalize(const abi::Site& site);
   void finalize() { is_initialized_ = false; }
-  void* symmetric_malloc(std::uint64_t size_bytes, std::uint64_t alignment, bool is_zeroed);
-  void symmetric_free(void* address);
+  // main() has ended, by `how`.
+  void end_program(const std::string& how);
+  void* symmetric_malloc(std::uint64_t size_bytes, std::uint64_t alignment, bool is_zeroed,
+                         const abi::Site& site);
+  void symmetric_free(void* address, const abi::Site& site);
 
   // --- for blocks -------------------------------------------------------------------------------
   // Re-enables checks of the running thread's accesses.
@@ -125,7 +134,7 @@ class Pe {
   std::string waiting() const;
 
  private:
-  void agree(const std::string& statement);
+  void agree(const Meeting::Statement& statement);
   Time time_of_copy(std::uint64_t size_bytes, abi::CopyKind kind) const;
   // Adds work to a stream of the profile. Returns its number there.
   std::uint64_t note_work(Profile::StreamWork work, void* stream, const std::string& name);
@@ -138,9 +147,9 @@ class Pe {
   Device device_;
   Streams streams_;
   HostProgram host_;
-  std::byte* memory_ = nullptr;  // for cudaMalloc
-  transport::RangeAllocator memory_ranges_;
   Heap heap_;
+  MemoryCheck memory_check_;
+  DeviceMemory device_memory_;
   bool is_initialized_ = false;
   Outstanding outstanding_;
   Pollers pollers_;

@@ -1,177 +1,17 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// The function table of a compiled source. Each function finds its PE and, on the device, the block
-// of the running thread. An exception on the device ends the run and the thread.
-#include <algorithm>
+// The function table of a compiled source.
 #include <cstring>
 #include <exception>
-#include <utility>
 
 #include "towpath/gpu/operation.hpp"
 #include "towpath/gpu/pe.hpp"
+#include "towpath/gpu/table_calls.hpp"
 #include "towpath/gpu/wait_record.hpp"
 
 namespace towpath::gpu {
 
 namespace {
-
-Pe& pe_of(void* self) { return *static_cast<Pe*>(self); }
-
-// Calls function(block) for the running thread.
-template <typename Function>
-auto on_thread(void* self, Function function) -> decltype(function(std::declval<Block&>())) {
-  Pe& pe = pe_of(self);
-  if (pe.running_block == nullptr) {
-    throw KernelError(KernelError::Kind::usage,
-                      "the host program called what only a kernel may call, such as __syncthreads");
-  }
-  try {
-    return function(*pe.running_block);
-  } catch (...) {
-    pe.run().failure = std::current_exception();
-  }
-  pe.running_block->halt();
-}
-
-// --- accesses that the compiler reports ----------------------------------------------------------
-
-enum class Place : std::uint8_t { free, shared, own, peer };
-
-Place place_of(Pe& pe, const volatile void* address) {
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  const abi::Current& current = pe.current();
-  if (!current.on_device || current.stack.contains(number)) return Place::free;
-  if (current.shared.contains(number)) return Place::shared;
-  if (current.heap.contains(number) || current.memory.contains(number)) return Place::own;
-  // Arguments, variables of the source and host memory are assumed to be in the caches.
-  if (!pe.heap().all().contains(number)) return Place::free;
-  return pe.heap().owner_of(const_cast<const void*>(address)) == transport::kNoPeer ? Place::free
-                                                                                    : Place::peer;
-}
-
-Place count_load(Pe& pe, const volatile void* address, unsigned size_bytes) {
-  abi::Counters& counters = pe.current().counters;
-  const Place place = place_of(pe, address);
-  switch (place) {
-    case Place::free: break;
-    case Place::shared: ++counters.shared_accesses; break;
-    case Place::own:
-      ++counters.loads;
-      counters.load_bytes += size_bytes;
-      break;
-    case Place::peer:
-      ++counters.peer_loads;
-      counters.peer_load_bytes += size_bytes;
-      break;
-  }
-  return place;
-}
-
-Place count_store(Pe& pe, const volatile void* address, unsigned size_bytes) {
-  abi::Counters& counters = pe.current().counters;
-  const Place place = place_of(pe, address);
-  switch (place) {
-    case Place::free: break;
-    case Place::shared: ++counters.shared_accesses; break;
-    case Place::own:
-      ++counters.stores;
-      counters.store_bytes += size_bytes;
-      break;
-    case Place::peer:
-      ++counters.peer_stores;
-      counters.peer_store_bytes += size_bytes;
-      break;
-  }
-  return place;
-}
-
-// The time until a word stored at a peer is there: half of a load.
-Time time_to_peer(const Pe& pe) {
-  return pe.is_timed() ? Time::from_ps(pe.cost().peer_latency.ps() / 2) : Time();
-}
-
-// Keeps the range around an address that needs no check, so that later accesses to it do not call.
-void keep_quiet(abi::Range* ranges, const MonitoredRanges::Bounds& found, const abi::Range& place) {
-  const std::uintptr_t begin = std::max(found.begin, place.begin);
-  const std::uintptr_t end = std::min(found.end, place.begin + place.size);
-  std::copy_backward(ranges, ranges + abi::kQuietRanges - 1, ranges + abi::kQuietRanges);
-  ranges[0] = {begin, end - begin};
-}
-
-const abi::Range& range_of(const abi::Current& current, std::uintptr_t address) {
-  return current.heap.contains(address) ? current.heap : current.memory;
-}
-
-void load(void* self, const void* address, unsigned size_bytes, const void* where) {
-  Pe& pe = pe_of(self);
-  if (count_load(pe, address, size_bytes) != Place::own) return;
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  const MonitoredRanges& incoming = pe.hazards().incoming;
-  if (const MonitoredTransfer* const found = incoming.find(number)) {
-    on_thread(self, [&](Block& block) { pe.hazards().check_read(*found, block, where); });
-  }
-  keep_quiet(pe.current().quiet_loads, incoming.around(number), range_of(pe.current(), number));
-}
-
-void store(void* self, void* address, unsigned size_bytes, const void* where) {
-  Pe& pe = pe_of(self);
-  const Place place = count_store(pe, address, size_bytes);
-  if (place == Place::peer || (place != Place::free && !pe.pollers().empty())) {
-    pe.pollers().note_store(address, size_bytes);
-  }
-  if (place != Place::own) return;
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  const MonitoredRanges& sources = pe.hazards().sources;
-  if (const MonitoredTransfer* const found = sources.find(number)) {
-    on_thread(self, [&](Block& block) { pe.hazards().check_change(*found, block, where); });
-  }
-  // Each store may end a poll.
-  if (pe.pollers().empty()) {
-    keep_quiet(pe.current().quiet_stores, sources.around(number), range_of(pe.current(), number));
-  }
-}
-
-void poll(void* self, const volatile void* address, unsigned size_bytes, const void*) {
-  if (count_load(pe_of(self), address, size_bytes) == Place::free) return;
-  pe_of(self).note_plain(const_cast<const void*>(address), size_bytes);
-  on_thread(self, [&](Block& block) {
-    pe_of(self).pollers().poll(block, address, size_bytes);
-    block.learn_everything();
-  });
-}
-
-// The store itself comes after this call.
-void flag(void* self, volatile void* address, unsigned size_bytes, const void*) {
-  Pe& pe = pe_of(self);
-  const Place place = count_store(pe, address, size_bytes);
-  if (place == Place::free) return;
-  pe.note_plain(const_cast<const void*>(address), size_bytes);
-  if (place == Place::peer) {
-    on_thread(self, [&](Block& block) {
-      const std::uint64_t transfer = pe.note_flag(block, address, size_bytes);
-      block.reach(block.work().thread_time() + time_to_peer(pe));
-      if (pe.run().profile != nullptr) pe.run().profile->transfer_landed(transfer);
-    });
-  }
-  pe.pollers().note_store(address, size_bytes);
-}
-
-void begin_atomic(void* self, const volatile void* address, unsigned size_bytes) {
-  Pe& pe = pe_of(self);
-  const Place place = count_load(pe, address, size_bytes);
-  if (place == Place::peer) {
-    on_thread(self,
-              [&](Block& block) { block.reach(block.work().thread_time() + time_to_peer(pe)); });
-  }
-}
-
-void end_atomic(void* self, const volatile void* address, unsigned size_bytes) {
-  Pe& pe = pe_of(self);
-  if (pe.running_block != nullptr) pe.running_block->learn_everything();
-  if (count_store(pe, address, size_bytes) == Place::free) return;
-  pe.note_plain(const_cast<const void*>(address), size_bytes);
-  pe.pollers().note_store(address, size_bytes);
-}
 
 // --- parts of the table --------------------------------------------------------------------------
 
@@ -192,9 +32,8 @@ void fill_threads(abi::Table& table) {
       return block.groups().exchange({kind, mask, value, operand, width}, *site);
     });
   };
-  table.shared = [](void* self, const void* key, std::uint64_t size_bytes,
-                    std::uint64_t alignment) {
-    return on_thread(self, [&](Block& block) { return block.shared(key, size_bytes, alignment); });
+  table.shared = [](void* self, const abi::SharedVariable* variable) {
+    return on_thread(self, [&](Block& block) { return block.shared(*variable); });
   };
   table.dynamic_shared = [](void* self) {
     return on_thread(self, [&](Block& block) { return block.dynamic_shared(); });
@@ -234,12 +73,7 @@ void fill_memory(abi::Table& table) {
   table.reach = [](void* self, const void* address, int peer) {
     return pe_of(self).heap().reach(address, peer);
   };
-  table.load = &load;
-  table.store = &store;
-  table.poll = &poll;
-  table.flag = &flag;
-  table.begin_atomic = &begin_atomic;
-  table.end_atomic = &end_atomic;
+  fill_accesses(table);
 }
 
 // Of the type that clang wants for the table, where [[noreturn]] is no part of one.
@@ -270,15 +104,29 @@ void fill_host(abi::Table& table) {
   table.resident_blocks = [](void* self, unsigned threads, std::uint64_t shared_bytes) {
     return pe_of(self).device().resident_blocks(static_cast<int>(threads), shared_bytes);
   };
-  table.device_malloc = [](void* self, std::uint64_t size_bytes) {
-    return pe_of(self).device_malloc(size_bytes);
+  table.device_malloc = [](void* self, std::uint64_t size_bytes, MemoryKind kind,
+                           const abi::Site* site) {
+    return pe_of(self).device_memory().allocate(size_bytes, kind, *site);
   };
-  table.device_free = [](void* self, void* address) {
-    return pe_of(self).device_free(address) ? 0 : kInvalidValue;
+  table.device_free = [](void* self, void* address, const abi::Site* site) {
+    Pe& pe = pe_of(self);
+    pe.host().block_until_idle("its streams, to free memory");
+    return pe.device_memory().free(address, *site) ? 0 : kInvalidValue;
+  };
+  table.lend = [](void* self, void* address, std::uint64_t size_bytes, MemoryKind kind,
+                  const abi::Site* site) {
+    pe_of(self).memory().map().add(
+        {reinterpret_cast<std::uintptr_t>(address), size_bytes, kind, *site, {}});
+  };
+  table.take_back = [](void* self, void* address, const abi::Site* site) {
+    pe_of(self).memory().map().free(reinterpret_cast<std::uintptr_t>(address), *site);
   };
   table.copy = [](void* self, void* to, const void* from, std::uint64_t size_bytes,
-                  abi::CopyKind kind, int value, void* stream, bool is_asynchronous) {
-    return pe_of(self).copy({to, from, size_bytes, kind, value}, stream, is_asynchronous);
+                  abi::CopyKind kind, int value, void* stream, bool is_asynchronous,
+                  const abi::Site* site) {
+    const CopyRequest request{to, from, size_bytes, kind, value};
+    pe_of(self).memory().check_copy(request, *site);
+    return pe_of(self).copy(request, stream, is_asynchronous);
   };
   table.properties = [](void* self, int* integers, std::uint64_t* sizes, char* name) {
     Pe& pe = pe_of(self);
@@ -287,7 +135,7 @@ void fill_host(abi::Table& table) {
     integers[1] = cost.threads_per_multiprocessor;
     integers[2] = cost.blocks_per_multiprocessor;
     integers[3] = abi::kThreadsPerBlockMax;
-    sizes[0] = Pe::kMemoryBytes;
+    sizes[0] = DeviceMemory::kBytes;
     sizes[2] = static_cast<std::uint64_t>(cost.shared_memory_kib) << 10;
     sizes[1] = sizes[2] - 1024;
     std::strncpy(name, pe.options().gpu_name.c_str(), 255);
@@ -350,12 +198,17 @@ void fill_heap(abi::Table& table) {
   table.initialize = [](void* self, int rank, int ranks, const abi::Site* site) {
     pe_of(self).initialize(rank, ranks, *site);
   };
+  table.begin_finalize = [](void* self, const abi::Site* site) {
+    pe_of(self).begin_finalize(*site);
+  };
   table.finalize = [](void* self) { pe_of(self).finalize(); };
   table.symmetric_malloc = [](void* self, std::uint64_t size_bytes, std::uint64_t alignment,
-                              bool is_zeroed) {
-    return pe_of(self).symmetric_malloc(size_bytes, alignment, is_zeroed);
+                              bool is_zeroed, const abi::Site* site) {
+    return pe_of(self).symmetric_malloc(size_bytes, alignment, is_zeroed, *site);
   };
-  table.symmetric_free = [](void* self, void* address) { pe_of(self).symmetric_free(address); };
+  table.symmetric_free = [](void* self, void* address, const abi::Site* site) {
+    pe_of(self).symmetric_free(address, *site);
+  };
   table.register_buffer = [](void* self, void* address, std::uint64_t size_bytes) {
     pe_of(self).heap().register_buffer(address, size_bytes);
     return 0;
@@ -384,7 +237,8 @@ void fill_table(Pe& pe) {
   fill_heap(table);
   abi::Current& running = pe.current();
   running.heap = pe.heap().own();
-  running.memory = pe.device_memory();
+  running.memory = pe.device_memory().range();
+  running.stack = {};
 }
 
 }  // namespace towpath::gpu

@@ -40,6 +40,7 @@ void Pollers::poll(Block& block, const volatile void* address, unsigned size_byt
 }
 
 void Pollers::add(Block& block, int thread, unsigned size_bytes) {
+  pe_.current().quiet_shared_stores = {};
   const Thread& polling = block.thread(thread);
   const bool is_shared =
       pe_.current().shared.contains(reinterpret_cast<std::uintptr_t>(polling.polled));

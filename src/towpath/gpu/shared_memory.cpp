@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/gpu/shared_memory.hpp"
 
+#include <algorithm>
+
 namespace towpath::gpu {
 
 void SharedMemory::allocate() {
   if (bytes_ != nullptr) return;
-  capacity_ = kStaticBytes + dynamic_bytes_ + 2 * alignof(std::max_align_t) + 128;
+  capacity_ = kStaticBytes + kGapsBytesMax + dynamic_bytes_ + 4 * kAlignment;
   bytes_.reset(new std::byte[capacity_]);
-  used_ = (128 - reinterpret_cast<std::uintptr_t>(bytes_.get()) % 128) % 128;
-  variables_.push_back({nullptr, used_});
-  used_ += (dynamic_bytes_ + 127) / 128 * 128;
+  // An access before the first variable is still inside the range.
+  used_ = 2 * kAlignment - begin() % kAlignment;
+  variables_.push_back({nullptr, used_, dynamic_bytes_, nullptr});
+  used_ += (dynamic_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 void* SharedMemory::dynamic() {
@@ -18,18 +21,51 @@ void* SharedMemory::dynamic() {
   return bytes_.get() + variables_.front().offset;
 }
 
-void* SharedMemory::variable(const void* declaration, std::uint64_t size_bytes,
-                             std::uint64_t alignment) {
+void* SharedMemory::variable(const abi::SharedVariable& declared) {
   allocate();
   for (const Variable& variable : variables_) {
-    if (variable.declaration == declaration) return bytes_.get() + variable.offset;
+    if (variable.declaration == declared.key) return bytes_.get() + variable.offset;
   }
-  const auto base = reinterpret_cast<std::uintptr_t>(bytes_.get());
-  const std::uint64_t offset = (base + used_ + alignment - 1) / alignment * alignment - base;
-  if (offset + size_bytes > capacity_) return nullptr;
-  variables_.push_back({declaration, offset});
-  used_ = offset + size_bytes;
+  static_bytes_ =
+      (static_bytes_ + declared.alignment - 1) / declared.alignment * declared.alignment +
+      declared.size_bytes;
+  const auto offset_after = [&](std::uint64_t gap) {
+    const std::uint64_t unit = std::max<std::uint64_t>(declared.alignment, 16);
+    return (begin() + used_ + gap + unit - 1) / unit * unit - begin();
+  };
+  std::uint64_t offset = offset_after(kGapBytes);
+  if (offset + declared.size_bytes > capacity_) offset = offset_after(0);
+  if (static_bytes_ > kStaticBytes || offset + declared.size_bytes > capacity_) return nullptr;
+  variables_.push_back({declared.key, offset, declared.size_bytes, declared.names});
+  used_ = offset + declared.size_bytes;
   return bytes_.get() + offset;
+}
+
+abi::Range SharedMemory::around(std::uintptr_t address, std::uint64_t size_bytes) const {
+  const std::uint64_t offset = address - begin();
+  const auto found =
+      std::find_if(variables_.begin(), variables_.end(), [&](const Variable& variable) {
+        return offset >= variable.offset && size_bytes <= variable.size_bytes &&
+               offset - variable.offset <= variable.size_bytes - size_bytes;
+      });
+  if (found == variables_.end()) return {};
+  return {begin() + found->offset, found->size_bytes};
+}
+
+SharedMemory::Extent SharedMemory::nearest(std::uintptr_t address) const {
+  const std::uint64_t offset = address - begin();
+  const auto distance = [&](const Variable& variable) -> std::uint64_t {
+    if (variable.size_bytes == 0) return UINT64_MAX;
+    if (offset < variable.offset) return variable.offset - offset;
+    const std::uint64_t end = variable.offset + variable.size_bytes;
+    return offset < end ? 0 : offset - end;
+  };
+  const Variable& found = *std::min_element(
+      variables_.begin(), variables_.end(),
+      [&](const Variable& a, const Variable& b) { return distance(a) < distance(b); });
+  return {begin() + found.offset, found.size_bytes,
+          found.declaration == nullptr ? std::string("the launch's dynamic shared memory")
+                                       : std::string("__shared__ ") + found.names};
 }
 
 }  // namespace towpath::gpu

@@ -268,10 +268,12 @@ class Rewriter {
     out_.resize(begin);
     at_ = stop;
     if (is_extern) return dynamic_shared(declaration);
+    const std::vector<std::string> names = declared(declaration);
     const std::string slot = fmt::format("towpath_slot_{}", slots_++);
-    out_ += fmt::format("struct {0} {{ {1}; }}; {0}& {0}_used = ::towpath_gpu::shared<{0}>()", slot,
-                        declaration);
-    for (const std::string& name : declared(declaration)) {
+    out_ +=
+        fmt::format("struct {0} {{ {1}; }}; {0}& {0}_used = ::towpath_gpu::shared<{0}>(\"{2}\")",
+                    slot, declaration, fmt::format("{}", fmt::join(names, ", ")));
+    for (const std::string& name : names) {
       out_ += fmt::format("; auto& {1} = {0}_used.{1}", slot, name);
     }
   }
@@ -301,7 +303,7 @@ class Rewriter {
     out_ += fmt::format(
         "{0}{1}* const {2} = static_cast<{1}*>("
         "::towpath_gpu::table().dynamic_shared(::towpath_gpu::table().self))",
-        newlines_of(declaration), type, names[0]);
+        newlines_of(declaration), one_line(type), names[0]);
   }
 
   // Splits a declaration at commas outside brackets.

@@ -23,7 +23,9 @@ constexpr std::size_t kHandlerStackBytes = std::size_t{128} << 10;
 
 std::array<struct sigaction, kSignals.size()> handlers_before;
 
-const void* instruction_of(const void* context) {
+}  // namespace
+
+const void* interrupted_instruction(const void* context) {
   const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
   return reinterpret_cast<const void*>(registers.gregs[REG_RIP]);
@@ -33,6 +35,8 @@ const void* instruction_of(const void* context) {
   return nullptr;
 #endif
 }
+
+namespace {
 
 // The instruction that called code that is not there, from the return address, to which it then
 // sets the context. Null after another fault.
@@ -69,7 +73,7 @@ const char* what_it_did(int signal) {
 // A synchronous signal of the instruction itself: this thread holds no library lock, and the unwind
 // tables cover every instruction.
 void on_fault(int signal, siginfo_t* info, void* context) {
-  const void* const instruction = instruction_of(context);
+  const void* const instruction = interrupted_instruction(context);
   const bool is_of_instruction = info->si_code > 0;  // otherwise another process sent it
   if (is_of_instruction && LibraryCopy::has(instruction)) {
     throw CodeFault(what_it_did(signal), instruction);

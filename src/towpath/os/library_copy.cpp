@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <atomic>
@@ -78,9 +80,43 @@ std::vector<std::string> LibraryCopy::places_before(const void* address) const {
   std::string line;
   while (std::getline(lines, line)) {
     line.resize(std::min(line.size(), line.find_first_of(" (")));
-    if (!line.empty() && line[0] != '?') places.push_back(line);
+    const bool is_known = !line.empty() && line[0] != '?' && !line.ends_with(":?");
+    if (is_known) places.push_back(line);
   }
   return places;
+}
+
+LibraryCopy::Extent LibraryCopy::extent() const {
+  link_map* map = nullptr;
+  if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
+  Extent found{static_cast<std::uintptr_t>(map->l_addr), 0};
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* context) {
+        Extent& extent = *static_cast<Extent*>(context);
+        if (info->dlpi_addr != extent.begin) return 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& segment = info->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD) continue;
+          extent.size_bytes = std::max(extent.size_bytes, segment.p_vaddr + segment.p_memsz);
+        }
+        return 1;
+      },
+      &found);
+  return found;
+}
+
+std::vector<const void*> LibraryCopy::calls() {
+  constexpr std::size_t kCallsMax = 16;
+  std::vector<const void*> found;
+  ::_Unwind_Backtrace(
+      [](_Unwind_Context* frame, void* context) {
+        auto& calls = *static_cast<std::vector<const void*>*>(context);
+        const auto* const address = reinterpret_cast<const void*>(::_Unwind_GetIP(frame));
+        if (has(address)) calls.push_back(address);
+        return calls.size() < kCallsMax ? _URC_NO_REASON : _URC_END_OF_STACK;
+      },
+      &found);
+  return found;
 }
 
 bool LibraryCopy::has(const void* address) {

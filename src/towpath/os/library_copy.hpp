@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -24,6 +25,16 @@ class LibraryCopy {
   // FILE:LINE of the instruction before an address from debug information, innermost inlined call
   // first. Empty without debug information.
   std::vector<std::string> places_before(const void* address) const;
+
+  // The addresses of its code and variables.
+  struct Extent {
+    std::uintptr_t begin = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  Extent extent() const;
+
+  // The return addresses on this thread's stack that are in copies, innermost first.
+  static std::vector<const void*> calls();
 
   // Whether any copy contains the address.
   static bool has(const void* address);

@@ -49,6 +49,24 @@ bool is_stopped(pid_t process) {
   return state == 'T' || state == 't';
 }
 
+bool is_mapped(const void* address, std::uint64_t size_bytes) {
+  constexpr std::uint64_t kPagesPerCall = 4096;
+  std::array<unsigned char, kPagesPerCall> pages;
+  const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t end = number + size_bytes;
+  if (end < number) return false;
+  for (std::uintptr_t at = number / page_bytes * page_bytes; at < end;) {
+    const std::uint64_t size = std::min(end - at, kPagesPerCall * page_bytes);
+    if (::mincore(reinterpret_cast<void*>(at), size, pages.data()) == 0) {
+      at += size;
+    } else if (errno != EAGAIN) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool read_process_memory(pid_t process, const std::byte* there, std::byte* here,
                          std::uint64_t size_bytes) {
   std::uint64_t done = 0;

@@ -29,6 +29,9 @@ bool is_stopped(pid_t process);
 bool read_process_memory(pid_t process, const std::byte* there, std::byte* here,
                          std::uint64_t size_bytes);
 
+// Whether this process has memory at all these addresses. It may still not be allowed to use it.
+bool is_mapped(const void* address, std::uint64_t size_bytes);
+
 // Distinguishes a forked child from its parent: a page that the kernel wipes in the child. A check
 // costs one load; getpid() is a system call.
 class ForkMark {

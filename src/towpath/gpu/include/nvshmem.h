@@ -64,17 +64,21 @@ static inline void nvshmem_info_get_name(char* name) { strcpy(name, "Towpath NVS
 static inline void nvshmem_global_exit(int status) { TOWPATH_CALL(exit, status); }
 
 // --- the symmetric heap -----------------------------------------------------------------------
-static inline void* nvshmem_malloc(size_t size) {
-  return TOWPATH_CALL(symmetric_malloc, size, 1, false);
+static inline void* nvshmem_malloc(size_t size, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("nvshmem_malloc");
+  return TOWPATH_CALL(symmetric_malloc, size, 1, false, &towpath_site);
 }
-static inline void* nvshmem_calloc(size_t count, size_t size) {
-  return TOWPATH_CALL(symmetric_malloc, count * size, 1, true);
+static inline void* nvshmem_calloc(size_t count, size_t size, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("nvshmem_calloc");
+  return TOWPATH_CALL(symmetric_malloc, count * size, 1, true, &towpath_site);
 }
-static inline void* nvshmem_align(size_t alignment, size_t size) {
-  return TOWPATH_CALL(symmetric_malloc, size, alignment, false);
+static inline void* nvshmem_align(size_t alignment, size_t size, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("nvshmem_align");
+  return TOWPATH_CALL(symmetric_malloc, size, alignment, false, &towpath_site);
 }
-static inline void nvshmem_free(void* address) {
-  if (address != nullptr) TOWPATH_CALL(symmetric_free, address);
+static inline void nvshmem_free(void* address, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("nvshmem_free");
+  if (address != nullptr) TOWPATH_CALL(symmetric_free, address, &towpath_site);
 }
 static inline void* nvshmem_ptr(const void* address, int pe) {
   return TOWPATH_CALL(reach, address, pe);

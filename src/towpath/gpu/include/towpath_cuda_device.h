@@ -112,7 +112,7 @@ namespace towpath_gpu {
 // The operations are ours from begin to end: not reported a second time by the compiler.
 template <typename T, typename Change>
 __attribute__((noinline, no_sanitize("thread"))) T change_atomically(T* address, Change change) {
-  table().begin_atomic(table().self, address, sizeof(T));
+  table().begin_atomic(table().self, address, sizeof(T), __builtin_return_address(0));
   T before;
   __atomic_load(address, &before, __ATOMIC_SEQ_CST);
   T after = change(before);

@@ -191,36 +191,49 @@ static inline cudaError_t cudaDriverGetVersion(int* version) {
 
 // --- memory -----------------------------------------------------------------------------------
 template <typename T>
-cudaError_t cudaMalloc(T** address, size_t size) {
-  *address = static_cast<T*>(TOWPATH_CALL(device_malloc, size));
+cudaError_t cudaMalloc(T** address, size_t size, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaMalloc");
+  *address = static_cast<T*>(
+      TOWPATH_CALL(device_malloc, size, towpath_gpu::MemoryKind::device, &towpath_site));
   return towpath_gpu::keep(*address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 template <typename T>
-cudaError_t cudaMallocAsync(T** address, size_t size, cudaStream_t) {
-  return cudaMalloc(address, size);
+cudaError_t cudaMallocAsync(T** address, size_t size, cudaStream_t, TOWPATH_SITE) {
+  return cudaMalloc(address, size, TOWPATH_SITE_ARGUMENTS);
 }
 template <typename T>
-cudaError_t cudaMallocManaged(T** address, size_t size, unsigned = cudaMemAttachGlobal) {
-  return cudaMalloc(address, size);
+cudaError_t cudaMallocManaged(T** address, size_t size, unsigned = cudaMemAttachGlobal,
+                              TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaMallocManaged");
+  *address = static_cast<T*>(
+      TOWPATH_CALL(device_malloc, size, towpath_gpu::MemoryKind::managed, &towpath_site));
+  return towpath_gpu::keep(*address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 template <typename T>
-cudaError_t cudaMallocHost(T** address, size_t size, unsigned = 0) {
+cudaError_t cudaMallocHost(T** address, size_t size, unsigned = 0, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaMallocHost");
   *address = static_cast<T*>(malloc(size));
+  if (*address != nullptr) {
+    TOWPATH_CALL(lend, *address, size, towpath_gpu::MemoryKind::pinned, &towpath_site);
+  }
   return towpath_gpu::keep(*address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 template <typename T>
-cudaError_t cudaHostAlloc(T** address, size_t size, unsigned) {
-  return cudaMallocHost(address, size);
+cudaError_t cudaHostAlloc(T** address, size_t size, unsigned, TOWPATH_SITE) {
+  return cudaMallocHost(address, size, 0, TOWPATH_SITE_ARGUMENTS);
 }
-static inline cudaError_t cudaFree(void* address) {
+static inline cudaError_t cudaFree(void* address, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaFree");
   if (address == nullptr) return cudaSuccess;
-  return towpath_gpu::keep(TOWPATH_CALL(device_free, address));
+  return towpath_gpu::keep(TOWPATH_CALL(device_free, address, &towpath_site));
 }
-static inline cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
+static inline cudaError_t cudaFreeAsync(void* address, cudaStream_t stream, TOWPATH_SITE) {
   TOWPATH_CALL(synchronize, stream, false);
-  return cudaFree(address);
+  return cudaFree(address, TOWPATH_SITE_ARGUMENTS);
 }
-static inline cudaError_t cudaFreeHost(void* address) {
+static inline cudaError_t cudaFreeHost(void* address, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaFreeHost");
+  if (address != nullptr) TOWPATH_CALL(take_back, address, &towpath_site);
   free(address);
   return cudaSuccess;
 }
@@ -233,40 +246,47 @@ static inline cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes
 
 namespace towpath_gpu {
 inline cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind,
-                        cudaStream_t stream, bool is_asynchronous) {
+                        cudaStream_t stream, bool is_asynchronous, const Site& site) {
   const CopyKind kinds[] = {CopyKind::on_host, CopyKind::to_device, CopyKind::to_host,
                             CopyKind::on_device, CopyKind::on_device};
-  return keep(table().copy(table().self, to, from, size, kinds[kind], 0, stream, is_asynchronous));
+  return keep(table().copy(table().self, to, from, size, kinds[kind], 0, stream, is_asynchronous,
+                           &site));
 }
 }  // namespace towpath_gpu
 
-static inline cudaError_t cudaMemcpy(void* to, const void* from, size_t size,
-                                     cudaMemcpyKind kind) {
-  return towpath_gpu::copy(to, from, size, kind, nullptr, false);
+static inline cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind,
+                                     TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaMemcpy");
+  return towpath_gpu::copy(to, from, size, kind, nullptr, false, towpath_site);
 }
 static inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size,
-                                          cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
-  return towpath_gpu::copy(to, from, size, kind, stream, true);
+                                          cudaMemcpyKind kind, cudaStream_t stream = nullptr,
+                                          TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaMemcpyAsync");
+  return towpath_gpu::copy(to, from, size, kind, stream, true, towpath_site);
 }
-static inline cudaError_t cudaMemset(void* address, int value, size_t size) {
+static inline cudaError_t cudaMemset(void* address, int value, size_t size, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaMemset");
   return towpath_gpu::keep(TOWPATH_CALL(copy, address, nullptr, size, towpath_gpu::CopyKind::fill,
-                                        value, nullptr, false));
+                                        value, nullptr, false, &towpath_site));
 }
 static inline cudaError_t cudaMemsetAsync(void* address, int value, size_t size,
-                                          cudaStream_t stream = nullptr) {
+                                          cudaStream_t stream = nullptr, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("cudaMemsetAsync");
   return towpath_gpu::keep(TOWPATH_CALL(copy, address, nullptr, size, towpath_gpu::CopyKind::fill,
-                                        value, stream, true));
+                                        value, stream, true, &towpath_site));
 }
 template <typename T>
 cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t size, size_t offset = 0,
-                               cudaMemcpyKind = cudaMemcpyHostToDevice) {
-  return cudaMemcpy(reinterpret_cast<char*>(&symbol) + offset, from, size, cudaMemcpyHostToHost);
+                               cudaMemcpyKind = cudaMemcpyHostToDevice, TOWPATH_SITE) {
+  return cudaMemcpy(reinterpret_cast<char*>(&symbol) + offset, from, size, cudaMemcpyHostToHost,
+                    TOWPATH_SITE_ARGUMENTS);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t size, size_t offset = 0,
-                                 cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+                                 cudaMemcpyKind = cudaMemcpyDeviceToHost, TOWPATH_SITE) {
   return cudaMemcpy(to, reinterpret_cast<const char*>(&symbol) + offset, size,
-                    cudaMemcpyHostToHost);
+                    cudaMemcpyHostToHost, TOWPATH_SITE_ARGUMENTS);
 }
 template <typename T>
 cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {

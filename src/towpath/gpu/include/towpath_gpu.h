@@ -13,7 +13,7 @@
 
 namespace towpath_gpu {
 
-inline constexpr std::uint64_t kVersion = 3;
+inline constexpr std::uint64_t kVersion = 4;
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kKernelsMax = 1024;  // of an object
 inline constexpr int kThreadsPerBlockMax = 1024;
@@ -41,21 +41,24 @@ struct Range {
   bool contains(std::uintptr_t address) const { return address - begin < size; }
 };
 
-// Ranges of own memory that the hazard monitor has nothing to say about.
-inline constexpr unsigned kQuietRanges = 4;
+// Ranges of own allocations that need no check. While the host program runs: of memory that is
+// no GPU's.
+inline constexpr unsigned kQuietRanges = 8;
 
-// The running thread. The runtime fills it whenever another thread goes on.
+// The running thread. The runtime fills it whenever another thread continues.
 struct Current {
   Index3 thread, block, block_dim, grid_dim;
   unsigned linear;  // of the thread in its block
   bool on_device;   // false while the host program of the PE runs
   Counters counters;
-  Range stack;   // free of charge; while the host program runs: all addresses
+  Range stack;   // free of charge
   Range shared;  // of the block
   Range heap;    // the own symmetric heap
-  Range memory;  // what cudaMalloc gives
+  Range memory;  // of cudaMalloc
+  Range arguments;  // of the kernel
   Range quiet_loads[kQuietRanges];
   Range quiet_stores[kQuietRanges];
+  Range quiet_shared_loads, quiet_shared_stores;  // of a variable of the block
 };
 
 // Where a call stands in the source.
@@ -64,6 +67,10 @@ struct Site {
   int line;
   const char* call;
 };
+
+// Who made memory that a kernel may use: cudaMalloc, cudaMallocManaged, cudaMallocHost,
+// nvshmem_malloc, or malloc in a kernel.
+enum class MemoryKind : int { device, managed, pinned, symmetric, of_kernel };
 
 enum class Scope : int { thread, warp, block };
 
@@ -122,6 +129,13 @@ struct Configuration {
   void* stream;
 };
 
+// A declaration of __shared__ variables.
+struct SharedVariable {
+  const void* key;
+  const char* names;
+  std::uint64_t size_bytes, alignment;
+};
+
 // A kernel with its arguments; the runtime calls `run` once for each thread, and `destroy` at the
 // end.
 struct Launch {
@@ -129,6 +143,7 @@ struct Launch {
   const char* name;
   void (*run)(void* closure);
   void* closure;
+  std::uint64_t closure_bytes;
   void (*destroy)(void* closure);
   bool is_collective;  // all blocks must be resident at once
   bool is_internal;    // work of the library on a stream; it has no launch of its own
@@ -150,6 +165,7 @@ struct Kernel {
   const Parameter* parameter;
   // A closure over a copy of the arguments; destroyed with `destroy`.
   void* (*bind)(void** arguments);
+  std::uint64_t closure_bytes;
   void (*run)(void* closure);
   void (*destroy)(void* closure);
 };
@@ -164,7 +180,7 @@ struct Table {
   void (*sync_grid)(void* self, const Site* site);
   std::uint64_t (*exchange)(void* self, Exchange kind, unsigned mask, std::uint64_t value,
                             int operand, int width, const Site* site);
-  void* (*shared)(void* self, const void* key, std::uint64_t size, std::uint64_t alignment);
+  void* (*shared)(void* self, const SharedVariable* variable);
   void* (*dynamic_shared)(void* self);
   void (*thread_fence)(void* self, FenceScope scope, const Site* site);
   void (*sleep)(void* self, std::uint64_t nanoseconds);
@@ -182,9 +198,15 @@ struct Table {
   void (*store)(void* self, void* address, unsigned size, const void* where);
   void (*poll)(void* self, const volatile void* address, unsigned size, const void* where);
   void (*flag)(void* self, volatile void* address, unsigned size, const void* where);
-  // Before and after an atomic operation that the thread does itself; the first returns whether
-  // the word is a peer's.
-  void (*begin_atomic)(void* self, const volatile void* address, unsigned size);
+  // By memcpy and the like.
+  void (*touch)(void* self, const void* address, std::uint64_t size, bool is_store,
+                const void* where);
+  // A type at an address that is no multiple of its alignment.
+  void (*misaligned)(void* self, const volatile void* address, unsigned size, bool is_store,
+                     const void* where);
+  // Before and after an atomic operation that the thread does itself.
+  void (*begin_atomic)(void* self, const volatile void* address, unsigned size,
+                       const void* where);
   void (*end_atomic)(void* self, const volatile void* address, unsigned size);
 
   // The host program.
@@ -192,10 +214,14 @@ struct Table {
   int (*launch_by_address)(void* self, const void* function, const Configuration* configuration,
                            void** arguments, bool is_collective);
   int (*resident_blocks)(void* self, unsigned threads, std::uint64_t shared_bytes);
-  void* (*device_malloc)(void* self, std::uint64_t size_bytes);
-  int (*device_free)(void* self, void* address);
+  void* (*device_malloc)(void* self, std::uint64_t size_bytes, MemoryKind kind, const Site* site);
+  int (*device_free)(void* self, void* address, const Site* site);
+  // Memory that kernels may use though the source allocates it itself.
+  void (*lend)(void* self, void* address, std::uint64_t size_bytes, MemoryKind kind,
+               const Site* site);
+  void (*take_back)(void* self, void* address, const Site* site);
   int (*copy)(void* self, void* to, const void* from, std::uint64_t size_bytes, CopyKind kind,
-              int value, void* stream, bool is_asynchronous);
+              int value, void* stream, bool is_asynchronous, const Site* site);
   void* (*new_stream)(void* self, bool is_blocking);
   void (*free_stream)(void* self, void* stream);
   int (*synchronize)(void* self, void* stream, bool all_streams);
@@ -212,9 +238,12 @@ struct Table {
 
   // The symmetric heap.
   void (*initialize)(void* self, int rank, int ranks, const Site* site);
+  // Before and after the meeting of all PEs at the end.
+  void (*begin_finalize)(void* self, const Site* site);
   void (*finalize)(void* self);
-  void* (*symmetric_malloc)(void* self, std::uint64_t size, std::uint64_t alignment, bool zeroed);
-  void (*symmetric_free)(void* self, void* address);
+  void* (*symmetric_malloc)(void* self, std::uint64_t size, std::uint64_t alignment, bool zeroed,
+                            const Site* site);
+  void (*symmetric_free)(void* self, void* address, const Site* site);
   int (*register_buffer)(void* self, void* address, std::uint64_t size_bytes);
   int (*unregister_buffer)(void* self, void* address, bool all);
   // Memory of the library in every heap: synchronization words, scratch of collectives.

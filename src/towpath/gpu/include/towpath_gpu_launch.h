@@ -52,6 +52,7 @@ Launch launch_of(const Configuration& configuration, const char* name, Function 
   launch.name = name;
   launch.run = [](void* closure) { (*static_cast<Function*>(closure))(); };
   launch.closure = new Function(std::move(function));
+  launch.closure_bytes = sizeof(Function);
   launch.destroy = [](void* closure) { delete static_cast<Function*>(closure); };
   return launch;
 }
@@ -124,6 +125,7 @@ struct Registration {
       auto& bound = *static_cast<Closure*>(closure);
       std::apply(bound.function, bound.arguments);
     };
+    kernel.closure_bytes = sizeof(Closure);
     kernel.destroy = [](void* closure) { delete static_cast<Closure*>(closure); };
     // The function is not in `arguments`; it is their last entry.
     kernel.bind = [](void** arguments) -> void* {
@@ -146,9 +148,10 @@ Registration(const char*, void (*)(Parameters...)) -> Registration<Parameters...
 // Shared memory of the block: one slot per declaration, known by the type that the source step
 // makes of it.
 template <typename Slot>
-Slot& shared() {
+Slot& shared(const char* names) {
   static const char key = 0;
-  return *static_cast<Slot*>(table().shared(table().self, &key, sizeof(Slot), alignof(Slot)));
+  const SharedVariable variable{&key, names, sizeof(Slot), alignof(Slot)};
+  return *static_cast<Slot*>(table().shared(table().self, &variable));
 }
 
 }  // namespace towpath_gpu

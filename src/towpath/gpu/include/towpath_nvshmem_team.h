@@ -132,6 +132,8 @@ TOWPATH_FOR_BITWISE_TYPES(TOWPATH_BITWISE_REDUCTIONS)
 
 // The end; here because it waits for all.
 static inline void nvshmem_finalize(TOWPATH_SITE) {
+  TOWPATH_SITE_OF("nvshmem_finalize");
+  TOWPATH_CALL(begin_finalize, &towpath_site);
   nvshmem_barrier_all(TOWPATH_SITE_ARGUMENTS);
   TOWPATH_CALL(finalize);
 }

@@ -4,24 +4,28 @@
 
 #include <fmt/format.h>
 
+#include "towpath/gpu/kernel_limit.hpp"
 #include "towpath/os/spin_wait.hpp"
 
 namespace towpath::gpu {
 
 LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path& object,
-               Time timeout, std::uint64_t heap_bytes, Profile* profile)
+               const LiveOptions& options)
     : transport_(transport),
       simulation_(std::make_unique<sim::Simulation>()),
+      meeting_(transport),
       run_{.simulation = *simulation_,
            .stack = stack_,
            .ranks = transport.ranks(),
            .ranks_per_host = transport.ranks(),
            .pes = std::vector<Pe*>(static_cast<std::size_t>(transport.ranks())),
-           .timeout = timeout,
-           .profile = profile} {
+           .timeout = options.timeout,
+           .profile = options.profile,
+           .meeting = &meeting_,
+           .kernel_limit = options.kernel_limit} {
   pe_ = std::make_unique<Pe>(
       run_, transport, std::make_unique<LoadedObject>(object),
-      Pe::Options{.heap_bytes = heap_bytes, .gpu_name = "threads of this host"});
+      Pe::Options{.heap_bytes = options.heap_bytes, .gpu_name = "threads of this host"});
 }
 
 // Unwinds a host program that is still running while its PE exists.
@@ -42,18 +46,31 @@ void LivePe::run(const std::function<void(Pe&)>& body) {
 }
 
 void LivePe::finish() {
+  const KernelLimit limit(run_);
   os::SpinWait spin_wait(true);
   Time progressed = transport_.now();
   while (!pe_->host().is_finished()) {
-    if (simulation_->step() || transport_.progress()) {
+    const bool has_stepped = simulation_->step();
+    if (run_.failure != nullptr) std::rethrow_exception(run_.failure);
+    if (has_stepped || transport_.progress()) {
+      meeting_.note_progress();
       spin_wait.renew();
       progressed = Time::max();
+      continue;
+    }
+    if (meeting_.is_inside() && meeting_.is_complete()) {
+      meeting_.note_progress();
+      pe_->host().wake();
       continue;
     }
     if (spin_wait.spin()) continue;
     const Time now = transport_.now();
     if (progressed == Time::max()) progressed = now;
     pe_->pollers().look_again();
+    if (pe_->pollers().empty()) {
+      meeting_.note_pass();
+      meeting_.check(now, [this] { return joined(pe_->waiting()); });
+    }
     spin_wait.rest_or_nap(now);
     if (now - progressed < run_.timeout) continue;
     if (pe_->pollers().wake_all() > 0) {

@@ -15,14 +15,20 @@
 
 namespace towpath::gpu {
 
+struct LiveOptions {
+  Time timeout = Time::from_seconds(60);  // in which nothing may happen
+  std::uint64_t heap_bytes = 0;           // the size of the transport's heap
+  // Records the run by the clock of the transport, and outlives it. May be null.
+  Profile* profile = nullptr;
+  Time kernel_limit = kKernelLimit;
+};
+
 // This process's PE of a live run. Its host program and kernels alternate on one thread: blocks run
 // while the host program waits, and wait for bytes from other processes.
 class LivePe {
  public:
-  // `heap_bytes` is the size of the transport's heap. The profile, which may be null, records the
-  // run by the clock of the transport, and outlives this.
-  LivePe(transport::LiveTransport& transport, const std::filesystem::path& object, Time timeout,
-         std::uint64_t heap_bytes, Profile* profile = nullptr);
+  LivePe(transport::LiveTransport& transport, const std::filesystem::path& object,
+         const LiveOptions& options);
   ~LivePe();
 
   Pe& pe() { return *pe_; }
@@ -35,6 +41,7 @@ class LivePe {
   transport::LiveTransport& transport_;
   std::unique_ptr<sim::Simulation> simulation_;
   ThreadStack stack_;
+  Meeting meeting_;
   Run run_;
   std::unique_ptr<Pe> pe_;
 };

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "towpath/gpu/kernel_limit.hpp"
+
 namespace towpath::gpu {
 
 namespace {
@@ -75,7 +77,8 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
            .ranks_per_host = ranks_per_host(*machine_, ranks_.ranks()),
            .pes = std::vector<Pe*>(static_cast<std::size_t>(ranks_.ranks())),
            .timeout = Time::max(),
-           .profile = profile_.get()} {
+           .profile = profile_.get(),
+           .kernel_limit = options.kernel_limit} {
   simulation_->set_trace(options.trace);
   if (profile_ != nullptr) {
     link_history_ = std::make_unique<gpu_links::LinkHistory>(machine_->links().size());
@@ -127,6 +130,7 @@ void SimulatedPes::run(const std::function<void(Pe&)>& body) {
 }
 
 void SimulatedPes::finish() {
+  const KernelLimit limit(run_);
   const auto is_finished = [this] {
     return std::all_of(pes_.begin(), pes_.end(),
                        [](const auto& pe) { return pe->host().is_finished(); });
@@ -135,7 +139,9 @@ void SimulatedPes::finish() {
   std::uint64_t events = 0;
   std::size_t pollers = 0;
   while (!is_finished()) {
-    if (simulation_->step()) continue;
+    const bool has_stepped = simulation_->step();
+    if (run_.failure != nullptr) std::rethrow_exception(run_.failure);
+    if (has_stepped) continue;
     const bool any = simulation_->events() - events > kEventsPerLookMax * pollers;
     rounds = any ? 0 : rounds + 1;
     events = simulation_->events();

@@ -22,6 +22,7 @@ struct SimulatedOptions {
   sim::Trace* trace = nullptr;
   // Number of records of each kind that the profile keeps. 0: no profile.
   std::size_t profile_records_max = 0;
+  Time kernel_limit = kKernelLimit;
 };
 
 // The PEs of a compiled source on the GPUs of a described machine, in one simulation.

@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+// The loads and stores that the compiler reports: counted, checked, and seen by threads that poll.
+#include <algorithm>
+#include <exception>
+
+#include "towpath/gpu/pe.hpp"
+#include "towpath/gpu/table_calls.hpp"
+
+namespace towpath::gpu {
+
+namespace {
+
+enum class Place : std::uint8_t { host, free, shared, own, peer, other };
+
+bool is_free(Place place) {
+  return place != Place::shared && place != Place::own && place != Place::peer;
+}
+
+std::uintptr_t number_of(const volatile void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+Place place_of(Pe& pe, const volatile void* address) {
+  const std::uintptr_t number = number_of(address);
+  const abi::Current& current = pe.current();
+  if (!current.on_device) return Place::host;
+  if (current.stack.contains(number)) return Place::free;
+  if (current.shared.contains(number)) return Place::shared;
+  if (current.heap.contains(number) || current.memory.contains(number)) return Place::own;
+  // Arguments, variables of the source and host memory are assumed to be in the caches.
+  if (!pe.heap().all().contains(number)) return Place::other;
+  return pe.heap().owner_of(const_cast<const void*>(address)) == transport::kNoPeer ? Place::other
+                                                                                    : Place::peer;
+}
+
+Place count_load(Pe& pe, const volatile void* address, std::uint64_t size_bytes) {
+  abi::Counters& counters = pe.current().counters;
+  const Place place = place_of(pe, address);
+  switch (place) {
+    case Place::shared: ++counters.shared_accesses; break;
+    case Place::own:
+      ++counters.loads;
+      counters.load_bytes += size_bytes;
+      break;
+    case Place::peer:
+      ++counters.peer_loads;
+      counters.peer_load_bytes += size_bytes;
+      break;
+    default: break;
+  }
+  return place;
+}
+
+Place count_store(Pe& pe, const volatile void* address, std::uint64_t size_bytes) {
+  abi::Counters& counters = pe.current().counters;
+  const Place place = place_of(pe, address);
+  switch (place) {
+    case Place::shared: ++counters.shared_accesses; break;
+    case Place::own:
+      ++counters.stores;
+      counters.store_bytes += size_bytes;
+      break;
+    case Place::peer:
+      ++counters.peer_stores;
+      counters.peer_store_bytes += size_bytes;
+      break;
+    default: break;
+  }
+  return place;
+}
+
+// The time until a word stored at a peer is there: half of a load.
+Time time_to_peer(const Pe& pe) {
+  return pe.is_timed() ? Time::from_ps(pe.cost().peer_latency.ps() / 2) : Time();
+}
+
+// Keeps the part of a range around an address that needs no check, so that later accesses to it do
+// not call.
+void keep_quiet(abi::Range* ranges, const MonitoredRanges::Bounds& found, const abi::Range& range) {
+  const std::uintptr_t begin = std::max(found.begin, range.begin);
+  const std::uintptr_t end = std::min(found.end, range.begin + range.size);
+  std::copy_backward(ranges, ranges + abi::kQuietRanges - 1, ranges + abi::kQuietRanges);
+  ranges[0] = {begin, end - begin};
+}
+
+// The host program continues to its next call: an exception does not pass a function that the
+// compiler takes for one that throws none.
+abi::Range check_host(Pe& pe, const MemoryAccess& access) {
+  if (pe.run().failure != nullptr) return {};
+  try {
+    return pe.memory().check_host(access);
+  } catch (...) {
+    pe.run().failure = std::current_exception();
+  }
+  return {};
+}
+
+// The memory that an access is inside. Empty if it is not to be kept.
+abi::Range check(Pe& pe, Place place, const MemoryAccess& access) {
+  switch (place) {
+    case Place::host: return check_host(pe, access);
+    case Place::free: return {};
+    case Place::shared:
+      return on_thread(&pe, [&](Block& block) { return pe.memory().of_shared(access, block); });
+    case Place::own:
+    case Place::peer:
+      return on_thread(&pe, [&](Block& block) -> abi::Range {
+        const Allocation& found = pe.memory().of_device(access, block);
+        return {found.begin, found.size_bytes};
+      });
+    case Place::other:
+      on_thread(&pe, [&](Block& block) { pe.memory().check_other(access, block); });
+      return {};
+  }
+  return {};
+}
+
+void load(void* self, const void* address, unsigned size_bytes, const void* where) {
+  Pe& pe = pe_of(self);
+  const std::uintptr_t number = number_of(address);
+  const Place place = count_load(pe, address, size_bytes);
+  const abi::Range range = check(pe, place, {number, size_bytes, "loads", where});
+  const MonitoredRanges& incoming = pe.hazards().incoming;
+  if (place == Place::host) keep_quiet(pe.current().quiet_loads, {0, UINT64_MAX}, range);
+  if (place == Place::shared) pe.current().quiet_shared_loads = range;
+  if (place != Place::own) return;
+  if (const MonitoredTransfer* const found = incoming.find(number)) {
+    on_thread(self, [&](Block& block) { pe.hazards().check_read(*found, block, where); });
+  }
+  keep_quiet(pe.current().quiet_loads, incoming.around(number), range);
+}
+
+void store(void* self, void* address, unsigned size_bytes, const void* where) {
+  Pe& pe = pe_of(self);
+  const std::uintptr_t number = number_of(address);
+  const Place place = count_store(pe, address, size_bytes);
+  const abi::Range range = check(pe, place, {number, size_bytes, "stores", where});
+  if (place == Place::host) keep_quiet(pe.current().quiet_stores, {0, UINT64_MAX}, range);
+  if (place == Place::shared && pe.pollers().empty()) pe.current().quiet_shared_stores = range;
+  if (place == Place::peer || (!is_free(place) && !pe.pollers().empty())) {
+    pe.pollers().note_store(address, size_bytes);
+  }
+  if (place != Place::own) return;
+  const MonitoredRanges& sources = pe.hazards().sources;
+  if (const MonitoredTransfer* const found = sources.find(number)) {
+    on_thread(self, [&](Block& block) { pe.hazards().check_change(*found, block, where); });
+  }
+  // Each store may end a poll.
+  if (pe.pollers().empty()) {
+    keep_quiet(pe.current().quiet_stores, sources.around(number), range);
+  }
+}
+
+void poll(void* self, const volatile void* address, unsigned size_bytes, const void* where) {
+  Pe& pe = pe_of(self);
+  const Place place = count_load(pe, address, size_bytes);
+  static_cast<void>(check(pe, place, {number_of(address), size_bytes, "loads", where}));
+  if (is_free(place)) return;
+  pe.note_plain(const_cast<const void*>(address), size_bytes);
+  on_thread(self, [&](Block& block) {
+    pe.pollers().poll(block, address, size_bytes);
+    block.learn_everything();
+  });
+}
+
+// The store itself comes after this call.
+void flag(void* self, volatile void* address, unsigned size_bytes, const void* where) {
+  Pe& pe = pe_of(self);
+  const Place place = count_store(pe, address, size_bytes);
+  static_cast<void>(check(pe, place, {number_of(address), size_bytes, "stores", where}));
+  if (is_free(place)) return;
+  pe.note_plain(const_cast<const void*>(address), size_bytes);
+  if (place == Place::peer) {
+    on_thread(self, [&](Block& block) {
+      const std::uint64_t transfer = pe.note_flag(block, address, size_bytes);
+      block.reach(block.work().thread_time() + time_to_peer(pe));
+      if (pe.run().profile != nullptr) pe.run().profile->transfer_landed(transfer);
+    });
+  }
+  pe.pollers().note_store(address, size_bytes);
+}
+
+void touch(void* self, const void* address, std::uint64_t size_bytes, bool is_store,
+           const void* where) {
+  Pe& pe = pe_of(self);
+  const MemoryAccess access{number_of(address), size_bytes, is_store ? "stores" : "loads", where};
+  static_cast<void>(check(pe, place_of(pe, address), access));
+}
+
+void misaligned(void* self, const volatile void* address, unsigned size_bytes, bool is_store,
+                const void* where) {
+  Pe& pe = pe_of(self);
+  const Place place = place_of(pe, address);
+  if (place == Place::host || place == Place::free) return;
+  const MemoryAccess access{number_of(address), size_bytes, is_store ? "stores" : "loads", where};
+  static_cast<void>(check(pe, place, access));
+  on_thread(self, [&](Block& block) { pe.memory().refuse_misaligned(access, block); });
+}
+
+void begin_atomic(void* self, const volatile void* address, unsigned size_bytes,
+                  const void* where) {
+  Pe& pe = pe_of(self);
+  const Place place = count_load(pe, address, size_bytes);
+  const MemoryAccess access{number_of(address), size_bytes, "changes", where};
+  static_cast<void>(check(pe, place, access));
+  if (!is_free(place) && access.address % size_bytes != 0) {
+    on_thread(self, [&](Block& block) { pe.memory().refuse_misaligned(access, block); });
+  }
+  if (place == Place::peer) {
+    on_thread(self,
+              [&](Block& block) { block.reach(block.work().thread_time() + time_to_peer(pe)); });
+  }
+}
+
+void end_atomic(void* self, const volatile void* address, unsigned size_bytes) {
+  Pe& pe = pe_of(self);
+  if (pe.running_block != nullptr) pe.running_block->learn_everything();
+  if (is_free(count_store(pe, address, size_bytes))) return;
+  pe.note_plain(const_cast<const void*>(address), size_bytes);
+  pe.pollers().note_store(address, size_bytes);
+}
+
+}  // namespace
+
+void fill_accesses(abi::Table& table) {
+  table.load = &load;
+  table.store = &store;
+  table.poll = &poll;
+  table.flag = &flag;
+  table.touch = &touch;
+  table.misaligned = &misaligned;
+  table.begin_atomic = &begin_atomic;
+  table.end_atomic = &end_atomic;
+}
+
+}  // namespace towpath::gpu
