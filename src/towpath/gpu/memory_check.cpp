@@ -84,19 +84,26 @@ abi::Range MemoryCheck::of_shared(const MemoryAccess& access, const Block& block
                   bytes_of(nearest.size_bytes), nearest.name));
 }
 
+std::string MemoryCheck::place_inside(std::uintptr_t address, const Block& block) const {
+  if (pe_.current().shared.contains(address)) {
+    const SharedMemory::Extent found = block.shared_memory().nearest(address);
+    return fmt::format(", {} into the {} of {}", bytes_of(address - found.begin),
+                       bytes_of(found.size_bytes), found.name);
+  }
+  const std::uintptr_t own = own_address_of(address);
+  const Allocation* const found = map_.find(own);
+  if (found == nullptr) return "";
+  return fmt::format(", {} into {}", bytes_of(own - found->begin), found->describe());
+}
+
 void MemoryCheck::refuse_misaligned(const MemoryAccess& access, const Block& block) const {
   const Culprit culprit = thread_of(access, block);
-  const Allocation* const found = map_.find(own_address_of(access.address));
-  const std::string inside =
-      found == nullptr
-          ? ""
-          : fmt::format(", {} into {}", bytes_of(own_address_of(access.address) - found->begin),
-                        found->describe());
   throw KernelError(
       Hazard::misaligned_access,
       fmt::format("misaligned access: {} {} at once, at an address that is no multiple of {}{}; a "
                   "GPU accesses a type only at a multiple of its alignment",
-                  culprit.who, culprit.what, access.size_bytes, inside));
+                  culprit.who, culprit.what, access.size_bytes,
+                  place_inside(access.address, block)));
 }
 
 // --- the host program ----------------------------------------------------------------------------

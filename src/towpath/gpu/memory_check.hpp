@@ -53,6 +53,8 @@ class MemoryCheck {
   Culprit thread_of(const MemoryAccess& access, const Block& block) const;
   // An address of this or a reachable GPU as one of this PE. 0 for other memory.
   std::uintptr_t own_address_of(std::uintptr_t address) const;
+  // ", 4 bytes into ALLOCATION", or empty.
+  std::string place_inside(std::uintptr_t address, const Block& block) const;
   bool is_variable(std::uintptr_t address, std::uint64_t size_bytes) const;
   const Allocation& checked(std::uintptr_t address, std::uint64_t size_bytes,
                             const Culprit& culprit) const;

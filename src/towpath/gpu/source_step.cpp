@@ -270,9 +270,14 @@ class Rewriter {
     if (is_extern) return dynamic_shared(declaration);
     const std::vector<std::string> names = declared(declaration);
     const std::string slot = fmt::format("towpath_slot_{}", slots_++);
-    out_ +=
-        fmt::format("struct {0} {{ {1}; }}; {0}& {0}_used = ::towpath_gpu::shared<{0}>(\"{2}\")",
-                    slot, declaration, fmt::format("{}", fmt::join(names, ", ")));
+    // Without the bytes that alignment adds behind the last one.
+    const std::string size =
+        names.empty()
+            ? fmt::format("sizeof({})", slot)
+            : fmt::format("__builtin_offsetof({0}, {1}) + sizeof({0}::{1})", slot, names.back());
+    out_ += fmt::format(
+        "struct {0} {{ {1}; }}; {0}& {0}_used = ::towpath_gpu::shared<{0}>(\"{2}\", {3})", slot,
+        declaration, fmt::format("{}", fmt::join(names, ", ")), size);
     for (const std::string& name : names) {
       out_ += fmt::format("; auto& {1} = {0}_used.{1}", slot, name);
     }

@@ -148,9 +148,9 @@ Registration(const char*, void (*)(Parameters...)) -> Registration<Parameters...
 // Shared memory of the block: one slot per declaration, known by the type that the source step
 // makes of it.
 template <typename Slot>
-Slot& shared(const char* names) {
+Slot& shared(const char* names, std::uint64_t size_bytes) {
   static const char key = 0;
-  const SharedVariable variable{&key, names, sizeof(Slot), alignof(Slot)};
+  const SharedVariable variable{&key, names, size_bytes, alignof(Slot)};
   return *static_cast<Slot*>(table().shared(table().self, &variable));
 }
 
