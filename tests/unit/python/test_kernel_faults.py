@@ -118,6 +118,14 @@ WRONG = [
         "a function that ends here has written beyond its variables on the stack",
     ),
     (
+        f"uint8_t array[16]; for (uint32_t i = 0; i < {FIRST}; ++i) array[i] = i; {WORD} = array[3];",
+        "it uses element 16 of an array of type 'unsigned char [16]'",
+    ),
+    (
+        f"own[{FIRST} - 0x20000 - 1][2] = 1;",
+        "it uses element 4294967295 of an array of type 'unsigned int [4][3]'",
+    ),
+    (
         "volatile int none = 0; volatile int quotient = 5 / none;",
         "it divides a whole number by zero, or by -1 where the quotient does not fit",
     ),
@@ -154,14 +162,24 @@ WRONG = [
 
 @pytest.mark.parametrize(("body", "what"), WRONG)
 def test_what_a_kernel_does_wrong_is_named_with_its_line(body, what):
-    said = sentence_of(body, args=(0x20000,))
+    said = sentence_of(body, "uint32_t own[4][3];", args=(0x20000,))
     line = 5 if "function that ends" in what else 4  # where its last brace is
     assert said == f"kernel 'wrong' on core (1, 1) at wrong.cpp:{line}: {what}"
+
+
+def test_a_kernel_that_writes_over_its_whole_stack_is_named():
+    said = sentence_of(
+        f"{ARRAY} for (uint32_t i = 0; i < {FIRST}; ++i) at[i] = 1;", args=(0x20000,)
+    )
+    assert "at wrong.cpp:4: it stores 1 byte at address 0x" in said
+    assert said.endswith(OF_NOBODY)
 
 
 def test_the_same_kernels_without_the_mistake_are_silent():
     for body in (
         ARRAY + " for (uint32_t i = 0; i < 16; ++i) at[i] = 1;",
+        "struct { int count; int last[1]; } volatile* p; "
+        f"*(uintptr_t*)&p = {FIRST}; p->last[{FIRST} / 65536] = 1;",
         f"*(volatile uint16_t*)(long){L1_BYTES - 2} = 1;",
         f"{WORD} = *(uint8_t*)(long){L1_BYTES - 1};",
         "*(volatile uint64_t*)(get_arg_val<uint32_t>(0) + 4) = 1;",

@@ -57,9 +57,10 @@ KINDS = [
     Kind("sink = *(volatile uint32_t*)(at + wrong * (1 + m % 3));", "a multiple of 4"),
     Kind("*(volatile uint16_t*)(at + wrong) = m;", "a multiple of 2"),
     Kind("*(volatile uint32_t*)(wrong ? 4 * n : at) = m;", "it stores 4 bytes"),
-    Kind("own[(wrong ? 1 << 28 : 0) + n] = m;", "neither in its L1 nor memory"),
+    Kind("uint32_t* p = own + (wrong ? 1 << 28 : 0); p[n] = m;", "neither in its L1 nor memory"),
     Kind("memcpy(own, (void*)(long)(l1 - 64 + wrong * n), 64); sink = own[3];", "memory"),
     Kind("fill(16 + wrong * (64 + m));", "written beyond its variables"),
+    Kind("own[wrong ? 63 + n : n] = m;", "of an array of type 'unsigned int [64]'"),
     Kind("if (wrong) ((void (*)())(long)at)();", "no code"),
     Kind("sink = m / (1 - wrong);", "divides a whole number by zero"),
     Kind(

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdio>
+#include <exception>
 #include <span>
 
 #include "towpath/tenstorrent/metalium/kernel_runtime.hpp"
@@ -347,18 +348,34 @@ void refuse_compute(void* core, const char* call) {
 }
 void refuse(void* core, const char* sentence) { metalium::refuse(runtime(core).core, sentence); }
 
-void smashed_stack(void* core, const void* place) { runtime(core).leave_smashed_stack(place); }
+void smashed_stack(void* core, const void* place) {
+  runtime(core).core.leave_call(place);
+  metalium::refuse(runtime(core).core,
+                   "a function that ends here has written beyond its variables on the stack");
+}
+void beyond_array(void* core, std::uint64_t index, const char* type, const void* place) {
+  runtime(core).core.leave_call(place);
+  metalium::refuse(runtime(core).core, fmt::format("it uses element {} of an array of type {}",
+                                                   static_cast<std::int64_t>(index), type));
+}
 
 }  // namespace calls
 
-// A call of the table, which notes where in the kernel it is.
+// A call of the table, which notes where in the kernel it is. Its exception leaves the kernel
+// without unwinding it, whose return addresses may be written over.
 template <auto call>
 struct Noted;
 template <typename Result, typename... Arguments, Result (*call)(void*, Arguments...)>
 struct Noted<call> {
   static Result run(void* core, Arguments... arguments) {
-    calls::runtime(core).core.come_to(__builtin_return_address(0));
-    return call(core, arguments...);
+    KernelRuntime& kernel = calls::runtime(core);
+    kernel.core.come_to(__builtin_return_address(0));
+    try {
+      return call(core, arguments...);
+    } catch (...) {
+      kernel.keep(std::current_exception());
+    }
+    kernel.leave();
   }
 };
 

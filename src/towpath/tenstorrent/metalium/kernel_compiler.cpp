@@ -125,6 +125,7 @@ std::vector<std::string> definitions_of(const KernelSource& source, const Kernel
 std::vector<std::string> kernel_flags() {
   return {"-xc++",
           "-fsanitize=thread",
+          "-fsanitize=bounds",
           "-fsanitize-coverage=trace-pc",
           "--param=tsan-distinguish-volatile=1",
           "--param=tsan-instrument-func-entry-exit=0",

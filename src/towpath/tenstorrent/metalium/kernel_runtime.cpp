@@ -81,10 +81,7 @@ void KernelRuntime::run() {
     core.leave_call(static_cast<const char*>(fault.address()) + 1);
     refuse(core, fmt::format("it {}", fault.what()));
   }
-  if (smashed_at_ != nullptr) {
-    core.leave_call(smashed_at_);
-    refuse(core, "a function that ends here has written beyond its variables on the stack");
-  }
+  if (kept_ != nullptr) std::rethrow_exception(std::exchange(kept_, nullptr));
   memory.settled();
   core.leave_call();
   reports.end();
@@ -92,11 +89,6 @@ void KernelRuntime::run() {
 
 void KernelRuntime::enter(KernelLibrary::Entry entry, const TowpathCore& view) {
   if (setjmp(outside_) == 0) entry(&view);
-}
-
-void KernelRuntime::leave_smashed_stack(const void* place) {
-  smashed_at_ = place;
-  std::longjmp(outside_, 1);
 }
 
 std::string KernelLibrary::words_of(const void* place) const {

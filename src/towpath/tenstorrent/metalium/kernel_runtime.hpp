@@ -5,6 +5,7 @@
 #include <array>
 #include <csetjmp>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -164,20 +165,21 @@ class KernelRuntime {
   // Counts executed basic blocks, the last one before `place`. Rejects an endless loop.
   void count_blocks(std::uint64_t blocks, const void* place);
   void count_report() { count_blocks(KernelClock::kBlocksPerReport, nullptr); }
-  // A function that ends at a place has written over its return address: leaves all of the kernel.
-  [[noreturn]] void leave_smashed_stack(const void* place);
+  // Leaves the kernel from a call of it; run() throws the exception that was kept.
+  void keep(std::exception_ptr exception) { kept_ = std::move(exception); }
+  [[noreturn]] void leave() { std::longjmp(outside_, 1); }
   // The kernel comes to a loop that consists of a jump to itself.
   [[noreturn]] void refuse_endless_loop(const void* place);
 
  private:
   void fill_banks();
-  // Calls the kernel, and returns when it ends, or leave_smashed_stack() ends it.
+  // Calls the kernel, and returns when it ends, or leave() ends it.
   void enter(KernelLibrary::Entry entry, const TowpathCore& view);
 
   const KernelSetup& setup_;
   std::shared_ptr<const KernelLibrary> library_;
   std::jmp_buf outside_{};  // of the kernel
-  const void* smashed_at_ = nullptr;
+  std::exception_ptr kept_;
   std::vector<std::uint64_t> dram_banks_;
   std::vector<std::uint64_t> l1_banks_;
 };

@@ -208,6 +208,8 @@ typedef struct TowpathPacket {
   CALL(void, endless_loop, (void* core, const void* place))                                       \
   /* A function that ends at `place` has written beyond its variables on the stack. */            \
   CALL(void, smashed_stack, (void* core, const void* place))                                      \
+  /* It uses an element that an array of this type does not have. */                              \
+  CALL(void, beyond_array, (void* core, uint64_t index, const char* type, const void* place))     \
   /* The kernel makes a compute call that is not modelled. */                                     \
   CALL(void, refuse_compute, (void* core, const char* call))                                      \
   /* Ends the run with a sentence. */                                                             \

@@ -145,6 +145,21 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
+// An index beyond an array (-fsanitize=bounds). `data` begins with file, line and column.
+void __ubsan_handle_out_of_bounds(const void* data, std::uintptr_t index) {
+  struct Type {
+    std::uint16_t kind, info;
+    char name[1];
+  };
+  struct Data {
+    const char* file;
+    std::uint32_t line, column;
+    const Type* array;
+  };
+  TOWPATH_CALL(beyond_array, index, static_cast<const Data*>(data)->array->name,
+               __builtin_return_address(0));
+}
+
 // At the begin of each block of instructions (-fsanitize-coverage=trace-pc).
 void __sanitizer_cov_trace_pc() {
   constexpr std::uint32_t kBlocksPerReport = 1 << 20;
