@@ -118,7 +118,8 @@ WRONG = [
         "a function that ends here has written beyond its variables on the stack",
     ),
     (
-        f"uint8_t array[16]; for (uint32_t i = 0; i < {FIRST}; ++i) array[i] = i; {WORD} = array[3];",
+        f"uint8_t array[16]; for (uint32_t i = 0; i < {FIRST}; ++i) array[i] = i; "
+        f"{WORD} = array[3];",
         "it uses element 16 of an array of type 'unsigned char [16]'",
     ),
     (
