@@ -67,6 +67,8 @@ class Verdict:
         problems: what is wrong, the first of each kind of place.
         omitted: how many more problems there are.
         not_checked: what could not be decided, and why, in sentences.
+        remarks: properties of a correct schedule that a user may not expect, in sentences: ranks
+            that add in different orders get floating-point results with different last bits.
         hangs_from_bytes: the smallest array for which the schedule hangs for lack of FIFO slots;
             None where it hangs at no size.
         assumption: how many FIFO slots connections have, in words.
@@ -83,6 +85,7 @@ class Verdict:
     problems: tuple[Problem, ...]
     omitted: int
     not_checked: tuple[str, ...]
+    remarks: tuple[str, ...]
     hangs_from_bytes: int | None
     assumption: str = ""
     hangs_with_any_slots: bool | None = None
@@ -101,7 +104,7 @@ class Verdict:
         problems = [dict(vars(problem)) for problem in self.problems]
         return {
             **vars(self), "problems": problems, "not_checked": list(self.not_checked),
-            "is_correct": self.is_correct,
+            "remarks": list(self.remarks), "is_correct": self.is_correct,
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -168,6 +171,7 @@ def verify(
         problems=tuple(map(_problem, verdict.findings)),
         omitted=verdict.omitted,
         not_checked=tuple(verdict.not_checked),
+        remarks=tuple(verdict.remarks),
         hangs_from_bytes=None if hanging is None else hanging * element_bytes,
         assumption=assumption,
         hangs_with_any_slots=hangs_anyway,

@@ -171,6 +171,7 @@ def verdict_text(verdicts: list[Verdict]) -> str:
         lines += [f"  not checked: {sentence}" for sentence in verdict.not_checked]
         if verdict.is_correct:
             lines.append("  correct: right data, no race, no deadlock, in bounds")
+        lines += [f"  note: {sentence}" for sentence in verdict.remarks]
     hangs_from_bytes = verdicts[0].hangs_from_bytes
     if hangs_from_bytes is None:
         lines.append("  does not hang for lack of FIFO slots at any size")

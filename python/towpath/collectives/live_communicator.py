@@ -541,7 +541,7 @@ class Communicator:
             request.collective, self.rank, self.ranks, as_bytes(source), as_bytes(result)
         )
         schedule, plan, executor = self._plans.plan(
-            self._open, request, elements, element_type, self.timeout_s
+            self._open, request, elements, element_type, self._synchronize
         )
         is_in_place = np.may_share_memory(source, result)
         if is_in_place and not (schedule.in_place and source.nbytes == result.nbytes):

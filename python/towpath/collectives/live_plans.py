@@ -12,6 +12,8 @@ from towpath import _core
 from towpath.schedules.schedule_source import ScheduleSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Kept = tuple[_core.Schedule, _core.Plan, _core.Executor]
 
 _PLANS_MAX = 32
@@ -43,9 +45,14 @@ class LivePlans:
         request: Request,
         elements: int,
         element_type: str,
-        timeout_s: float,
+        synchronize: Callable[[str], None],
     ) -> Kept:
-        """The plan of a call and its executor, made at the first call of this kind."""
+        """The plan of a call and its executor, made at the first call of this kind.
+
+        `synchronize` is a barrier of ranks that make the same statement. Ranks that map each
+        other's memory pass it in each call. Others, for which it costs a round trip, only in the
+        first call of each kind.
+        """
         key = (request, elements, element_type)
         kept = self._kept.pop(key, None)
         if kept is None:
@@ -53,10 +60,12 @@ class LivePlans:
                 None, request.collective, request.algorithm, transport.ranks, root=request.root
             ).schedule()
             plan = _core.Plan(schedule, elements, element_type, request.operation)
-            transport.agree(plan.statement, timeout_s)
+            synchronize(plan.statement)
             if len(self._kept) == _PLANS_MAX:
-                transport.barrier(timeout_s)  # a peer may still write to the oldest one's memory
+                synchronize("the end of a plan")  # a peer may still write to its memory
                 self._kept.popitem(last=False)
             kept = (schedule, plan, _core.Executor(transport, plan))
+        elif transport.reaches_all:
+            synchronize(kept[1].statement)
         self._kept[key] = kept
         return kept

@@ -36,6 +36,7 @@ void bind_verify(nb::module_& module) {
       .def_ro("findings", &Verdict::findings)
       .def_ro("omitted", &Verdict::omitted)
       .def_ro("not_checked", &Verdict::not_checked)
+      .def_ro("remarks", &Verdict::remarks)
       .def("is_correct", &Verdict::is_correct);
   nb::class_<SlotCounts>(module, "SlotCounts",
                          "How many slots the FIFO of a connection has, by where its ends are.")

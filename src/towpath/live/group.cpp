@@ -285,19 +285,27 @@ std::string Group::describe_pending() const {
   return calls.empty() ? "nothing in particular" : titled(*calls.front());
 }
 
+std::string Group::describe_difference() {
+  for (int peer = 0; peer < ranks_; ++peer) {
+    std::string difference = peer == rank_ ? "" : collectives_.status().difference(peer);
+    if (!difference.empty()) return difference;
+  }
+  return "no rank is behind";
+}
+
 // A peer that left in good order, and that the current collective depends on, will not come back.
 void Group::check_deadlines() {
   const Time now = transport_->now();
   const StatusPage& status = collectives_.status();
   if (current_ != nullptr && is_overdue(*current_, now)) {
     const StatusPage::Report report = status.report();
-    const std::string straggler = report.straggler == kNoPeer
-                                      ? "all ranks are in it"
-                                      : fmt::format("rank {} is the straggler", report.straggler);
+    const std::string cause = report.straggler == kNoPeer
+                                  ? describe_difference()
+                                  : fmt::format("rank {} is the straggler", report.straggler);
     fail_collective(TransportError(
         Reason::timeout, report.straggler,
         fmt::format("{} ended by a timeout after {:g} s on rank {}; {}:{}", titled(*current_),
-                    current_->request.timeout.seconds(), rank_, straggler, report.lines)));
+                    current_->request.timeout.seconds(), rank_, cause, report.lines)));
     return;
   }
   for (int peer = 0; peer < ranks_ && current_ != nullptr; ++peer) {

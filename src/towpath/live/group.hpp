@@ -96,6 +96,8 @@ class Group {
   void serve_peers();
   void announce_leaving();
   bool is_idle() const;
+  // The first call that differs between this rank and another one.
+  std::string describe_difference();
   std::string describe_pending() const;
 
   std::shared_ptr<Look> look_ = std::make_shared<Look>();

@@ -152,3 +152,63 @@ def test_a_table_is_validated(tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("colour\nred\n")
     assert "fit no known table" in refusal(towpath.validate, other)
+
+
+def one_shot(orders):
+    """An all_reduce in XML in which each rank adds the inputs of its peers in an order of its own."""
+    ranks = len(orders)
+    gpus = []
+    for rank, order in enumerate(orders):
+        peers = [peer for peer in range(ranks) if peer != rank]
+        blocks = [
+            f'<tb id="{number}" send="{peer}" recv="{peer}" chan="0">'
+            f'<step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="s" dstoff="{rank}" cnt="1" '
+            'depid="-1" deps="-1" hasdep="0"/>'
+            f'<step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="s" dstoff="{peer}" cnt="1" '
+            'depid="-1" deps="-1" hasdep="1"/></tb>'
+            for number, peer in enumerate(peers)
+        ]
+        # An own copy first, then the sum of three in the rank's order.
+        steps = []
+        for number, peer in enumerate(order):
+            kind, own = ("cpy", "o") if number == 0 else ("re", "o")
+            source = ("i", 0) if peer == rank else ("s", peer)
+            waits = -1 if peer == rank else peers.index(peer)
+            steps.append(
+                f'<step s="{number}" type="{kind}" srcbuf="{source[0]}" srcoff="{source[1]}" '
+                f'dstbuf="{own}" dstoff="0" cnt="1" depid="{waits}" '
+                f'deps="{-1 if waits < 0 else 1}" hasdep="0"/>'
+            )
+        adder = f'<tb id="{ranks - 1}" send="-1" recv="-1" chan="0">{"".join(steps)}</tb>'
+        gpus.append(
+            f'<gpu id="{rank}" i_chunks="1" o_chunks="1" s_chunks="{ranks}">{"".join(blocks)}'
+            f"{adder}</gpu>"
+        )
+    return (
+        f'<algo name="oneshot" nchannels="1" nchunksperloop="1" proto="Simple" ngpus="{ranks}" '
+        f'coll="allreduce" inplace="0">{"".join(gpus)}</algo>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("orders", "remarks"),
+    [
+        ([(0, 1, 2)] * 3, 0),
+        ([(1, 0, 2), (0, 1, 2), (0, 1, 2)], 0),  # a + b is b + a
+        ([(0, 1, 2), (1, 2, 0), (0, 1, 2)], 1),
+    ],
+)
+def test_ranks_that_add_in_different_orders_are_a_remark(orders, remarks):
+    verdict = towpath.verify(towpath.Schedule.load(one_shot(orders).encode()), size_bytes="64K")
+    assert verdict.is_correct, verdict.problems
+    assert len(verdict.remarks) == len(verdict.to_dict()["remarks"]) == remarks
+    assert all("different orders" in remark for remark in verdict.remarks)
+
+
+@pytest.mark.parametrize("algorithm", [each.name for each in towpath.algorithms("all_reduce")])
+def test_own_algorithms_add_in_the_same_order_on_all_ranks(algorithm):
+    try:
+        schedule = towpath.Schedule.generate("all_reduce", algorithm=algorithm, ranks=8, hosts=2)
+    except towpath.TowpathError:
+        schedule = towpath.Schedule.generate("all_reduce", algorithm=algorithm, ranks=8)
+    assert towpath.verify(schedule, size_bytes="1M").remarks == ()

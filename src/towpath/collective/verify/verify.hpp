@@ -75,6 +75,9 @@ struct Verdict {
   std::vector<Finding> findings;         // the first few of each kind
   std::uint64_t omitted = 0;             // number of further findings
   std::vector<std::string> not_checked;  // one sentence each, with the reason
+  // Properties of a correct schedule that a user may not expect, such as results that differ in
+  // their last bits between ranks. One sentence each.
+  std::vector<std::string> remarks = {};
 
   // True if no check failed. Skipped checks are in not_checked.
   bool is_correct() const { return findings.empty(); }

@@ -25,6 +25,10 @@ class FindingList {
   void add(Finding finding, const std::string& place = "");
   // Counts further findings without a sentence.
   void omit(FindingKind kind, std::size_t count);
+  // Adds a remark unless there is one already.
+  void remark(std::string sentence) {
+    if (verdict_.remarks.empty()) verdict_.remarks.push_back(std::move(sentence));
+  }
   bool is_full(FindingKind kind) const {
     return shown_[static_cast<std::size_t>(kind)] == kFindingsShown;
   }

@@ -14,8 +14,8 @@
 // The final contents of the outputs. Every chunk of memory starts as a distinct *atom*: an input
 // chunk, or the unknown contents of another. Copies copy, reductions add. The first run adds 128
 // random bits per atom, so that equal sums have the same atoms with equal counts (a wrong one
-// passes once in 2^128). For a wrong sum, a second run keeps the atoms and describes the
-// difference.
+// passes once in 2^128). It also digests the order of the additions. For a wrong sum, a second run
+// keeps the atoms and describes the difference.
 
 namespace towpath::collective {
 namespace {
@@ -47,14 +47,20 @@ std::uint64_t mixed(std::uint64_t word) {
 }
 
 struct Sums {
-  using Value = Sum;
+  // A sum, and a digest of its tree of additions, in which a + b is b + a.
+  struct Value {
+    Sum total = 0;
+    std::uint64_t order = 0;
+  };
   static Value of(const Atom& atom) {
     const std::uint64_t place =
         (std::uint64_t{static_cast<std::uint32_t>(atom.rank)} << 32) | atom.chunk;
     const std::uint64_t high = mixed(mixed(place) + static_cast<std::uint64_t>(atom.buffer));
-    return (Sum{high} << 64) | mixed(high ^ mixed(~place));
+    return {(Sum{high} << 64) | mixed(high ^ mixed(~place)), high};
   }
-  static Value add(const Value& a, const Value& b) { return a + b; }
+  static Value add(const Value& a, const Value& b) {
+    return {a.total + b.total, mixed(a.order + b.order)};
+  }
 };
 
 struct Contributions {
@@ -379,7 +385,7 @@ class DataCheck {
     for (int rank = 0; rank < network.schedule.rank_count(); ++rank) {
       const std::uint32_t chunks = chunks_in(network.schedule, rank, Buffer::input);
       for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        totals_[chunk] += Sums::of({Buffer::input, rank, chunk});
+        totals_[chunk] += Sums::of({Buffer::input, rank, chunk}).total;
       }
     }
   }
@@ -400,6 +406,7 @@ class DataCheck {
       DataRun<Sums> sums(network_, grid_, memory_, extent_, elements.begun);
       walk(network_, chunking_, sums);
       wrong = wrong_outputs(sums);
+      if (wrong.empty()) compare_orders(sums);
     }
     if (findings_.is_full(FindingKind::wrong_data)) {
       findings_.omit(FindingKind::wrong_data, wrong.size());
@@ -417,16 +424,38 @@ class DataCheck {
         if (expected.is_any || !sums.exists(Buffer::output, chunk)) continue;
         const Sum sum = expected.rank == kNone
                             ? totals_[expected.chunk]
-                            : Sums::of({Buffer::input, expected.rank, expected.chunk});
+                            : Sums::of({Buffer::input, expected.rank, expected.chunk}).total;
         const std::size_t first = memory_.cell(rank, Buffer::output, chunk);
         for (std::uint32_t i = 0; i < memory_.cells_per_chunk(); ++i) {
-          if (sums.value(first + i) == sum) continue;
+          if (sums.value(first + i).total == sum) continue;
           wrong.push_back({rank, chunk, first + i});
           break;
         }
       }
     }
     return wrong;
+  }
+
+  // Every rank of an all_reduce has the same sums. Floating-point sums have the same bits only if
+  // they are added in the same order.
+  void compare_orders(const DataRun<Sums>& sums) {
+    if (network_.schedule.collective != Collective::all_reduce) return;
+    for (std::uint32_t chunk = 0; chunk < network_.schedule.chunks; ++chunk) {
+      if (!sums.exists(Buffer::output, chunk)) continue;
+      for (int rank = 1; rank < network_.schedule.rank_count(); ++rank) {
+        for (std::uint32_t i = 0; i < memory_.cells_per_chunk(); ++i) {
+          const auto order_at = [&](int at) {
+            return sums.value(memory_.cell(at, Buffer::output, chunk) + i).order;
+          };
+          if (order_at(rank) == order_at(0)) continue;
+          findings_.remark(
+              fmt::format("ranks 0 and {} add the contributions to output chunk {} in different "
+                          "orders; floating-point results differ between ranks in their last bits",
+                          rank, chunk));
+          return;
+        }
+      }
+    }
   }
 
   void explain(const std::vector<WrongOutput>& wrong, const Elements& elements) {

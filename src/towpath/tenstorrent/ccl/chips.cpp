@@ -104,7 +104,7 @@ Arrivals::Arrivals(Device& device, int places, int planes, std::uint64_t pages)
       planes_(planes),
       streams_(index(places * planes * (1 + kWays))) {
   const std::size_t sources = index(places * planes);
-  const std::uint64_t share = pages / sources;
+  const std::uint64_t share = sources == 0 ? 0 : pages / sources;  // one chip has no source
   for (std::size_t source = 0; source < sources; ++source) {
     streams_[source].landings = PageRing(source * share, share);
   }
