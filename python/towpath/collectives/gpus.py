@@ -61,40 +61,44 @@ def channels_worth_it(ranks: int, largest_bytes: int) -> int:
 
 
 def channels_to_fill(spec: MachineSpec, collective: str | None = None) -> int:
-    """Channels that can fill the fastest wire of a GPU: enough thread blocks, and the same number
-    for each rail.
+    """Channels that can fill the wires of a GPU: enough thread blocks, and the same number for each
+    rail.
 
     Args:
         spec: the machine.
-        collective: what they run; in a broadcast each thread block stores what it sends on.
+        collective: their collective; in a broadcast each thread block stores what it sends on.
     """
     cost = spec.gpu_cost.simple
     rate = cost.block_rate_gb_per_s
     if collective == "broadcast" and cost.forward_rate_gb_per_s is not None:
         rate = cost.forward_rate_gb_per_s
-    blocks = -(-fastest_wire_gb_per_s(spec) // rate.value)
+    blocks = max(_blocks_of_host(host, rate.value) for host in spec.host_kinds())
     rails = spec.gpus_per_host if spec.host_count > 1 else 1
     return int(min(-(-blocks // rails) * rails, 32))
 
 
-def fastest_wire_gb_per_s(spec: MachineSpec) -> float:
-    """The largest rate between a GPU and a device next to it, all links between the two together.
+def _blocks_of_host(spec: MachineSpec, block_rate_gb_per_s: float) -> float:
+    """Thread blocks that fill the wires of one GPU.
 
-    Args:
-        spec: the machine.
-
-    Returns:
-        The rate in 1e9 bytes per second and direction; where no GPU has a wire, that of the fastest
-        type of link.
+    Between GPUs that are joined pairwise, channels take different wires, each of which needs whole
+    blocks. A GPU whose wires lead to switches or to its host sends over those of the fastest.
+    Without any wire, the fastest type of link counts.
     """
-    return max(_fastest_of_host(host) for host in spec.host_kinds())
-
-
-def _fastest_of_host(spec: MachineSpec) -> float:
     rates = {name: kind.rate_gb_per_s.value for name, kind in spec.link_types.items()}
     layout = spec.layout()
-    of_pair: dict[tuple[int, int], float] = defaultdict(float)
+    to: dict[tuple[int, int], float] = defaultdict(float)
     for wire in layout.wires:
-        if "gpu" in (layout.devices[wire.a].kind, layout.devices[wire.b].kind):
-            of_pair[wire.a, wire.b] += rates[wire.link_type] * wire.parallel
-    return max(of_pair.values(), default=max(rates.values()))
+        rate = rates[wire.link_type] * wire.parallel
+        for gpu, other in ((wire.a, wire.b), (wire.b, wire.a)):
+            if layout.devices[gpu].kind == "gpu":
+                to[gpu, other] += rate
+    to_gpus: dict[int, float] = defaultdict(float)
+    most = 0.0
+    for (gpu, other), rate in to.items():
+        blocks = -(-rate // block_rate_gb_per_s)
+        most = max(most, blocks)
+        if layout.devices[other].kind == "gpu":
+            to_gpus[gpu] += blocks
+    if not to:
+        return -(-max(rates.values()) // block_rate_gb_per_s)
+    return max([most, *to_gpus.values()])

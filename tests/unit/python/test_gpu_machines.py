@@ -95,3 +95,10 @@ def test_a_block_is_that_of_another_machine_but_for_what_it_says_itself():
 )
 def test_what_cannot_be_like_another_is_refused(old, new, expected):
     assert expected in refusal(catalogue.parse, MINE.replace(old, new), "mine.yaml")
+
+
+def test_the_default_fills_all_wires_of_a_gpu_that_is_joined_to_each_other():
+    machine = towpath.load("mi300x", hosts=1)
+    default = machine.run("all_reduce", size_bytes="1G", data=False)
+    many = machine.run("all_reduce", size_bytes="1G", channels=24, data=False)
+    assert default.time_us < 1.1 * many.time_us
