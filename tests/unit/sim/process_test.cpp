@@ -21,6 +21,11 @@ constexpr bool kHasAddressSanitizer = true;
 #else
 constexpr bool kHasAddressSanitizer = false;
 #endif
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kHasThreadSanitizer = true;
+#else
+constexpr bool kHasThreadSanitizer = false;
+#endif
 
 struct Destroyed {
   int& count;
@@ -277,7 +282,9 @@ TEST(Process, MayUseAllOfItsStack) {
 }
 
 TEST(ProcessDeathTest, EndsTheProgramWhenItOverflowsItsStack) {
-  if (kHasAddressSanitizer) GTEST_SKIP() << "the sanitizer reports it itself";
+  if (kHasAddressSanitizer || kHasThreadSanitizer) {
+    GTEST_SKIP() << "the sanitizer reports it itself";
+  }
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
