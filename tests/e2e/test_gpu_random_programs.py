@@ -35,20 +35,7 @@ def kernel():
 
 
 def run(kernel, program) -> int:
-    """Runs a program; how many elements were wrong."""
-    gpus = kernel.load(program.pes)
-    length = 1 + max(len(code) for code in program.code.values())
-    width = 1 + random_programs.FIELDS
-    code = gpus.symmetric(program.blocks * length * width, "int64")
-    slots = gpus.symmetric(program.slots() * random_programs.SLOT_WORDS, "int64")
-    words = gpus.symmetric(program.words(), "uint64")
-    wrong = gpus.symmetric(1, "int64")
-    for agent, instructions in program.code.items():
-        place = code.on[agent.pe].reshape(program.blocks, length, width)[agent.block]
-        if instructions:
-            place[: len(instructions)] = instructions
-    gpus.launch("interpret", program.blocks, 32, [code, length, slots, words, wrong])
-    return sum(int(each[0]) for each in wrong.on)
+    return random_programs.run(kernel.load(program.pes), program)
 
 
 def mistake_of(seed: int) -> str:

@@ -29,11 +29,14 @@ class ProgramRun:
         status: the highest that main() returned on a PE; 0 means success.
         time_us: when the last PE had ended, in simulated microseconds; None for a live run.
         profile: where the time went; None unless that was asked for.
+        remarks: sentences about what is no error, but relies on more than NVSHMEM promises; of
+            simulated runs.
     """
 
     status: int
     time_us: float | None
     profile: KernelProfile | None = field(default=None, compare=False)
+    remarks: tuple[str, ...] = ()
 
 
 class Kernel:
@@ -55,6 +58,7 @@ class Kernel:
         seed: int = 1,
         profile: bool = False,
         kernel_limit_s: float = KERNEL_LIMIT_S,
+        race_check: bool = False,
     ) -> SimulatedGpus:
         """PEs on a described machine, on which kernels are launched by name.
 
@@ -66,6 +70,8 @@ class Kernel:
             profile: record what blocks do, for `KernelProfile.of`.
             kernel_limit_s: processor time for which a thread of a kernel may compute without a
                 wait, in seconds; 0: any.
+            race_check: whether blocks that race for a word of global memory are an error; each
+                access is then looked up.
 
         Returns:
             The PEs, with their symmetric memory.
@@ -77,7 +83,7 @@ class Kernel:
         spec = _gpus(machine, settings)
         return self._source.simulate(
             spec, pes, seed=seed, records_max=_records(profile),
-            kernel_limit_s=_checked_limit(kernel_limit_s),
+            kernel_limit_s=_checked_limit(kernel_limit_s), race_check=race_check,
         )  # fmt: skip
 
     def run(
@@ -90,6 +96,7 @@ class Kernel:
         seed: int = 1,
         profile: bool = False,
         kernel_limit_s: float = KERNEL_LIMIT_S,
+        race_check: bool = False,
     ) -> ProgramRun:
         """Run the source's main() on every PE of a described machine, in simulated time.
 
@@ -101,6 +108,7 @@ class Kernel:
             seed: of the simulation.
             profile: record what blocks do; the simulated time is the same.
             kernel_limit_s: as in `load`.
+            race_check: as in `load`.
 
         Returns:
             The status of main(), the simulated time, and the profile.
@@ -120,6 +128,7 @@ class Kernel:
                 seed=seed,
                 records_max=_records(profile),
                 kernel_limit_s=_checked_limit(kernel_limit_s),
+                race_check=race_check,
             ),  # fmt: skip
             pes,
         )
@@ -166,10 +175,10 @@ class Kernel:
 
     def _profiled(self, run: KernelRun, pes: int) -> ProgramRun:
         if run.recorded is None:
-            return ProgramRun(run.status, run.time_us)
+            return ProgramRun(run.status, run.time_us, remarks=run.remarks)
         name = Path(self._source.file).name
         title = f"{name} on {run.recorded.where}, {pes} PE{'' if pes == 1 else 's'}"
-        return ProgramRun(run.status, run.time_us, KernelProfile(run.recorded, title))
+        return ProgramRun(run.status, run.time_us, KernelProfile(run.recorded, title), run.remarks)
 
 
 def kernel(

@@ -25,6 +25,10 @@ KernelLimit = Annotated[
 Unchecked = Annotated[
     bool, typer.Option("--unchecked", help="with --live: loads and stores are not checked")
 ]
+RaceCheck = Annotated[
+    bool,
+    typer.Option("--race-check", help="blocks that race for a word of global memory are an error"),
+]
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -53,6 +57,7 @@ def run(
     ] = 60.0,
     kernel_limit: KernelLimit = 30.0,
     unchecked: Unchecked = False,
+    race_check: RaceCheck = False,
     seed: Seed = 1,
     profile: Annotated[
         bool, typer.Option("--profile", help="say where the time of the kernels goes")
@@ -79,6 +84,7 @@ def run(
     source = kernel(file, flags=flags or ())
     if live:
         refuse({"set": settings} if settings else {}, "requires --machine")
+        refuse({"race_check": True} if race_check else {}, "requires --machine")
         result = source.run_live(
             pes, arguments=arguments or (), timeout_s=timeout, profile=is_recorded,
             checked=not unchecked, kernel_limit_s=kernel_limit,
@@ -88,9 +94,11 @@ def run(
         refuse({"unchecked": True} if unchecked else {}, "requires --live")
         result = source.run(
             machine, pes, arguments=arguments or (), settings=settings or (), seed=seed,
-            profile=is_recorded, kernel_limit_s=kernel_limit,
+            profile=is_recorded, kernel_limit_s=kernel_limit, race_check=race_check,
         )  # fmt: skip
         print(f"# {pes} PEs on {machine}: {result.time_us:.3f} us", flush=True)
+    for remark in result.remarks:
+        note(f"remark: {remark}")
     if result.profile is not None:
         _deliver(result.profile, profile, trace, out)
     if result.status != 0:

@@ -38,11 +38,13 @@ class KernelRun:
     Attributes:
         status: the highest that main() returned on a PE; 0 means success.
         time_us: when the last PE had ended, in simulated microseconds; None for a live run.
+        remarks: sentences about what is no error, but relies on more than NVSHMEM promises.
         recorded: what happened when; None unless that was asked for.
     """
 
     status: int
     time_us: float | None
+    remarks: tuple[str, ...] = ()
     recorded: Recorded | None = field(default=None, repr=False, compare=False)
 
 
@@ -93,6 +95,7 @@ class GpuKernel:
         seed: int = 1,
         records_max: int = 0,
         kernel_limit_s: float = KERNEL_LIMIT_S,
+        race_check: bool = False,
     ) -> SimulatedGpus:
         """Its PEs on the GPUs of a described machine, to launch kernels by name.
 
@@ -103,6 +106,7 @@ class GpuKernel:
             records_max: how much of what happens is kept, for `SimulatedGpus.recorded`; 0: nothing.
             kernel_limit_s: processor time for which a thread of a kernel may compute without a
                 wait, in seconds; 0: any.
+            race_check: whether blocks that race for a word of global memory are an error.
 
         Raises:
             CompilationError: the source does not compile.
@@ -116,6 +120,7 @@ class GpuKernel:
             core = _core.SimulatedPes(
                 machine.build(hosts=hosts), compiled, pes, seed,
                 profile_records_max=records_max, kernel_limit_s=kernel_limit_s,
+                checks_races=race_check,
             )  # fmt: skip
         except ValueError as error:
             raise ConfigError(str(error)) from None
@@ -130,13 +135,16 @@ class GpuKernel:
         seed: int = 1,
         records_max: int = 0,
         kernel_limit_s: float = KERNEL_LIMIT_S,
+        race_check: bool = False,
     ) -> KernelRun:
         """Runs its main() on the GPUs of a described machine; see `simulate`."""
         gpus = self.simulate(
-            machine, pes, seed=seed, records_max=records_max, kernel_limit_s=kernel_limit_s
-        )
+            machine, pes, seed=seed, records_max=records_max, kernel_limit_s=kernel_limit_s,
+            race_check=race_check,
+        )  # fmt: skip
         status = gpus._core.run_main([self.file, *arguments])
-        return KernelRun(status, gpus._core.finished_at_us, gpus.recorded())
+        remarks = tuple(gpus._core.remarks)
+        return KernelRun(status, gpus._core.finished_at_us, remarks, gpus.recorded())
 
     def run_live(
         self,
@@ -173,7 +181,8 @@ class GpuKernel:
             return KernelRun(status, None)
         from towpath.kernels.profile import recorded_live
 
-        return KernelRun(status, None, recorded_live([recorded for _, recorded in results]))
+        recorded = recorded_live([recorded for _, recorded in results])
+        return KernelRun(status, None, recorded=recorded)
 
 
 def _run_main(

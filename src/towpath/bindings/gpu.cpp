@@ -280,15 +280,18 @@ void bind_simulated(nb::module_& module) {
       .def(
           "__init__",
           [](SimulatedPes* self, const SharedMachine& machine, const std::string& object, int pes,
-             std::uint64_t seed, std::size_t profile_records_max, double kernel_limit_s) {
+             std::uint64_t seed, std::size_t profile_records_max, double kernel_limit_s,
+             bool checks_races) {
             new (self) SimulatedPes(machine, object,
                                     {.pes = pes,
                                      .seed = seed,
                                      .profile_records_max = profile_records_max,
-                                     .kernel_limit = limit_from(kernel_limit_s)});
+                                     .kernel_limit = limit_from(kernel_limit_s),
+                                     .checks_races = checks_races});
           },
           "machine"_a, "object"_a, "pes"_a, "seed"_a = 1, "profile_records_max"_a = 0,
-          "kernel_limit_s"_a = gpu::kKernelLimit.seconds(), "Raises ValueError.")
+          "kernel_limit_s"_a = gpu::kKernelLimit.seconds(), "checks_races"_a = false,
+          "Raises ValueError.")
       .def(
           "profile",
           [](SimulatedPes& pes) -> std::optional<nb::dict> {
@@ -297,6 +300,10 @@ void bind_simulated(nb::module_& module) {
           },
           "What happened so far; None where nothing is recorded.")
       .def_prop_ro("pes", &SimulatedPes::pes)
+      .def_prop_ro("remarks",
+                   [](SimulatedPes& pes) {
+                     return std::vector<std::string>(pes.remarks().begin(), pes.remarks().end());
+                   })
       .def_prop_ro("finished_at_us", [](SimulatedPes& pes) { return pes.finished_at().us(); })
       .def("run_main", &SimulatedPes::run_main, "arguments"_a,
            nb::call_guard<nb::gil_scoped_release>(),

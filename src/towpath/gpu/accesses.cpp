@@ -116,38 +116,52 @@ abi::Range check(Pe& pe, Place place, const MemoryAccess& access) {
   return {};
 }
 
+// Whether later accesses must also be seen.
+bool note_access(Pe& pe, const MemoryAccess& access, bool is_store) {
+  RaceMonitor* const races = pe.run().races;
+  if (races == nullptr) return false;
+  on_thread(&pe, [&](Block& block) { races->check(access, is_store, block); });
+  return true;
+}
+
 void load(void* self, const void* address, unsigned size_bytes, const void* where) {
   Pe& pe = pe_of(self);
   const std::uintptr_t number = number_of(address);
   const Place place = count_load(pe, address, size_bytes);
-  const abi::Range range = check(pe, place, {number, size_bytes, "loads", where});
+  const MemoryAccess access{number, size_bytes, "loads", where};
+  const abi::Range range = check(pe, place, access);
   const MonitoredRanges& incoming = pe.hazards().incoming;
   if (place == Place::host) keep_quiet(pe.current().quiet_loads, {0, UINT64_MAX}, range);
   if (place == Place::shared) pe.current().quiet_shared_loads = range;
+  const bool is_global = place == Place::own || place == Place::peer;
+  const bool is_noted = is_global && note_access(pe, access, false);
   if (place != Place::own) return;
   if (const MonitoredTransfer* const found = incoming.find(number)) {
     on_thread(self, [&](Block& block) { pe.hazards().check_read(*found, block, where); });
   }
-  keep_quiet(pe.current().quiet_loads, incoming.around(number), range);
+  if (!is_noted) keep_quiet(pe.current().quiet_loads, incoming.around(number), range);
 }
 
 void store(void* self, void* address, unsigned size_bytes, const void* where) {
   Pe& pe = pe_of(self);
   const std::uintptr_t number = number_of(address);
   const Place place = count_store(pe, address, size_bytes);
-  const abi::Range range = check(pe, place, {number, size_bytes, "stores", where});
+  const MemoryAccess access{number, size_bytes, "stores", where};
+  const abi::Range range = check(pe, place, access);
   if (place == Place::host) keep_quiet(pe.current().quiet_stores, {0, UINT64_MAX}, range);
   if (place == Place::shared && pe.pollers().empty()) pe.current().quiet_shared_stores = range;
   if (place == Place::peer || (!is_free(place) && !pe.pollers().empty())) {
     pe.pollers().note_store(address, size_bytes);
   }
+  const bool is_global = place == Place::own || place == Place::peer;
+  const bool is_noted = is_global && note_access(pe, access, true);
   if (place != Place::own) return;
   const MonitoredRanges& sources = pe.hazards().sources;
   if (const MonitoredTransfer* const found = sources.find(number)) {
     on_thread(self, [&](Block& block) { pe.hazards().check_change(*found, block, where); });
   }
   // Each store may end a poll.
-  if (pe.pollers().empty()) {
+  if (pe.pollers().empty() && !is_noted) {
     keep_quiet(pe.current().quiet_stores, sources.around(number), range);
   }
 }

@@ -49,7 +49,7 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  Pe& pe() { return pe_; }
+  Pe& pe() const { return pe_; }
   Grid& grid() const { return grid_; }
   int multiprocessor() const { return multiprocessor_; }
   int lane() const { return lane_; }

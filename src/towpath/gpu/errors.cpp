@@ -27,6 +27,7 @@ const char* name_of(Hazard hazard) {
     case Hazard::misaligned_access: return "misaligned_access";
     case Hazard::host_memory: return "host_memory";
     case Hazard::device_memory: return "device_memory";
+    case Hazard::block_race: return "block_race";
   }
   return "";
 }

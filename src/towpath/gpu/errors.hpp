@@ -23,6 +23,7 @@ enum class Hazard : std::uint8_t {
   misaligned_access,      // of a type at an address that is no multiple of its alignment
   host_memory,            // of the host's memory by a kernel
   device_memory,          // of a GPU's memory by the host program
+  block_race,             // blocks use one word without an order, one of them to store
 };
 
 const char* name_of(Hazard hazard);

@@ -32,6 +32,19 @@ namespace {
           reader, transfer.what));
 }
 
+// NVSHMEM promises the update of a signal only to the waits for signals.
+void remark_signal(const WaitRecord& wait, const SignalWord& word) {
+  const Allocation* const of =
+      wait.pe.memory().map().find(reinterpret_cast<std::uintptr_t>(wait.call.first));
+  const bool is_of_library = of == nullptr || of->kind != MemoryKind::symmetric;
+  if (word.landed.empty() || wait.call.is_test || is_of_library) return;
+  const Signal& last = *word.landed.back();
+  wait.pe.run().remarks.insert(fmt::format(
+      "{} at {}:{} waits for a word that a signal raises{}{}; NVSHMEM promises signals only to "
+      "nvshmem_signal_wait_until, and data behind them only after that",
+      wait.site.call, wait.site.file, wait.site.line, last.what.empty() ? "" : ", by ", last.what));
+}
+
 [[noreturn]] void refuse_reuse(const std::string& again, const std::string& last) {
   throw KernelError(
       Hazard::signal_reused,
@@ -118,6 +131,7 @@ void HazardMonitor::learn_from(const WaitRecord& wait, History& history) {
       history.learn_everything(now);
       continue;
     }
+    if (!wait.call.is_signal) remark_signal(wait, *word);
     history.learn(now, *word);
     for (; word->seen < word->landed.size(); ++word->seen) {
       word->landed[word->seen]->seen = history.now();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "towpath/gpu/outstanding.hpp"
 #include "towpath/gpu/pollers.hpp"
 #include "towpath/gpu/profile.hpp"
+#include "towpath/gpu/race_monitor.hpp"
 #include "towpath/gpu/streams.hpp"
 #include "towpath/gpu/thread_stack.hpp"
 #include "towpath/machine/kernel_cost.hpp"
@@ -50,7 +52,10 @@ struct Run {
   Time timeout = Time::from_seconds(60);
   std::exception_ptr failure{};  // of a kernel or a host program, which ends the run
   Profile* profile = nullptr;    // null: no record
-  Meeting* meeting = nullptr;    // of a live run
+  RaceMonitor* races = nullptr;  // null: races of blocks are not looked for
+  // About a run that is right, but relies on more than NVSHMEM promises.
+  std::set<std::string> remarks{};
+  Meeting* meeting = nullptr;  // of a live run
   // The processor time for which a thread of a kernel may compute without a wait.
   Time kernel_limit = kKernelLimit;
   Block* running = nullptr;   // whose threads run now

@@ -300,3 +300,19 @@ def program(seed: int, mistake: str | None = None) -> Program:
         Its instructions.
     """
     return Generator(seed, mistake).make()
+
+
+def run(gpus, program) -> int:
+    """Runs a program of the interpreter on loaded PEs; how many elements were wrong."""
+    length = 1 + max(len(code) for code in program.code.values())
+    width = 1 + FIELDS
+    code = gpus.symmetric(program.blocks * length * width, "int64")
+    slots = gpus.symmetric(program.slots() * SLOT_WORDS, "int64")
+    words = gpus.symmetric(program.words(), "uint64")
+    wrong = gpus.symmetric(1, "int64")
+    for agent, instructions in program.code.items():
+        place = code.on[agent.pe].reshape(program.blocks, length, width)[agent.block]
+        if instructions:
+            place[: len(instructions)] = instructions
+    gpus.launch("interpret", program.blocks, 32, [code, length, slots, words, wrong])
+    return sum(int(each[0]) for each in wrong.on)

@@ -78,6 +78,7 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
            .pes = std::vector<Pe*>(static_cast<std::size_t>(ranks_.ranks())),
            .timeout = Time::max(),
            .profile = profile_.get(),
+           .races = options.checks_races ? &races_ : nullptr,
            .kernel_limit = options.kernel_limit} {
   simulation_->set_trace(options.trace);
   if (profile_ != nullptr) {

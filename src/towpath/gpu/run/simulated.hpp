@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct SimulatedOptions {
   // Number of records of each kind that the profile keeps. 0: no profile.
   std::size_t profile_records_max = 0;
   Time kernel_limit = kKernelLimit;
+  bool checks_races = false;  // of blocks, for a word of global memory
 };
 
 // The PEs of a compiled source on the GPUs of a described machine, in one simulation.
@@ -38,6 +40,9 @@ class SimulatedPes {
 
   // The end of the last host program. Its transfers may have arrived later.
   Time finished_at() const { return finished_at_; }
+
+  // Sentences about the run that are no errors.
+  const std::set<std::string>& remarks() const { return run_.remarks; }
 
   // The record of the run, or null. Blocks are in it once they have ended.
   const Profile* profile() const { return profile_.get(); }
@@ -63,6 +68,7 @@ class SimulatedPes {
   transport::simulated::GpuRanks ranks_;
   Time finished_at_{};
   ThreadStack stack_;
+  RaceMonitor races_;
   Run run_;
   std::vector<std::unique_ptr<Pe>> pes_;
 };
