@@ -22,6 +22,10 @@ LOAD = "sink = *(volatile uint32_t*)0x30000;"
 RAISE = "noc_semaphore_set((volatile uint32_t*)get_semaphore(0), 1);"
 SEES = "noc_semaphore_wait((volatile uint32_t*)get_semaphore(0), 1);"
 BARRIERS = "noc_async_read_barrier();\nnoc_async_write_barrier();"
+WORD_BEHIND = (  # on the same way, so it arrives later
+    "*(volatile uint32_t*)0x60000 = 1; noc_semaphore_set_multicast_loopback_src(0x60000, "
+    "get_noc_multicast_addr(1, 1, 4, 1, get_semaphore(0)), 4);"
+)
 COUNTS_AS_SENT = (
     "; noc_async_writes_flushed at first.cpp:6 says that they were sent; they are there after "
     "noc_async_write_barrier"
@@ -98,6 +102,11 @@ MISTAKES = {
         f" at first.cpp:7: it hands on {BLOCK}, which its multicast at first.cpp:5 brings"
         + COUNTS_AS_SENT,
     ),
+    "pushes a loopback copy before the word behind it is seen": Mistake(
+        f"{LOOPBACK}\n{WORD_BEHIND}\ncb_push_back(0, 1);\n{BARRIERS}", "", "used_before_barrier",
+        f" at first.cpp:7: it hands on {BLOCK}, which its multicast at first.cpp:5 brings; they "
+        "are there after noc_async_write_barrier",
+    ),
     "loads a loopback copy that is flushed": Mistake(
         f"{LOOPBACK}\nnoc_async_writes_flushed();\n{LOAD}\n{BARRIERS}", "", "used_before_barrier",
         f" at first.cpp:7: it loads {WORD}, which its multicast at first.cpp:5 brings"
@@ -151,6 +160,9 @@ def test_a_missing_barrier_is_named_with_both_lines(mistake):
             f"{BARRIERS}\n{RAISE}",
             f"while (*(volatile uint32_t*)0x60000 != 8) {{}}\n{SEES}\n{LOAD}",
         ),
+        # A word behind it has arrived.
+        (f"{LOOPBACK}\n{WORD_BEHIND}\n{SEES}\ncb_push_back(0, 1);\n{BARRIERS}", ""),
+        (f"{LOOPBACK}\n{WORD_BEHIND}\n{BARRIERS}", f"{SEES}\n{LOAD}"),
         # Other bytes of the buffer, and a semaphore that is sent to the core itself.
         (f"{READ}\nsink = *(volatile uint32_t*)0x30400;\n{BARRIERS}", ""),
         (

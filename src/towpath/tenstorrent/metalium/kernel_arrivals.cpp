@@ -32,11 +32,22 @@ std::size_t CoreArrivals::start(const DataMovementCore& kernel) {
   return kernels_.size() - 1;
 }
 
+namespace {
+
+bool is_to_itself(const noc::Request& request) {
+  if (request.kind != noc::RequestKind::write || request.is_posted) return false;
+  if (!request.is_multicast) return request.remote.tile == request.core;
+  return request.includes_source && request.rectangle().holds(request.core);
+}
+
+}  // namespace
+
 void CoreArrivals::issue(std::size_t kernel, const noc::Request& request) {
-  const machine::Coordinate own = request.core;
+  const Way way{kernel, request.noc, request.vc, request.is_multicast};
+  if (!noc::moves_data(request.kind)) return;
+  if (request.size_bytes <= noc::kWordBytes) return add_word(request, way);
   const Covered by{request.noc, request.transaction_id};
   const void* const place = kernels_[kernel].core->place();
-  if (!noc::moves_data(request.kind) || request.size_bytes <= noc::kWordBytes) return;
   const Range local{request.local_offset, request.local_offset + request.size_bytes};
   if (request.kind == noc::RequestKind::read) {
     return add_arrival({.bytes = local, .kernel = kernel, .by = by, .place = place});
@@ -45,17 +56,33 @@ void CoreArrivals::issue(std::size_t kernel, const noc::Request& request) {
     fail(kernel, *arrival, "sends", local);
   }
   add(sources_, {local, kernel, by, request.is_posted, place});
-  const bool is_to_itself = request.is_multicast
-                                ? request.includes_source && request.rectangle().holds(own)
-                                : request.remote.tile == own;
-  if (!is_to_itself || request.is_posted) return;
-  const Range remote{request.remote.offset, request.remote.offset + request.size_bytes};
-  add_arrival({.bytes = remote,
+  if (!is_to_itself(request)) return;
+  add_arrival({.bytes = {request.remote.offset, request.remote.offset + request.size_bytes},
                .kernel = kernel,
                .direction = Direction::writes,
                .by = by,
-               .is_multicast = request.is_multicast,
+               .way = way,
                .place = place});
+}
+
+void CoreArrivals::add_word(const noc::Request& request, const Way& way) {
+  if (arrivals_.empty() || !is_to_itself(request)) return;
+  const DataMovementCore& core = *kernels_[way.kernel].core;
+  add(words_behind_,
+      {.word = request.remote.offset,
+       .value = core.network().load_word(request.core, request.local_offset & ~std::uint64_t{3}),
+       .way = way,
+       .issued = step(way.kernel)});
+}
+
+void CoreArrivals::see_word_behind(std::uint64_t word, std::uint32_t value) {
+  for (const WordBehind& behind : words_behind_) {
+    if (behind.word != word || behind.value != value) continue;
+    std::erase_if(arrivals_, [&](const Arrival& arrival) {
+      return arrival.direction == Direction::writes && arrival.way == behind.way &&
+             arrival.issued < behind.issued;
+    });
+  }
 }
 
 void CoreArrivals::add_arrival(Arrival arrival) {
@@ -146,7 +173,9 @@ void CoreArrivals::forget_what_all_know() {
       return state.is_over || known >= arrival.over || (known < arrival.issued && !may_learn);
     });
   });
-  if (arrivals_.empty()) stored_.clear();
+  if (!arrivals_.empty()) return;
+  stored_.clear();
+  words_behind_.clear();
 }
 
 void CoreArrivals::store_word(std::size_t kernel, std::uint64_t word, std::uint32_t value) {
@@ -157,6 +186,7 @@ void CoreArrivals::store_word(std::size_t kernel, std::uint64_t word, std::uint3
 
 void CoreArrivals::see_word(std::size_t kernel, std::uint64_t word, std::uint32_t value) {
   if (arrivals_.empty()) return;
+  see_word_behind(word, value);
   const auto found = stored_.find(word);
   if (found == stored_.end() || found->second.value != value) return learn(kernel);
   Steps& knows = kernels_[kernel].knows;
@@ -176,7 +206,7 @@ void CoreArrivals::learn(std::size_t kernel) {
 std::string CoreArrivals::describe(std::size_t kernel, const Arrival& arrival) const {
   const DataMovementCore& by = *kernels_[arrival.kernel].core;
   const std::string_view request = arrival.direction == Direction::reads ? "read"
-                                   : arrival.is_multicast                ? "multicast"
+                                   : arrival.way.is_multicast            ? "multicast"
                                                                          : "write";
   std::string text = arrival.kernel == kernel
                          ? fmt::format("its {}", request)

@@ -72,12 +72,20 @@ class CoreArrivals {
     Steps knows{};  // of each kernel; its own is the current one
     bool is_over = false;
   };
+  // A way on which the writes of a kernel to its own core arrive in order.
+  struct Way {
+    std::size_t kernel = 0;
+    int noc = 0;
+    int vc = 0;
+    bool is_multicast = false;
+    bool operator==(const Way&) const = default;
+  };
   struct Arrival {
     Range bytes;
     std::size_t kernel = 0;
     Direction direction = Direction::reads;
     Covered by;
-    bool is_multicast = false;
+    Way way{};
     const void* place = nullptr;
     Step issued = 0;
     Step over = kNever;
@@ -94,6 +102,13 @@ class CoreArrivals {
     std::uint32_t value = 0;
     Steps knows{};
   };
+  // A word behind other writes: who sees it knows that those have arrived.
+  struct WordBehind {
+    std::uint64_t word = 0;
+    std::uint32_t value = 0;
+    Way way;
+    Step issued = 0;
+  };
   static bool covers(const Covered& barrier, const Covered& request) {
     return barrier.noc == request.noc && (barrier.id == kAnyId || barrier.id == request.id);
   }
@@ -104,6 +119,8 @@ class CoreArrivals {
                          const Range& bytes) const;
   std::string describe(std::size_t kernel, const Arrival& arrival) const;
   void add_arrival(Arrival arrival);
+  void add_word(const noc::Request& request, const Way& way);
+  void see_word_behind(std::uint64_t word, std::uint32_t value);
   void forget_what_all_know();
 
   std::vector<KernelState> kernels_;
@@ -111,6 +128,7 @@ class CoreArrivals {
   Range within_;                  // all of them are
   std::deque<Source> sources_;
   std::map<std::uint64_t, Stored> stored_;
+  std::deque<WordBehind> words_behind_;
 };
 
 // The part of one kernel, for its calls. Without a core it watches nothing.
