@@ -8,10 +8,12 @@ also a RuntimeError, so that programs that know nothing of Towpath catch them as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _QUOTE_LENGTH_MAX = 60
 
 
@@ -168,6 +170,16 @@ class Interruption:
     """The message printed on Ctrl-C; a command that can be resumed sets it before it starts."""
 
     sentence: str = "interrupted"
+
+
+def control_character(text: str) -> str | None:
+    """The first character that would steer a terminal or turn the direction of text, if any.
+
+    >>> control_character("two\\nlines"), control_character("a\\x1b[2J")
+    (None, '\\x1b')
+    """
+    found = _CONTROL.search(text)
+    return found[0] if found else None
 
 
 def quoted(value: object) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import yaml
 
-from towpath.errors import ConfigError, quoted
+from towpath.errors import ConfigError, control_character, quoted
 
 SIZE_MAX_BYTES = 4 * 1024 * 1024
 _DEPTH_MAX = 32
@@ -131,10 +131,16 @@ class _YamlReader:
             raise self._error(event, f"uses the tag {quoted(event.tag)}; tags are not read")
         self._lines.setdefault(path, _line_of(event))
         if isinstance(event, yaml.ScalarEvent):
+            self._check_text(event)
             return _scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(path, depth)
         return self._mapping(path, depth)
+
+    def _check_text(self, event: yaml.ScalarEvent) -> None:
+        control = control_character(event.value)
+        if control is not None:
+            raise self._error(event, f"holds the character {ascii(control)}, which is not text")
 
     def _sequence(self, path: FieldPath, depth: int) -> list[object]:
         values: list[object] = []
@@ -147,6 +153,7 @@ class _YamlReader:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise self._error(event, "has a field whose name is not a word")
+            self._check_text(event)
             name = event.value
             if name in values:
                 raise self._error(event, f"gives the field {quoted(name)} a second time")

@@ -13,7 +13,7 @@ from xml.sax.xmlreader import AttributesImpl
 from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
-from towpath.errors import ConfigError, quoted
+from towpath.errors import ConfigError, control_character, quoted
 
 _DEPTH_MAX = 32
 _ELEMENTS_MAX = 100_000
@@ -129,6 +129,10 @@ class _Handler(ContentHandler):
             raise ConfigError(problem, file=self._file, line=line)
         if len(self._open) >= _DEPTH_MAX:
             problem = f"is nested too deeply; at most {_DEPTH_MAX} levels are read"
+            raise ConfigError(problem, file=self._file, line=line)
+        control = next(filter(None, map(control_character, attrs.values())), None)
+        if control is not None:
+            problem = f"holds the character {ascii(control)}, which is not text"
             raise ConfigError(problem, file=self._file, line=line)
         tag = name if len(name) <= 40 and name.isascii() else quoted(name)
         element = XmlElement(tag, dict(attrs.items()), line, self._file)

@@ -149,6 +149,9 @@ def test_a_quantity_needs_a_value_and_a_source(missing):
         ("count: 1", "count: *x", "undefined alias"),
         ("name: small", "name: !!python/name:os.system x", "tags are not read"),
         ("hosts:", "hosts: [", "is not valid YAML"),
+        ("name: small", 'name: small\ndescription: "\\e]0;x\\a"', r"holds the character '\x1b'"),
+        ("name: small", 'name: small\n"\\x9b2J": 1', r"holds the character '\x9b'"),
+        ("name: small", 'name: small\ndescription: "\\u202e"', r"holds the character '\u202e'"),
     ],
 )
 def test_a_wrong_field_is_named_with_line_and_what_is_allowed(old, new, expected):

@@ -3,6 +3,7 @@
 #include "towpath/transport/ucx/wire.hpp"
 
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,19 @@ namespace {
 
 constexpr unsigned kMessageId = 1;
 constexpr std::chrono::seconds kCloseFor{1};
+constexpr const char* kSharedMemory = "/dev/shm";
+// Below this UCX may not get the memory that its ranks of one host share.
+constexpr std::uint64_t kSharedBytesLeast = 64 << 20;
+
+// Empty if there is enough shared memory.
+std::string shared_memory_hint() {
+  struct statvfs found {};
+  if (::statvfs(kSharedMemory, &found) != 0) return "";
+  const std::uint64_t free_bytes = std::uint64_t{found.f_bavail} * found.f_frsize;
+  if (free_bytes >= kSharedBytesLeast) return "";
+  return fmt::format("; {} has {} bytes free: remove files there, or set UCX_TLS=tcp",
+                     kSharedMemory, free_bytes);
+}
 
 }  // namespace
 
@@ -33,8 +47,8 @@ struct Wire::Receiving {
 Wire::Wire(const std::string& devices) : ucp_(ucp_library()) {
   const auto check = [this](ucs_status_t status, const char* what) {
     if (status == UCS_OK) return;
-    throw std::runtime_error(
-        fmt::format("transport 'ucx' cannot {}: {}", what, ucp_.ucs_status_string(status)));
+    throw std::runtime_error(fmt::format("transport 'ucx' cannot {}: {}{}", what,
+                                         ucp_.ucs_status_string(status), shared_memory_hint()));
   };
   ucp_config_t* config = nullptr;
   check(ucp_.ucp_config_read(nullptr, nullptr, &config), "read the settings of UCX");
