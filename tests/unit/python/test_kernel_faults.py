@@ -81,6 +81,12 @@ def test_what_no_core_has_is_refused_by_name(absent):
     )
 
 
+def test_a_system_call_is_refused():
+    assert sentence_of('asm volatile("syscall" : : "a"(60), "D"(0));') == (
+        "kernel 'wrong.cpp' has the instruction syscall; a core has no operating system"
+    )
+
+
 def test_a_thread_is_refused_as_one_and_not_for_its_heap():
     said = sentence_of("std::thread([] {}).join();", "#include <thread>")
     assert "uses std::thread" in said
@@ -145,6 +151,11 @@ WRONG = [
     (
         f"{WORD} = *(uint8_t*)(long){L1_BYTES};",
         f"it loads 1 byte at address {L1_BYTES:#x}, beyond its L1 of {L1_BYTES} bytes",
+    ),
+    (
+        "*(volatile uint32_t*)(0x8008 + get_arg_val<uint32_t>(0) - 0x20000) = 1;",
+        "it stores 4 bytes at address 0x8008, where the page counts of circular buffers are; "
+        "cb_push_back and cb_pop_front change them",
     ),
     (
         f"{WORD} = *(uint32_t*)({FIRST} + 1);",

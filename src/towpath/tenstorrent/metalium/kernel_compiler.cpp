@@ -239,11 +239,13 @@ fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
 // Replaces a jump to itself, the remainder of `for (;;) {}`, by a call in the assembly: the
 // compiler instruments every basic block except an empty one. Constructors of global variables are
 // listed for the kernel's entry, so that they run on its core.
-std::string for_a_core(const std::string& assembly) {
+std::string for_a_core(const std::string& assembly, std::string_view name) {
 #if defined(__aarch64__)
+  constexpr std::string_view kSystemCall = "svc";
   constexpr std::string_view kJump = "b";
   constexpr std::string_view kCall = "bl";
 #else
+  constexpr std::string_view kSystemCall = "syscall";
   constexpr std::string_view kJump = "jmp";
   constexpr std::string_view kCall = "call";
 #endif
@@ -260,6 +262,10 @@ std::string for_a_core(const std::string& assembly) {
     } else if (word.ends_with(':')) {
       labels.insert(word.substr(0, word.size() - 1));
     } else if (!word.empty() && word[0] != '.' && word[0] != '#') {
+      if (word == kSystemCall) {
+        throw std::invalid_argument(fmt::format(
+            "kernel '{}' has the instruction {}; a core has no operating system", name, word));
+      }
       if (word == kJump && labels.contains(operand)) {
         line = fmt::format("\t{}\ttowpath_endless_loop", kCall);
       }
@@ -292,7 +298,7 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   command.insert(command.end(),
                  {"-MD", "-MF", rule.string(), "-S", file.string(), "-o", assembly.string()});
   run(command, name);
-  os::write_file(assembly, for_a_core(os::read_file(assembly)));
+  os::write_file(assembly, for_a_core(os::read_file(assembly), name));
   run({command.front(), "-c", assembly.string(), "-o", kernel_object.string()}, name);
   link_kernel(
       {.compiler = command.front(), .kernel = name, .object = kernel_object, .support = object},

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "towpath/tenstorrent/core/call_costs.hpp"
+#include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
 namespace towpath::tenstorrent::metalium {
 
@@ -111,6 +112,13 @@ void KernelMemory::check_access(std::uintptr_t address, std::uint32_t size_bytes
   }
   if (address >= l1_bytes || size_bytes > l1_bytes - address) {
     refuse_access(fmt::format(", beyond its L1 of {} bytes", l1_bytes));
+  }
+  const bool is_of_counts = address < worker_memory_map::kConnections &&
+                            address + size_bytes > worker_memory_map::kCircularBufferWords;
+  if (is_of_counts && (access & kTowpathStore) != 0 && processor_ != Processor::ethernet) {
+    refuse_access(
+        ", where the page counts of circular buffers are; cb_push_back and cb_pop_front change "
+        "them");
   }
   if (address < L1Window::l1_begin()) {
     refuse_access(
