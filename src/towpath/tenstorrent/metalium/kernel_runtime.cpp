@@ -88,8 +88,11 @@ void KernelRuntime::run() {
 }
 
 void KernelRuntime::enter(KernelLibrary::Entry entry, const TowpathCore& view) {
-  if (setjmp(outside_) == 0) entry(&view);
+  if (__builtin_setjmp(outside_.data()) == 0) entry(&view);
 }
+
+// Not longjmp(): ThreadSanitizer looks for its buffer on the stack of the thread.
+void KernelRuntime::leave() { __builtin_longjmp(outside_.data(), 1); }
 
 std::string KernelLibrary::words_of(const void* place) const {
   for (const std::string& line : library_.places_before(place)) {

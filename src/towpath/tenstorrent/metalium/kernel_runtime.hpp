@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <csetjmp>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -167,7 +166,7 @@ class KernelRuntime {
   void count_report() { count_blocks(KernelClock::kBlocksPerReport, nullptr); }
   // Leaves the kernel from a call of it; run() throws the exception that was kept.
   void keep(std::exception_ptr exception) { kept_ = std::move(exception); }
-  [[noreturn]] void leave() { std::longjmp(outside_, 1); }
+  [[noreturn]] void leave();
   // The kernel comes to a loop that consists of a jump to itself.
   [[noreturn]] void refuse_endless_loop(const void* place);
 
@@ -178,7 +177,7 @@ class KernelRuntime {
 
   const KernelSetup& setup_;
   std::shared_ptr<const KernelLibrary> library_;
-  std::jmp_buf outside_{};  // of the kernel
+  std::array<void*, 5> outside_{};  // of the kernel, for __builtin_longjmp
   std::exception_ptr kept_;
   std::vector<std::uint64_t> dram_banks_;
   std::vector<std::uint64_t> l1_banks_;
