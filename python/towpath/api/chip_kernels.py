@@ -49,10 +49,12 @@ class RunsKernels(ABC):
             Times, profiler zones, recorded values, printed lines, and the bytes of `read`.
 
         Raises:
-            ConfigError: a kernel does not compile, or makes a call that cannot be carried out.
+            ConfigError: a kernel does not compile, uses what no core has, touches memory that is
+                not there, or makes a call that cannot be carried out.
             DeadlockError: kernels wait forever.
             RunError: kernels go on after `cycles_max`.
-            HazardError: kernels on several chips make a mistake with Ethernet or the fabric.
+            HazardError: kernels on several chips make a mistake with Ethernet or the fabric, or one
+                uses bytes before their barrier.
         """
         from towpath.kernels.chip_kernel import run_source_kernels
 

@@ -189,6 +189,14 @@ def test_what_has_its_barrier_is_silent(first, second):
     run(first, second)
 
 
+def test_a_run_without_hazards_says_nothing_of_barriers():
+    kernel = SourceKernel(
+        "first.cpp", core=(0, 0), text=text(f"{READ}\ncb_push_back(0, 1);\n{BARRIERS}"),
+        circular_buffers=BUFFERS,
+    )  # fmt: skip
+    load("wormhole").run_kernels([kernel], finds_hazards=False)
+
+
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
@@ -207,3 +215,23 @@ def test_pages_that_are_not_there_are_named(lines, sentence):
     with pytest.raises(TowpathError) as caught:
         run(lines)
     assert str(caught.value) == f"kernel 'first' on core (1, 1) at first.cpp:6: {sentence}"
+
+
+def test_blackhole_and_each_corner_name_the_loopback_copy():
+    for machine, first, last in (("wormhole", (1, 1), (4, 4)), ("blackhole", (1, 2), (4, 5))):
+        corners = f"{first[0]}, {first[1]}, {last[0]}, {last[1]}"
+        multicast = (
+            "noc_async_write_multicast_loopback_src(0x20000, "
+            f"get_noc_multicast_addr({corners}, get_write_ptr(0)), 1024, 16);"
+        )
+        lines = f"{multicast}\nnoc_async_writes_flushed();\ncb_push_back(0, 1);\n{BARRIERS}"
+        for core, tile in (((0, 0), first), ((3, 3), last)):
+            kernel = SourceKernel(
+                "first.cpp", core=core, text=text(lines), circular_buffers=BUFFERS
+            )
+            with pytest.raises(HazardError) as caught:
+                load(machine).run_kernels([kernel])
+            assert str(caught.value) == (
+                f"kernel 'first' on core ({tile[0]}, {tile[1]}) at first.cpp:7: it hands on "
+                f"{BLOCK}, which its multicast at first.cpp:5 brings{COUNTS_AS_SENT}"
+            )

@@ -200,8 +200,8 @@ void link_kernel(const KernelParts& parts, const fs::path& library) {
   if (result.status == 0) return;
   std::erase_if(missing, is_mathematics);
   if (!missing.empty()) refuse_missing(parts.kernel, missing);
-  throw std::invalid_argument(
-      fmt::format("kernel '{}' cannot be linked: {}", parts.kernel, result.errors));
+  throw std::invalid_argument(fmt::format("kernel '{}' cannot be linked: {}", parts.kernel,
+                                          result.errors.substr(0, result.errors.find('\n'))));
 }
 
 }  // namespace towpath::tenstorrent::metalium
