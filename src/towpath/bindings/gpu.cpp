@@ -325,7 +325,8 @@ void bind_live(nb::module_& module) {
             new (self)
                 gpu::LivePe(transport, object,
                             {.timeout = transport::timeout_from(timeout_s),
-                             .heap_bytes = transport::shm::default_heap_bytes(transport.ranks())});
+                             .heap_bytes = transport::shm::default_heap_bytes(transport.ranks()),
+                             .kernel_limit = {}});
           },
           "transport"_a, "object"_a, "timeout_s"_a, nb::keep_alive<1, 2>())
       .def("call", &call, "function"_a, "arguments"_a, nb::call_guard<nb::gil_scoped_release>(),

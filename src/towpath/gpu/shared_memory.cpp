@@ -6,9 +6,16 @@
 
 namespace towpath::gpu {
 
+namespace {
+
+// A variable behind a gap begins at a multiple of the widest access.
+constexpr std::uint64_t kUnit = 16;
+
+}  // namespace
+
 void SharedMemory::allocate() {
   if (bytes_ != nullptr) return;
-  capacity_ = kStaticBytes + kGapsBytesMax + dynamic_bytes_ + 4 * kAlignment;
+  capacity_ = kStaticBytes + kGapsMax * (kGapBytes + kUnit) + dynamic_bytes_ + 16 * kAlignment;
   bytes_.reset(new std::byte[capacity_]);
   // An access before the first variable is still inside the range.
   used_ = 2 * kAlignment - begin() % kAlignment;
@@ -29,12 +36,10 @@ void* SharedMemory::variable(const abi::SharedVariable& declared) {
   static_bytes_ =
       (static_bytes_ + declared.alignment - 1) / declared.alignment * declared.alignment +
       declared.size_bytes;
-  const auto offset_after = [&](std::uint64_t gap) {
-    const std::uint64_t unit = std::max<std::uint64_t>(declared.alignment, 16);
-    return (begin() + used_ + gap + unit - 1) / unit * unit - begin();
-  };
-  std::uint64_t offset = offset_after(kGapBytes);
-  if (offset + declared.size_bytes > capacity_) offset = offset_after(0);
+  const bool has_gap = variables_.size() <= kGapsMax;
+  const std::uint64_t unit = has_gap ? std::max(declared.alignment, kUnit) : declared.alignment;
+  const std::uint64_t first = used_ + (has_gap ? kGapBytes : 0);
+  const std::uint64_t offset = (begin() + first + unit - 1) / unit * unit - begin();
   if (static_bytes_ > kStaticBytes || offset + declared.size_bytes > capacity_) return nullptr;
   variables_.push_back({declared.key, offset, declared.size_bytes, declared.names});
   used_ = offset + declared.size_bytes;

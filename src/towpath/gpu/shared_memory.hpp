@@ -40,7 +40,7 @@ class SharedMemory {
  private:
   static constexpr std::uint64_t kAlignment = 128;
   static constexpr std::uint64_t kGapBytes = 64;
-  static constexpr std::uint64_t kGapsBytesMax = 256 * kGapBytes;
+  static constexpr std::uint64_t kGapsMax = 256;  // the next variables have none
 
   struct Variable {
     const void* declaration;  // null: the dynamic part
