@@ -26,6 +26,7 @@ __global__ void ring(uint64_t* word, int round) {
 }
 __global__ void spin() { for (;;) ; }
 __global__ void count(int* p) { while (atomicAdd(p, 1) != -1) *p = *p & 255; }
+__global__ void poll(volatile int* p) { for (;;) if (*p == 12345) break; }
 __global__ void fail() { throw 7; }
 int main(int argc, char** argv) {
   nvshmem_init();
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
       if (!strcmp(how, "finalize")) { nvshmem_finalize(); return 0; }
       if (!strcmp(how, "_exit")) _exit(0);
       if (!strcmp(how, "kill")) raise(SIGKILL);
+      if (!strcmp(how, "stop")) raise(SIGSTOP);
       if (!strcmp(how, "abort")) abort();
       if (!strcmp(how, "fault")) *(volatile int*)nullptr = 1;
       if (!strcmp(how, "throw")) throw 5;
@@ -49,6 +51,7 @@ int main(int argc, char** argv) {
       if (!strcmp(how, "malloc")) nvshmem_malloc(64);
       if (!strcmp(how, "free")) nvshmem_free(word);
       if (!strcmp(how, "spin")) spin<<<1, 1>>>();
+      if (!strcmp(how, "poll")) poll<<<1, 1>>>(own);
       if (!strcmp(how, "count")) count<<<1, 1>>>(own);
       cudaDeviceSynchronize();
     }
@@ -119,6 +122,19 @@ def test_live_all_name_the_culprit_within_a_second(program, how):
         assert taken_s - right_s < 1
 
 
+def test_a_stopped_pe_is_named_after_the_timeout(program):
+    with pytest.raises(towpath.RankError, match="rank 1 .* is stopped") as raised:
+        program.run_live(3, arguments=["stop"], timeout_s=1)
+    assert raised.value.rank == 1
+
+
+def test_a_live_poll_without_end_is_named_after_the_timeout(program):
+    with pytest.raises(towpath.RankError) as raised:
+        program.run_live(3, arguments=["poll"], timeout_s=1)
+    for phrase in ("no PE can go on", "kernel poll: 1 thread polls", "kernel ring: 1 thread in"):
+        assert phrase in str(raised.value)
+
+
 SIMULATED = {
     "exit 0": (towpath.DeadlockError, ["PE 1: its host program has ended by exit(0) without"]),
     "return": (towpath.DeadlockError, ["PE 1: its host program has ended by the return of 0"]),
@@ -131,6 +147,7 @@ SIMULATED = {
     "free": (towpath.HazardError, LIVE["free"]),
     "sizes": (towpath.HazardError, ["1024 symmetric bytes", "2048 symmetric bytes"]),
     "spin": (towpath.DeadlockError, LIVE["spin"]),
+    "poll": (towpath.DeadlockError, ["kernel poll", "polls memory that stays as it is"]),
     "count": (towpath.DeadlockError, LIVE["count"]),
 }
 

@@ -20,7 +20,9 @@ namespace {
 // Between two looks at the others, so that each has come to look at its own waits.
 constexpr Time kBetweenLooks = 50_ms;
 // Who is not to blame leaves the first word to who is.
-constexpr Time kPatience = 400_ms;
+constexpr Time kPatience = 500_ms;
+// Until all have described their waits.
+constexpr Time kForWords = 150_ms;
 constexpr std::uint64_t kPasses = 2;
 
 std::uint64_t load(const std::uint64_t& word) {
@@ -151,7 +153,9 @@ bool Meeting::is_stuck(Time now) {
 }
 
 void Meeting::check(Time now, const std::function<std::string()>& waits) {
+  const bool was_stuck = is_stuck_;
   if (!is_stuck(now)) return;
+  if (!was_stuck) copy_text(own_.waits, waits());
   std::vector<int> inside;
   for (int rank = 0; rank < transport_.ranks(); ++rank) {
     if (load(page(rank).state) == static_cast<std::uint64_t>(State::meeting)) {
@@ -162,7 +166,7 @@ void Meeting::check(Time now, const std::function<std::string()>& waits) {
   // The smaller part has left the way of the others.
   const bool is_inside_to_blame = !inside.empty() && inside.size() <= outside;
   const bool is_to_blame = inside.empty() || is_inside_to_blame == is_inside_;
-  if (is_to_blame || now - stuck_at_ >= kPatience) refuse(waits);
+  if (now - stuck_at_ >= (is_to_blame ? kForWords : kPatience)) refuse();
 }
 
 std::string Meeting::names_of(const std::vector<int>& ranks) const {
@@ -171,7 +175,16 @@ std::string Meeting::names_of(const std::vector<int>& ranks) const {
   return names;
 }
 
-void Meeting::refuse(const std::function<std::string()>& waits) const {
+std::string Meeting::waits_of(const std::vector<int>& ranks) const {
+  std::string all;
+  for (const int rank : ranks) {
+    const char* const text = page(rank).waits.data();
+    if (*text != 0) all += fmt::format("{}{}", all.empty() ? "" : "; ", text);
+  }
+  return all;
+}
+
+void Meeting::refuse() const {
   std::vector<int> inside;
   std::vector<int> outside;
   for (int rank = 0; rank < transport_.ranks(); ++rank) {
@@ -180,14 +193,15 @@ void Meeting::refuse(const std::function<std::string()>& waits) const {
   }
   if (inside.empty()) {
     throw KernelError(KernelError::Kind::deadlock,
-                      fmt::format("deadlock: no PE can go on; {}", waits()));
+                      fmt::format("deadlock: no PE can go on; {}", waits_of(outside)));
   }
   const int speaker = is_inside_ ? transport_.rank() : inside.front();
   const Slot& slot = page(speaker).slots[load(page(speaker).number) % 2];
   const std::string sentence = fmt::format(
-      "PE {} waits for all PEs {} ({}), while {} wait{} for what nobody will do or send{}{}",
+      "PE {} waits for all PEs {} ({}), while {} wait{} for what nobody will do or send "
+      "({})",
       speaker, slot.what.data(), slot.where.data(), names_of(outside),
-      outside.size() == 1 ? "s" : "", is_inside_ ? "" : "; ", is_inside_ ? std::string() : waits());
+      outside.size() == 1 ? "s" : "", waits_of(outside));
   const bool is_allocation = std::strstr(slot.what.data(), "symmetric") != nullptr;
   if (is_allocation) {
     throw KernelError(Hazard::mismatched_allocation,

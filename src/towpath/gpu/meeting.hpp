@@ -56,6 +56,7 @@ class Meeting {
     std::uint64_t passes;
     std::uint64_t number;  // of its last meeting
     std::array<Slot, 2> slots;
+    std::array<char, 256> waits;  // described once the run is stuck
   };
   struct Seen {
     std::uint64_t changes, passes;
@@ -65,8 +66,9 @@ class Meeting {
   // Whether all wait, and their counters.
   bool look(std::vector<Seen>& seen) const;
   bool is_stuck(Time now);
-  [[noreturn]] void refuse(const std::function<std::string()>& waits) const;
+  [[noreturn]] void refuse() const;
   std::string names_of(const std::vector<int>& ranks) const;
+  std::string waits_of(const std::vector<int>& ranks) const;
 
   transport::Transport& transport_;
   std::vector<Page*> pages_;  // by rank

@@ -23,6 +23,7 @@ class Pollers {
   // The running thread waits until the memory changes, or until all threads poll again.
   void poll(Block& block, const volatile void* address, unsigned size_bytes);
   bool empty() const { return pollers_.empty(); }
+  std::size_t count() const { return pollers_.size(); }
   // Threads with changed memory poll again.
   void look_again();
   // All threads look again. Returns their number.

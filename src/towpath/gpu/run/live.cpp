@@ -9,6 +9,18 @@
 
 namespace towpath::gpu {
 
+namespace {
+
+using namespace literals;
+
+// A kernel may read one word a few times before it does something else.
+constexpr int kLooksMax = 64;
+constexpr Time kBetweenLooks = 5_ms;
+// Until the PEs have found together that none of them can continue.
+constexpr Time kForTheMeeting = 1000_ms;
+
+}  // namespace
+
 LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path& object,
                const LiveOptions& options)
     : transport_(transport),
@@ -45,44 +57,72 @@ void LivePe::run(const std::function<void(Pe&)>& body) {
   finish();
 }
 
+// A PE that is stopped, or has not looked at the others for a while, is named.
+void LivePe::give_up() {
+  pe_->hazards().check_overshot();
+  constexpr Time kLookFor = Time::from_seconds(0.2);
+  const std::string waits = fmt::format("PE {} has waited for {:g} s; {}", pe_->rank(),
+                                        run_.timeout.seconds(), joined(pe_->waiting()));
+  try {
+    transport_.block_until([] { return false; }, kLookFor, transport::kNoPeer,
+                           [] { return std::string("a sign of life"); });
+  } catch (const transport::TransportError& error) {
+    if (error.peer() != transport::kNoPeer) {
+      throw transport::TransportError(error.kind(), error.peer(),
+                                      fmt::format("{}; {}", waits, error.what()));
+    }
+  }
+  throw KernelError(KernelError::Kind::deadlock, waits);
+}
+
+Time LivePe::patience() const {
+  if (looks_ == 0) return run_.timeout;
+  return looks_ < kLooksMax ? kBetweenLooks : kForTheMeeting;
+}
+
+bool LivePe::step() {
+  const bool has_stepped = simulation_->step();
+  if (run_.failure != nullptr) std::rethrow_exception(run_.failure);
+  if (has_stepped) return true;
+  if (transport_.progress()) {
+    looks_ = 0;
+    return true;
+  }
+  if (!meeting_.is_inside() || !meeting_.is_complete()) return false;
+  pe_->host().wake();
+  return true;
+}
+
+// Looks at all memory that threads poll, and at the other PEs.
+void LivePe::look_around(Time now) {
+  const std::size_t polling = pe_->pollers().count();
+  pe_->pollers().look_again();
+  if (pe_->pollers().count() < polling) looks_ = 0;
+  if (!pe_->pollers().empty() && looks_ < kLooksMax) return;
+  meeting_.note_pass();
+  meeting_.check(now, [this] { return joined(pe_->waiting()); });
+}
+
 void LivePe::finish() {
   const KernelLimit limit(run_);
   os::SpinWait spin_wait(true);
   Time progressed = transport_.now();
   while (!pe_->host().is_finished()) {
-    const bool has_stepped = simulation_->step();
-    if (run_.failure != nullptr) std::rethrow_exception(run_.failure);
-    if (has_stepped || transport_.progress()) {
+    if (step()) {
       meeting_.note_progress();
       spin_wait.renew();
       progressed = Time::max();
       continue;
     }
-    if (meeting_.is_inside() && meeting_.is_complete()) {
-      meeting_.note_progress();
-      pe_->host().wake();
-      continue;
-    }
     if (spin_wait.spin()) continue;
     const Time now = transport_.now();
     if (progressed == Time::max()) progressed = now;
-    pe_->pollers().look_again();
-    if (pe_->pollers().empty()) {
-      meeting_.note_pass();
-      meeting_.check(now, [this] { return joined(pe_->waiting()); });
-    }
+    look_around(now);
     spin_wait.rest_or_nap(now);
-    if (now - progressed < run_.timeout) continue;
-    if (pe_->pollers().wake_all() > 0) {
-      progressed = Time::max();
-      continue;
-    }
-    pe_->hazards().check_overshot();
-    std::string lines = pe_->waiting();
-    lines = joined(lines);
-    throw KernelError(KernelError::Kind::deadlock,
-                      fmt::format("PE {} has waited for {} s; {}", pe_->rank(),
-                                  static_cast<double>(run_.timeout.ps()) / 1e12, lines));
+    if (now - progressed < patience()) continue;
+    if (looks_ == kLooksMax) give_up();
+    ++looks_;
+    progressed = pe_->pollers().wake_all() > 0 ? Time::max() : now;
   }
 }
 

@@ -37,12 +37,18 @@ class LivePe {
 
  private:
   void finish();
+  [[noreturn]] void give_up();
+  Time patience() const;
+  // Whether anything happened.
+  bool step();
+  void look_around(Time now);
 
   transport::LiveTransport& transport_;
   std::unique_ptr<sim::Simulation> simulation_;
   ThreadStack stack_;
   Meeting meeting_;
   Run run_;
+  int looks_ = 0;  // of threads that poll, since the last arrival, in vain
   std::unique_ptr<Pe> pe_;
 };
 
