@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import ctypes
 import secrets
+import sys
 from typing import Any
 
 import torch
@@ -97,6 +98,8 @@ def begin(
         if job is None and is_joined:
             job = _from_rank_0(f"penny-{secrets.token_hex(6)}")
         communicator = connect(job, rank, ranks, timeout_s=timeout_s)
+        # After the communicator's own function, so that it runs before.
+        atexit.register(_end_at_exit)
         group = Group(HostLibrary(communicator), True, capacity_bytes, communicator)
         rank, ranks, unique = communicator.rank, communicator.ranks, bytes(_ID_BYTES)
     else:
@@ -203,12 +206,13 @@ def empty(count: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def _end_at_exit() -> None:
+    """Ends the group with all processes, unless this one ends by an exception."""
     global _group
     if _group is not None and _group.communicator is not None:
-        # The others may be gone: nothing is waited for.
+        error = getattr(sys, "last_value", None)
         with contextlib.suppress(Exception):
-            _group.communicator.close()
+            if error is None:
+                end()
+            else:
+                _group.communicator._abandon(error)
     _group = None
-
-
-atexit.register(_end_at_exit)

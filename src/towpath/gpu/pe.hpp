@@ -51,6 +51,7 @@ struct Run {
   std::vector<Pe*> pes;  // by rank, null for PEs of other processes
   Time timeout = Time::from_seconds(60);
   std::exception_ptr failure{};  // of a kernel or a host program, which ends the run
+  bool is_over = false;          // no PE meets another one any more
   Profile* profile = nullptr;    // null: no record
   RaceMonitor* races = nullptr;  // null: races of blocks are not looked for
   // About a run that is right, but relies on more than NVSHMEM promises.

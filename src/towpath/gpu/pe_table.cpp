@@ -13,6 +13,26 @@ namespace towpath::gpu {
 
 namespace {
 
+// Called by destructors of the program, which no exception may leave: neither an error, nor the end
+// of a host program that is unwound while it blocks here. The code of the program is unloaded after
+// most of its PE: a static object may still free memory then.
+void free_symmetric(Pe& pe, void* address, const abi::Site& site) {
+  Run& run = pe.run();
+  if (run.is_over) return;
+  try {
+    pe.symmetric_free(address, site);
+  } catch (...) {
+    if (!run.is_over) run.failure = std::current_exception();
+  }
+  while (run.failure != nullptr && !run.is_over) {
+    try {
+      run.simulation.suspend("the end of a run that has failed");
+    } catch (...) {
+      return;
+    }
+  }
+}
+
 // --- parts of the table --------------------------------------------------------------------------
 
 void fill_threads(abi::Table& table) {
@@ -207,7 +227,7 @@ void fill_heap(abi::Table& table) {
     return pe_of(self).symmetric_malloc(size_bytes, alignment, is_zeroed, *site);
   };
   table.symmetric_free = [](void* self, void* address, const abi::Site* site) {
-    pe_of(self).symmetric_free(address, *site);
+    free_symmetric(pe_of(self), address, *site);
   };
   table.register_buffer = [](void* self, void* address, std::uint64_t size_bytes) {
     pe_of(self).heap().register_buffer(address, size_bytes);

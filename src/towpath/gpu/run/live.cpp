@@ -42,19 +42,33 @@ LivePe::LivePe(transport::LiveTransport& transport, const std::filesystem::path&
 
 // Unwinds a host program that is still running while its PE exists.
 LivePe::~LivePe() {
+  run_.is_over = true;
   pe_->host().close();
   simulation_.reset();
 }
 
 int LivePe::run_main(const std::vector<std::string>& arguments) {
-  pe_->host().start_main(arguments);
-  finish();
+  finish([&] { pe_->host().start_main(arguments); });
   return pe_->host().status();
 }
 
 void LivePe::run(const std::function<void(Pe&)>& body) {
-  pe_->host().start([this, &body] { body(*pe_); });
-  finish();
+  finish([&] { pe_->host().start([this, &body] { body(*pe_); }); });
+}
+
+// A PE that has failed stays so. Static objects of its program are destroyed later, and may still
+// call it.
+void LivePe::finish(const std::function<void()>& start) {
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  try {
+    start();
+    advance();
+  } catch (...) {
+    failure_ = std::current_exception();
+    run_.is_over = true;
+    pe_->host().close();
+    throw;
+  }
 }
 
 // A PE that is stopped, or has not looked at the others for a while, is named.
@@ -103,7 +117,7 @@ void LivePe::look_around(Time now) {
   meeting_.check(now, [this] { return joined(pe_->waiting()); });
 }
 
-void LivePe::finish() {
+void LivePe::advance() {
   const KernelLimit limit(run_);
   os::SpinWait spin_wait(true);
   Time progressed = transport_.now();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -36,7 +37,8 @@ class LivePe {
   void run(const std::function<void(Pe&)>& body);
 
  private:
-  void finish();
+  void finish(const std::function<void()>& start);
+  void advance();
   [[noreturn]] void give_up();
   Time patience() const;
   // Whether anything happened.
@@ -49,6 +51,7 @@ class LivePe {
   Meeting meeting_;
   Run run_;
   int looks_ = 0;  // of threads that poll, since the last arrival, in vain
+  std::exception_ptr failure_;
   std::unique_ptr<Pe> pe_;
 };
 

@@ -98,6 +98,7 @@ SimulatedPes::SimulatedPes(std::shared_ptr<const machine::Machine> machine,
 
 // Unwinds host programs that are still running while their PEs exist.
 SimulatedPes::~SimulatedPes() {
+  run_.is_over = true;
   for (const auto& pe : pes_) pe->host().close();
   simulation_.reset();
 }

@@ -28,7 +28,8 @@ struct Ends {
   explicit Ends(const std::vector<os::KeyedDigest>& keys) {
     std::vector<std::vector<std::byte>> addresses;
     for (int end = 0; end < 2; ++end) {
-      wires.push_back(std::make_unique<Wire>());
+      wires.push_back(std::make_unique<Wire>("lo"));
+      wires.back()->admit(std::nullopt);
       addresses.push_back(wires.back()->address());
     }
     for (std::size_t end = 0; end < 2; ++end) {
