@@ -41,8 +41,8 @@ def report_of(fault, *numbers, timeout_s=280, **variables):
 @pytest.fixture(scope="module")
 def reports():
     return report_of(
-        "kill,symmetric,subgroup,stop,exception,silence,collectives,sizes,types,operations,roots,splits,"
-        "fork,memory"
+        "kill,symmetric,subgroup,stop,exception,silence,collectives,sizes,types,operations,roots,"
+        "splits,fork,memory"
     )
 
 

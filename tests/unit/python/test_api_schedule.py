@@ -155,7 +155,7 @@ def test_a_table_is_validated(tmp_path):
 
 
 def one_shot(orders):
-    """An all_reduce in XML in which each rank adds the inputs of its peers in an order of its own."""
+    """An all_reduce in XML in which each rank adds the inputs of all in its own order."""
     ranks = len(orders)
     gpus = []
     for rank, order in enumerate(orders):

@@ -32,7 +32,7 @@ struct Member {
   std::string host;
   std::vector<std::byte> address;  // of its UCX worker
   std::string place;               // equal for members that can share memory
-  // Of its host. Empty if they are not known.
+  // Of its host. Empty if it has none, or too many.
   std::vector<os::Ipv4Address> hosts = {};
 };
 

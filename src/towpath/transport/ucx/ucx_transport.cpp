@@ -249,7 +249,7 @@ std::string host_name() {
 }
 
 // UCX's devices for a job: the interface that leads to the rendezvous, and all RDMA devices, which
-// a TCP connection cannot reach. Empty, for all, if the user chose or the interface is not known.
+// a TCP connection cannot reach. Empty, for all, if the user chose or no interface leads there.
 std::string devices_for(const LiveOptions& options) {
   if (std::getenv("UCX_NET_DEVICES") != nullptr) return {};
   if (!os::is_network_address(options.rendezvous)) return "lo";
@@ -265,7 +265,7 @@ std::string devices_for(const LiveOptions& options) {
   return devices;
 }
 
-// The hosts of a job. Empty if the addresses of one of them are not known.
+// The hosts of a job. Empty if one of them has no IPv4 address, or too many.
 std::optional<std::vector<os::Ipv4Address>> hosts_of(const Job& job) {
   std::vector<os::Ipv4Address> hosts;
   for (const Member& member : job.members) {
