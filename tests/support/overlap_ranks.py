@@ -76,6 +76,8 @@ def refused(communicator, elements):
 
 DIFFERENCES = {
     "roots": lambda c, r: [c.broadcast(np.full(4, r, np.float32), root=r), c.barrier()],
+    "each the other's root": lambda c, r: c.broadcast(np.full(4, r, np.float32), root=1 - r),
+    "each its own root": lambda c, r: c.reduce(np.full(4, r, np.float32), root=r),
     "barrier": lambda c, r: c.barrier() if r else c.all_reduce(np.ones(4, np.float32)),
     "allocate": lambda c, r: c.allocate(100 if r else 200),
     "signals": lambda c, r: c.signals(1 + r),

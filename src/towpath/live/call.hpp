@@ -108,6 +108,10 @@ void check_request(const Request& request, int rank, int ranks);
 // The part of it about overlapping memory.
 void check_overlap(const Request& request, int rank);
 
+// Whether the ranks may bring parts of different sizes.
+constexpr bool is_uneven(Kind kind) {
+  return kind == Kind::exchange || kind == Kind::all_gather || kind == Kind::reduce_scatter;
+}
 // The size in the words of a report: of the inputs, or of the outputs if there are no inputs.
 std::uint64_t size_of(const Request& request);
 std::string_view name_of(Kind kind);

@@ -19,8 +19,11 @@ constexpr std::uint64_t kOneShotBytesMax = 16 << 10;
 std::uint32_t mark_of(const Request& request, std::uint64_t number) {
   const auto kind = static_cast<std::uint32_t>(request.kind);
   const auto root = static_cast<std::uint32_t>(request.peer);
+  // The stamp of a chunk has the size of a part, which arrays of different size may share.
+  const std::uint64_t size = is_uneven(request.kind) ? 0 : size_of(request);
   return static_cast<std::uint32_t>(number) * 0x9e3779b1U ^ (kind + 1) * 0x85ebca6bU ^
-         (root + 1) * 0xc2b2ae35U ^ (request.element + 1) * 0x27d4eb2fU;
+         (root + 1) * 0xc2b2ae35U ^ (request.element + 1) * 0x27d4eb2fU ^
+         static_cast<std::uint32_t>(size * 0xff51afd7ed558ccd >> 32);
 }
 
 }  // namespace
@@ -80,7 +83,10 @@ bool ChannelCollective::prepare_exchange() {
   const Span& from = phase.sends[self];
   const Span& to = phase.receives[self];
   const std::uint64_t size = std::min(from.size_bytes, to.size_bytes);
-  if (size > 0 && from.data != to.data) std::memmove(to.data, from.data, size);
+  phase.begins_together = true;
+  if (from.data == to.data) return true;
+  phase.own = from.data;
+  phase.result = {to.data, size};
   return true;
 }
 
@@ -110,8 +116,11 @@ bool ChannelCollective::prepare_all_gather() {
   const Span& own = request_.inputs[0];
   std::fill(phase.sends.begin(), phase.sends.end(), own);
   phase.receives = request_.outputs;
+  phase.begins_together = true;
   std::byte* const to = phase.receives[index(channels_.rank())].data;
-  if (own.size_bytes > 0 && own.data != to) std::memmove(to, own.data, own.size_bytes);
+  if (own.data == to) return true;
+  phase.own = own.data;
+  phase.result = {to, own.size_bytes};
   return true;
 }
 

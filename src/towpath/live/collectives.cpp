@@ -67,6 +67,23 @@ bool Collectives::awaits(int peer) {
   return by_puts_ ? by_puts_->awaits(peer) : shared_->awaits(peer);
 }
 
+void Collectives::check_peers() {
+  if (request_ == nullptr) return;
+  if (shared_) shared_->check_peers();
+  for (int peer = 0; peer < transport_.ranks(); ++peer) {
+    if (status_.makes_another_call(peer)) throw Mismatch{peer};
+  }
+}
+
+// A rank may have left because a third one called something else. Ranks of other hosts are not
+// asked: they may have ended.
+void Collectives::check_last_calls() const {
+  for (int peer = 0; peer < transport_.ranks(); ++peer) {
+    if (!transport_.is_addressable(peer)) continue;
+    if (!status_.difference(peer).empty()) throw Mismatch{peer};
+  }
+}
+
 void Collectives::cancel() {
   if (shared_) shared_->cancel();
   by_puts_.reset();
@@ -107,28 +124,39 @@ void Collectives::synchronize(std::string statement, Time timeout) {
   run(request, timeout);
 }
 
-// One wait per rank that the call depends on: the transport then names a rank that has left.
 void Collectives::wait(const Request& request, Time timeout) {
+  try {
+    transport_.block_until(
+        [&] {
+          advance();
+          check_peers();
+          cancel_waits(is_done());
+          if (!is_done()) begin_waits(request);
+          return is_done();
+        },
+        timeout, kNoPeer, [&] { return describe(request); });
+  } catch (const TransportError&) {
+    cancel_waits(true);
+    check_last_calls();
+    throw;
+  } catch (...) {
+    cancel_waits(true);
+    throw;
+  }
+}
+
+// One wait per rank that the call depends on: the transport then names a rank that has left.
+void Collectives::begin_waits(const Request& request) {
   for (int peer = 0; peer < transport_.ranks(); ++peer) {
-    SignalWait& wait = waits_[index(peer)] = {};
+    SignalWait& wait = waits_[index(peer)];
+    if (wait.is_waiting || !awaits(peer)) continue;
+    wait = {};
     wait.signal = never_;
     wait.value = 1;
     wait.peer = peer;
     wait.describe = describe_wait;
     wait.context = const_cast<Request*>(&request);
-    if (awaits(peer)) transport_.wait(wait);
-  }
-  try {
-    transport_.block_until(
-        [&] {
-          advance();
-          cancel_waits(is_done());
-          return is_done();
-        },
-        timeout, kNoPeer, [&] { return describe(request); });
-  } catch (...) {
-    cancel_waits(true);
-    throw;
+    transport_.wait(wait);
   }
 }
 
@@ -141,9 +169,12 @@ void Collectives::cancel_waits(bool are_all_over) {
 void Collectives::throw_disagreement(const Request& request, int peer) {
   const std::string here = describe(request);
   const std::string there = status_.describe_call(peer);
-  std::string difference = here == there ? status_.difference(peer)
-                                         : fmt::format("rank {} wants {}, but rank {} wants {}",
-                                                       transport_.rank(), here, peer, there);
+  std::string difference;
+  if (here == there || !status_.is_in_step_with(peer)) difference = status_.difference(peer);
+  if (difference.empty() && here != there) {
+    difference =
+        fmt::format("rank {} wants {}, but rank {} wants {}", transport_.rank(), here, peer, there);
+  }
   if (difference.empty()) difference = fmt::format("rank {} made other calls before", peer);
   throw TransportError(
       TransportError::Kind::disagreement, peer,

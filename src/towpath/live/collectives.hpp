@@ -55,6 +55,9 @@ class Collectives {
   bool is_done() const { return request_ == nullptr; }
   // Whether the current call depends on that rank.
   bool awaits(int peer);
+  // For waits of some length. Throws Mismatch if a rank makes another call, whether or not anything
+  // of it has arrived.
+  void check_peers();
   // Drops the current call. No other call may follow.
   void cancel();
 
@@ -62,6 +65,8 @@ class Collectives {
 
  private:
   void wait(const Request& request, Time timeout);
+  void begin_waits(const Request& request);
+  void check_last_calls() const;
   void cancel_waits(bool are_all_over);
   [[noreturn]] void throw_disagreement(const Request& request, int peer);
 

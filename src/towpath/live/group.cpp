@@ -231,6 +231,7 @@ bool Group::is_idle() const {
 bool Group::may_stop(const Call* awaited, Time deadline) {
   try {
     advance();
+    collectives_.check_peers();
   } catch (const Mismatch& mismatch) {
     fail_mismatch(mismatch);
   }

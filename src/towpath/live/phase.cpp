@@ -21,6 +21,7 @@ void Phase::clear(int ranks) {
   receives.assign(index(ranks), {});
   combines = false;
   is_result_sent = false;
+  begins_together = false;
   own = nullptr;
   result = {};
 }
@@ -34,7 +35,8 @@ PhaseTransfer::PhaseTransfer(Channels& channels, const Combination& combination)
 void PhaseTransfer::begin() {
   std::fill(sent_.begin(), sent_.end(), 0);
   std::fill(received_.begin(), received_.end(), 0);
-  unfinished_ = phase_.combines && phase_.result.size_bytes > 0 ? 1 : 0;
+  is_own_due_ = !phase_.combines && phase_.result.size_bytes > 0;
+  unfinished_ = phase_.result.size_bytes > 0 ? 1 : 0;
   for (int rank = 0; rank < channels_.ranks(); ++rank) {
     if (rank == channels_.rank()) continue;
     if (send_of(rank).size_bytes > 0) ++unfinished_;
@@ -48,6 +50,11 @@ bool PhaseTransfer::advance() {
   bool any = false;
   for (int step = 1; step < ranks; ++step) any |= send_to((channels_.rank() + step) % ranks);
   if (phase_.combines) return combine_arrived() || any;
+  if (phase_.begins_together) {
+    if (!have_all_begun()) return any;
+    phase_.begins_together = false;
+  }
+  any |= copy_own();
   for (int step = 1; step < ranks; ++step) {
     any |= receive_from((channels_.rank() + ranks - step) % ranks);
   }
@@ -77,6 +84,25 @@ bool PhaseTransfer::has_arrived(int peer, std::uint64_t size) const {
   const Arrival arrival = channels_.arrival(peer);
   if (arrival.data == nullptr) return false;
   if (arrival.stamp != stamp_of(size)) throw Mismatch{peer};
+  return true;
+}
+
+// Looks at all ranks, because each may make another call.
+bool PhaseTransfer::have_all_begun() const {
+  bool have_all = true;
+  for (int rank = 0; rank < channels_.ranks(); ++rank) {
+    const std::uint64_t size =
+        phase_.combines ? phase_.result.size_bytes : phase_.receives[index(rank)].size_bytes;
+    if (rank != channels_.rank() && size > 0) have_all &= has_arrived(rank, size);
+  }
+  return have_all;
+}
+
+bool PhaseTransfer::copy_own() {
+  if (!is_own_due_) return false;
+  is_own_due_ = false;
+  --unfinished_;
+  std::memmove(phase_.result.data, phase_.own, phase_.result.size_bytes);
   return true;
 }
 
@@ -110,9 +136,7 @@ bool PhaseTransfer::combine_arrived() {
   while (combined < total) {
     const std::uint64_t size = chunk_after(combined, total);
     if (phase_.is_result_sent && (sent_least() < combined + size || !channels_.all_sent())) break;
-    for (int rank = 0; rank < channels_.ranks(); ++rank) {
-      if (rank != channels_.rank() && !has_arrived(rank, total)) return any;
-    }
+    if (!have_all_begun()) return any;
     combine_chunk(size);
     combined += size;
     any = true;

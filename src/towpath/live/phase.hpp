@@ -23,6 +23,8 @@ struct Phase {
   Span result;
   // `result` may be sent memory: a part of it is written once it is on its way to all.
   bool is_result_sent = false;
+  // Nothing is written before a chunk of each rank that sends has come.
+  bool begins_together = false;
   std::uint32_t mark = 0;  // part of the stamp of a chunk
 
   void clear(int ranks);
@@ -44,6 +46,8 @@ class PhaseTransfer {
  private:
   Span& send_of(int peer) { return phase_.sends[index(peer)]; }
   bool send_to(int peer);
+  bool have_all_begun() const;
+  bool copy_own();
   bool receive_from(int peer);
   bool combine_arrived();
   void combine_chunk(std::uint64_t size);
@@ -56,7 +60,8 @@ class PhaseTransfer {
   Phase phase_;
   std::vector<std::uint64_t> sent_;      // by rank
   std::vector<std::uint64_t> received_;  // by rank. A combination uses the entry of this rank
-  int unfinished_ = 0;                   // transfers
+  bool is_own_due_ = false;
+  int unfinished_ = 0;  // transfers
 };
 
 }  // namespace towpath::live

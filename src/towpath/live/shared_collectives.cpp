@@ -92,6 +92,10 @@ bool SharedCollectives::advance_task() {
   return any;
 }
 
+void SharedCollectives::check_peers() {
+  if (request_ != nullptr) call_.rank.check_peers();
+}
+
 void SharedCollectives::cancel() {
   task_.clear();
   call_.rank.forget_condition();

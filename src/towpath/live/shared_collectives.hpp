@@ -41,6 +41,8 @@ class SharedCollectives {
   // Whether anything moved. Throws Mismatch and transport::TransportError.
   bool advance();
   bool is_done() const { return request_ == nullptr; }
+  // Throws Mismatch if a rank makes another call that no condition of this one depends on.
+  void check_peers();
   // Drops the current call. No other call may follow.
   void cancel();
   // Whether the current call depends on that rank.

@@ -168,6 +168,8 @@ Task run_blocks_of_parts(SharedCall& call, const Request& request) {
     block.place = rank.take_stage(parts.stage_bytes(ranks), block.step);
     if (is_staged) stage_parts(call, request, parts, block.done, block.place);
     rank.publish(block.step, descriptor);
+    // The output stays as it is until all ranks are known to make the same call.
+    if (number == 0) co_await rank.until_arrived(block.step);
     // A block that was staged just now is still in a cache.
     if (!combines && is_staged) copy_own_part(call, request, block.done, parts.pitch);
     if (!combines && !is_staged && number == 0) copy_own_part(call, request, 0, parts.most);
@@ -212,8 +214,9 @@ Task run_parts(SharedCall& call, const Request& request) {
   }
   rank.publish(step);
   const bool combines = request.kind == Kind::reduce_scatter;
-  if (!combines) copy_own_part(call, request, 0, pitch);
+  // The output stays as it is until all ranks are known to make the same call.
   co_await rank.until_arrived(step);
+  if (!combines) copy_own_part(call, request, 0, pitch);
   rank.note_all_ended(step - 1);
   for (int peer = 0; peer < rank.ranks(); ++peer) {
     const std::byte* const from =

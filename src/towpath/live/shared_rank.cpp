@@ -73,6 +73,19 @@ bool SharedRank::holds(Condition& condition) {
   return true;
 }
 
+void SharedRank::check_peers() {
+  const bool is_arrival = awaited_.kind == Condition::Kind::arrived;
+  if (!is_arrival && awaited_.kind != Condition::Kind::ended) return;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank()) continue;
+    const bool is_asked = awaited_.peer == transport::kNoPeer || awaited_.peer == peer;
+    // In this order: a rank publishes a step before it ends it.
+    const bool has_ended = is_arrival && is_asked && slots_.has_ended(peer, awaited_.step);
+    const bool has_arrived = slots_.has_arrived(peer, awaited_.step, stamp_);
+    if (has_ended && !has_arrived) throw Mismatch{peer};
+  }
+}
+
 bool SharedRank::awaits(int peer) {
   if (peer == rank()) return false;
   switch (awaited_.kind) {

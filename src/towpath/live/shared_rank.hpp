@@ -94,6 +94,8 @@ class SharedRank {
   // Whether the coroutine can continue. Throws Mismatch.
   bool can_continue() { return holds(awaited_); }
   void forget_condition() { awaited_ = {}; }
+  // Throws Mismatch if a rank makes another call, though the condition may depend on another rank.
+  void check_peers();
   // Whether the current condition depends on that rank.
   bool awaits(int peer);
 

@@ -43,12 +43,36 @@ void StatusPage::publish_name(const std::string& name) {
   }
 }
 
+std::uint64_t StatusPage::load(int rank, std::size_t word) const {
+  return transport_.load(rank, memory_ + word * sizeof(std::uint64_t));
+}
+
+StatusPage::Made StatusPage::load_call(int rank, std::uint64_t number) const {
+  std::array<std::uint64_t, sizeof(Made) / 8> words;
+  const std::size_t first = offsetof(Entry, last) / 8 + number % kLast * words.size();
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = load(rank, first + i);
+  return std::bit_cast<Made>(words);
+}
+
+bool StatusPage::Made::may_meet(const Made& other) const {
+  Made same = other;
+  if (is_uneven(static_cast<Kind>(kind))) same.size_bytes = size_bytes;
+  return *this == same;
+}
+
+bool StatusPage::makes_another_call(int rank) const {
+  const std::size_t begun = offsetof(Entry, begun) / 8;
+  if (!transport_.is_addressable(rank) || load(rank, begun) != begun_) return false;
+  const Made there = load_call(rank, begun_);
+  // A rank that has begun further calls meanwhile may have replaced this one.
+  if (load(rank, begun) != begun_) return false;
+  return !load_call(transport_.rank(), begun_).may_meet(there);
+}
+
 StatusPage::Entry StatusPage::read(int rank) const {
   std::array<std::uint64_t, kWords> words;
   if (transport_.is_addressable(rank)) {
-    for (std::size_t i = 0; i < kWords; ++i) {
-      words[i] = transport_.load(rank, memory_ + i * sizeof(std::uint64_t));
-    }
+    for (std::size_t i = 0; i < kWords; ++i) words[i] = load(rank, i);
   } else {
     transport_.get(rank, memory_, words.data(), sizeof(words), kAnswerWithin);
   }
@@ -103,6 +127,11 @@ std::string StatusPage::describe_call(int rank) const {
   return title_of(entry->name.data(), static_cast<Kind>(call.kind), call.size_bytes, call.peer);
 }
 
+bool StatusPage::is_in_step_with(int rank) const {
+  const std::optional<Entry> entry = ask(rank);
+  return entry && entry->begun == begun_;
+}
+
 std::string StatusPage::difference(int rank) const {
   const std::optional<Entry> entry = ask(rank);
   if (!entry) return "";
@@ -113,7 +142,7 @@ std::string StatusPage::difference(int rank) const {
   for (std::uint64_t number = begin; number <= end; ++number) {
     const Made& here = own.call(number);
     const Made& there = entry->call(number);
-    if (here == there) continue;
+    if (here.may_meet(there)) continue;
     const auto described = [](const Made& call) {
       const auto kind = static_cast<Kind>(call.kind);
       return title_of(name_of(kind), kind, call.size_bytes, call.peer);

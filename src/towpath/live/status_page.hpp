@@ -35,10 +35,15 @@ class StatusPage {
   }
   // The last call of a rank: "broadcast of 4096 bytes".
   std::string describe_call(int rank) const;
+  // Whether that rank has begun as many calls as this one.
+  bool is_in_step_with(int rank) const;
   // The first of the last calls that differs between that rank and this one: "call 3 is broadcast
   // of 16 bytes from root 0 on rank 0, but broadcast of 16 bytes from root 1 on rank 1". Empty if
   // none does.
   std::string difference(int rank) const;
+  // Whether a rank, whose memory this one maps, makes another call of this number. Neither may wait
+  // for the other one then, such as two ranks that each take the other for the root.
+  bool makes_another_call(int rank) const;
   struct Report {
     // The rank that is behind all others, or kNoPeer.
     int straggler;
@@ -49,7 +54,7 @@ class StatusPage {
   Report report() const;
 
  private:
-  static constexpr std::size_t kNameWords = 6;
+  static constexpr std::size_t kNameWords = 20;  // the statement of a plan
   using Name = std::array<char, kNameWords * 8>;
   struct Made {
     std::uint64_t size_bytes;
@@ -57,6 +62,7 @@ class StatusPage {
     std::int32_t peer;
     std::uint64_t kind;
     bool operator==(const Made&) const = default;
+    bool may_meet(const Made& other) const;
   };
   static constexpr std::uint64_t kLast = 8;
   struct Entry {
@@ -74,6 +80,8 @@ class StatusPage {
     std::atomic_ref(words_[word]).store(value, std::memory_order_release);
   }
   void publish_name(const std::string& name);
+  std::uint64_t load(int rank, std::size_t word) const;
+  Made load_call(int rank, std::uint64_t number) const;
   Entry read(int rank) const;
   // Empty if the rank does not answer.
   std::optional<Entry> ask(int rank) const;
