@@ -1,6 +1,7 @@
 /* SPDX-FileCopyrightText: The Towpath authors
  * SPDX-License-Identifier: Apache-2.0
- * PEs that add and compare in turn, until PE 1 does something wrong: main's argument names it. */
+ * PEs that add and compare in turn, until PE 1 does something wrong: the first argument of main names
+ * it, the second one says after how many rounds, if not after 20. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,8 +59,9 @@ int main(int argc, char** argv) {
     for (;;) shmem_barrier_all();
   }
   long* const heap = shmem_malloc(1000 * sizeof(long));
-  for (long round = 1; round <= 40; ++round) {
-    if (round == 20 && me == 1) misbehave(how, heap);
+  const long last = argc > 2 ? atol(argv[2]) : 20;
+  for (long round = 1; round <= 2 * last; ++round) {
+    if (round == last && me == 1) misbehave(how, heap);
     shmem_long_atomic_inc(&counter, (me + 1) % pes);
     shmem_barrier_all();
     shmem_long_sum_reduce(SHMEM_TEAM_WORLD, &total, &counter, 1);
