@@ -109,6 +109,8 @@ def reductions_of_every_operation(rank, ranks):
     raises(lambda: reduced(1.0, dist.ReduceOp.BOR, torch.float32), "cannot reduce Float by BOR")
     raises(lambda: reduced(True, dist.ReduceOp.AVG, torch.bool), "cannot reduce Bool by AVG")
     for kind in (torch.float8_e4m3fn, torch.float8_e5m2, torch.complex32):
+        if kind == torch.float8_e5m2 and ranks > 4:
+            continue  # it has no 18, the sum of 8 ranks
         assert reduced_by_group(rank + 1, scaled, kind) == 0.5 * sum(numbers), kind
 
 
@@ -414,6 +416,23 @@ def a_deadline_names_the_straggler(rank, ranks):
         assert last < said.index("number 2 of 8", said.index("straggler")), said
 
 
+def a_callback_waits_for_another_call(rank, ranks):
+    """As the communication hooks of DDP do that compress gradients in two rounds."""
+    values = torch.ones(1000) * (rank + 1)
+
+    def second(first):
+        more = torch.full((10,), first.value()[0][0].item())
+        return dist.all_reduce(more, async_op=True).get_future().wait()[0]
+
+    futures = []
+    for _ in range(4):
+        work = dist.all_reduce(values.clone(), async_op=True)
+        futures.append(work.get_future().then(second))
+    total = sum(range(1, ranks + 1))
+    for future in futures:
+        assert torch.equal(future.wait(), torch.full((10,), float(total * ranks)))
+
+
 def calls_that_differ(rank, ranks):
     group = dist.new_group()
     raises(lambda: dist.all_reduce(torch.ones(3 + rank), group=group), "rank")
@@ -512,6 +531,7 @@ TESTS = [
     splits_that_are_wrong, a_timeout_is_that_of_all_coalesced_calls, data_parallel,
     fully_sharded, tensors_on_a_mesh, calls_that_differ, an_abort,
     the_name_and_the_sequence, a_monitored_barrier, a_deadline_names_the_straggler,
+    a_callback_waits_for_another_call,
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <regex>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace towpath_torch {
@@ -132,7 +133,11 @@ void GroupWork::call_ended() {
     is_future_due_ = true;
     future = future_;
   }
-  if (future) complete(*future);
+  if (!future) return;
+  // The callbacks of a future may wait for another call, which this thread has to advance.
+  std::thread([self = c10::intrusive_ptr<GroupWork>::reclaim_copy(this), future] {
+    self->complete(*future);
+  }).detach();
 }
 
 std::exception_ptr GroupWork::error_of_calls() const {
