@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A rank over `ucx`: JOB RANK RANKS TOKEN TIMEOUT_S. Lines of input say how often it all-reduces.
+"""A rank: JOB RANK RANKS TOKEN TIMEOUT_S [TRANSPORT].
+
+Lines of input say how often it all-reduces.
 
 Prints "ready", then what it found, or the kind, the peer and the sentence of what went wrong.
 """
@@ -14,11 +16,13 @@ from towpath.errors import ConfigError, TransportError
 
 
 def main() -> None:
-    job, rank, ranks, token, timeout_s = sys.argv[1:]
+    job, rank, ranks, token, timeout_s = sys.argv[1:6]
+    transport = sys.argv[6] if len(sys.argv) > 6 else "ucx"
+    token = token if transport == "ucx" else None
     try:
         with towpath.connect(
-            job, int(rank), int(ranks), transport="ucx", token=token, timeout_s=float(timeout_s),
-            heap_bytes=256 << 20,
+            job, int(rank), int(ranks), transport=transport, token=token,
+            timeout_s=float(timeout_s), heap_bytes=256 << 20,
         ) as group:  # fmt: skip
             print("ready", flush=True)
             for times in sys.stdin:
