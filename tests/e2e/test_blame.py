@@ -103,7 +103,7 @@ def sentences_of(function, transport, fault, arguments):
     limit_s = timeout_of(fault)
     with pytest.raises(RankError) as caught:
         towpath.launch(function, RANKS, transport=transport, timeout_s=limit_s, arguments=arguments)
-    return {**caught.value.others, CULPRIT: str(caught.value)}, caught.value.rank
+    return {**caught.value.others, caught.value.rank: str(caught.value)}, caught.value.rank
 
 
 def by_launch(transport, fault, tmp_path):
