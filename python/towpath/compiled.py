@@ -48,7 +48,7 @@ def compiled(
 ) -> Path:
     """Compiles a library unless that was done before. Its compilers end with this process.
 
-    Of many processes that start at once, one compiles and the others wait. A library that was
+    If many processes start at once, one compiles and the rest wait. A library that was
     damaged since is compiled again.
 
     Args:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that end with the one that started them."""
+"""Processes that end with their parent."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ def channels_to_fill(spec: MachineSpec, collective: str | None = None) -> int:
 
     Args:
         spec: the machine.
-        collective: their collective; in a broadcast each thread block stores what it sends on.
+        collective: of the channels; in a broadcast each thread block also stores the bytes that it
+            forwards.
     """
     cost = spec.gpu_cost.simple
     rate = cost.block_rate_gb_per_s
@@ -81,8 +82,8 @@ def _blocks_of_host(spec: MachineSpec, block_rate_gb_per_s: float) -> float:
     """Thread blocks that fill the wires of one GPU.
 
     Between GPUs that are joined pairwise, channels take different wires, each of which needs whole
-    blocks. A GPU whose wires lead to switches or to its host sends over those of the fastest.
-    Without any wire, the fastest type of link counts.
+    blocks. A GPU whose wires lead to switches or to its host sends over the wires to the fastest
+    of these. Without any wire, the fastest type of link counts.
     """
     rates = {name: kind.rate_gb_per_s.value for name, kind in spec.link_types.items()}
     layout = spec.layout()

@@ -61,7 +61,7 @@ def run_program(
 ) -> int:
     """Runs a compiled program as the PEs of one group.
 
-    A PE that fails ends the others. Standard error receives one line for each PE that ended by a
+    A PE that fails ends all PEs. Standard error receives one line for each PE that ended by a
     signal or by a status of its own. No PE outlives this process.
 
     Args:

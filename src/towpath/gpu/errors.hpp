@@ -20,7 +20,7 @@ enum class Hazard : std::uint8_t {
   mismatched_allocation,  // PEs allocate different sizes
   out_of_bounds,          // beyond or before an allocation or a shared array
   use_after_free,         // of memory that was freed
-  misaligned_access,      // of a type at an address that is no multiple of its alignment
+  misaligned_access,      // of a type at an address that is not a multiple of its alignment
   host_memory,            // of the host's memory by a kernel
   device_memory,          // of a GPU's memory by the host program
   block_race,             // blocks use one word without an order, one of them to store

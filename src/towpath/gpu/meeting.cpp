@@ -17,9 +17,9 @@ using namespace literals;
 
 namespace {
 
-// Between two looks at the others, so that each has come to look at its own waits.
+// Between two looks at the other PEs, so that each has looked at its own waits meanwhile.
 constexpr Time kBetweenLooks = 50_ms;
-// Who is not to blame leaves the first word to who is.
+// A PE that is not to blame lets the culprit report first.
 constexpr Time kPatience = 500_ms;
 // Until all have described their waits.
 constexpr Time kForWords = 150_ms;
@@ -163,7 +163,7 @@ void Meeting::check(Time now, const std::function<std::string()>& waits) {
     }
   }
   const auto outside = static_cast<std::size_t>(transport_.ranks()) - inside.size();
-  // The smaller part has left the way of the others.
+  // The smaller part has left the common order of calls.
   const bool is_inside_to_blame = !inside.empty() && inside.size() <= outside;
   const bool is_to_blame = inside.empty() || is_inside_to_blame == is_inside_;
   if (now - stuck_at_ >= (is_to_blame ? kForWords : kPatience)) refuse();

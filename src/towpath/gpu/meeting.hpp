@@ -12,7 +12,7 @@
 #include "towpath/transport/transport.hpp"
 
 // How the PEs of a live run meet for calls that all of them make, and notice that none of them can
-// continue. Each has a page in its symmetric heap that the others load.
+// continue. Each has a page in its symmetric heap, which all other PEs load.
 //
 // A run is stuck if every PE waits, and each has looked at all that it waits for, in vain, after
 // all of them waited. Nobody is left then who could store anything.

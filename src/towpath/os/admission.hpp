@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-// Who may connect to the TCP listeners of a library in this process. The kernel drops all other
-// packets before the library reads a byte of them.
+// A filter of connections to the TCP listeners of a library in this process. The kernel drops all
+// other packets before the library reads a byte of them.
 
 namespace towpath::os {
 

@@ -165,7 +165,7 @@ void fail(const std::string& sentence) {
 
 void exit_all(int status) {
   std::fflush(nullptr);
-  // The launcher kills this PE with the others, which would otherwise report its death.
+  // The launcher kills all PEs. The other PEs would otherwise report the death of this one.
   if (notify_launcher(fmt::format("exit {}\n", status))) ::sleep(kLauncherSeconds);
   std::_Exit(status);
 }
@@ -382,7 +382,7 @@ const Team& Runtime::known(const Team* team, const char* call) const {
   return *team;
 }
 
-// A dissemination barrier. A member compares its call with that of its source in each round, so
+// A dissemination barrier. A member compares its call with its source's call in each round, so
 // that a member which passes has the call of all others.
 void Runtime::sync(const Team& team, const Call& call) {
   const int member = team.member(pe());

@@ -44,7 +44,7 @@ struct Call {
   const char* function;  // __func__ of this library
   std::uint64_t size_bytes = 0;
   int root = -1;
-  std::uint64_t others = 0;  // arguments that must be equal, too, but are not shown
+  std::uint64_t others = 0;  // further arguments that must be equal and are not shown
 };
 
 // Ends the process with one sentence about a mistake of the program. The other PEs receive it.
@@ -135,7 +135,7 @@ class Runtime {
   void publish(const Call& call);
   // The last collective call of a PE: "shmem_broadcastmem of 16 bytes from root 1".
   std::string describe_call(int pe) const;
-  // Where all PEs are, for the report of a wait that took too long.
+  // The state of all PEs, for the report of a wait that took too long.
   std::string describe_all() const;
   [[noreturn]] void end_in_disagreement(int other);
 

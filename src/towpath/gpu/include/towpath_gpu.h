@@ -201,7 +201,7 @@ struct Table {
   // By memcpy and the like.
   void (*touch)(void* self, const void* address, std::uint64_t size, bool is_store,
                 const void* where);
-  // A type at an address that is no multiple of its alignment.
+  // A type at an address that is not a multiple of its alignment.
   void (*misaligned)(void* self, const volatile void* address, unsigned size, bool is_store,
                      const void* where);
   // Before and after an atomic operation that the thread does itself.

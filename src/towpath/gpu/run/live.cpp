@@ -71,7 +71,7 @@ void LivePe::finish(const std::function<void()>& start) {
   }
 }
 
-// A PE that is stopped, or has not looked at the others for a while, is named.
+// A PE that is stopped, or has not looked at its peers for a while, is named.
 void LivePe::give_up() {
   pe_->hazards().check_overshot();
   constexpr Time kLookFor = Time::from_seconds(0.2);

@@ -10,7 +10,7 @@ namespace towpath::noc {
 
 // The tiles between the corners of a multicast, in the direction of its NoC: from the first corner
 // to the right and down on NoC 0, to the left and up on NoC 1, and round the torus if the last
-// corner lies behind the first. Coordinates are those of NoC 0 on either NoC.
+// corner lies behind the first. Both NoCs use the coordinates of NoC 0.
 // Source: tt-metal, issues 37983 and 2977.
 struct MulticastRectangle {
   machine::Coordinate first;

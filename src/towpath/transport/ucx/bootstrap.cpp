@@ -202,7 +202,7 @@ class Gathering {
   }
 
  private:
-  // Sends the others the result of a step: a verdict, or the refusal that it throws as well.
+  // Sends all other ranks the result of a step: a verdict, or the refusal that it also throws.
   template <typename Step>
   void agree(Verdict verdict, bool with_members, const Step& step) {
     std::optional<Refusal> refusal;

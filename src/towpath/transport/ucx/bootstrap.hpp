@@ -41,7 +41,7 @@ struct Job {
   os::KeyedDigest key{};        // equal on all ranks, and secret
 };
 
-// What each rank does before another one may connect to it.
+// A rank's preparation, before another rank may connect to it.
 using Prepare = std::function<void(const Job& job)>;
 
 // Blocks until all ranks have joined and are prepared. Throws as connect does. `listener`: rank 0's
