@@ -57,11 +57,13 @@ def run_ending_with_this_one(
     """
     read_end, write_end = os.pipe()
     try:
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sh", *command], start_new_session=True, text=True,
-            stdin=read_end, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        os.close(read_end)
+        try:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, "sh", *command], start_new_session=True, text=True,
+                stdin=read_end, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+        finally:
+            os.close(read_end)
         try:
             output, errors = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
