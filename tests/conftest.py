@@ -14,10 +14,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from towpath.cli import main as cli
-from towpath.errors import ConfigError, Interruption
+from inside.cli import main as cli
+from inside.errors import Interruption
+from towpath import ConfigError
 
 ROOT = Path(__file__).parents[1]
+
+# Programs that a test starts import from tests/support as the test does.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT / "tests" / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 
 
 def shared_data() -> Path:

@@ -94,6 +94,18 @@ PYTHON_LAYERS: dict[str, set[str]] = {
     "penny": {"kernels"},
     "vllm": {"torch"},
 }
+# What tests may import: the modules with a public `__all__`, and the folder that holds the rest.
+PUBLIC_MODULES = {
+    "towpath": "__init__.py",
+    "towpath.penny": "penny/__init__.py",
+    "towpath.torch": "torch/__init__.py",
+    "towpath.vllm": "vllm/__init__.py",
+}
+FACADE = "tests/support/inside/"
+# Imports in the text of a program, and names that `monkeypatch.setattr` and the like resolve.
+IMPORT_IN_PROGRAM = re.compile(r"(?:from|import) (towpath[.\w]*)(?: import ([\w, ]+))?")
+PRIVATE_NAME = re.compile(r"towpath\.(?!vllm\.)[a-z_]\w*[.:]\w+(?:\.\w+)*$")
+
 # The compiled core stands below all of them.
 COMPILED = "_core"
 
@@ -200,8 +212,8 @@ def check_imports(path: str, text: str) -> list[str]:
     layer = Path(path).parts[0] if len(Path(path).parts) > 1 else ""
     if layer not in PYTHON_LAYERS:
         return [f"python/towpath/{path}:1: folder '{layer}' is no layer; add it to tools/tidy.py"]
-    if layer == "" and Path(path).name == "__init__.py":
-        return []  # the door: it names what the layers offer
+    if layer == "" and Path(path).name in ("__init__.py", "__main__.py"):
+        return []  # the doors: they name what the layers offer
     allowed = reachable(PYTHON_LAYERS, layer)
     problems = []
     for number, imported in imports_of(text):
@@ -225,6 +237,48 @@ def imports_of(text: str) -> list[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
     return [(line, module) for line, module in found if module.split(".")[0] == "towpath"]
+
+
+def check_doors(path: str, text: str, public: dict[str, set[str]]) -> list[str]:
+    """Private modules that a test imports, itself or in a program that it starts.
+
+    `public` holds the public names of each module that tests may import.
+    """
+    imported = imports_of(text)
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        for module, names in IMPORT_IN_PROGRAM.findall(node.value):
+            modules = [f"{module}.{name.split()[0]}" for name in names.split(",") if name.strip()]
+            imported += [(node.lineno, each) for each in modules or [module]]
+        if PRIVATE_NAME.match(node.value):
+            imported.append((node.lineno, node.value))
+    return [
+        f"{path}:{line}: a test imports {module}; take it from `import towpath` or, if it is "
+        f"private, from {FACADE}"
+        for line, module in imported
+        if not is_public(module, public)
+    ]
+
+
+def is_public(module: str, public: dict[str, set[str]]) -> bool:
+    """Whether a module, or a name of one as MODULE.NAME, is part of the public door."""
+    door, _, name = module.rpartition(".")
+    return module in public or name in public.get(door, ())
+
+
+def public_names(root: Path) -> dict[str, set[str]]:
+    """`__all__` of each public module of the package, by the module's name."""
+    found = {}
+    for name, file in PUBLIC_MODULES.items():
+        tree = ast.parse((root / "python" / "towpath" / file).read_text())
+        lists = [
+            ast.literal_eval(node.value) for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        ]  # fmt: skip
+        found[name] = {each for names in lists for each in names}
+    found["towpath.__main__"] = {"main"}
+    return found
 
 
 def check_text(path: str, text: str) -> list[str]:
@@ -270,6 +324,7 @@ def source_files(root: Path) -> list[str]:
 def check(root: Path) -> list[str]:
     """All breaches in the source files."""
     problems = check_map(root)
+    public = public_names(root)
     for path in source_files(root):
         if Path(path).suffix not in (".cpp", ".hpp", ".py", ".sh") or not (root / path).is_file():
             continue
@@ -280,7 +335,16 @@ def check(root: Path) -> list[str]:
             problems += check_vendor(path.removeprefix("src/towpath/"), text)
         if path.startswith("python/towpath/") and path.endswith(".py"):
             problems += check_imports(path.removeprefix("python/towpath/"), text)
+        if is_test(path):
+            problems += check_doors(path, text, public)
     return problems
+
+
+def is_test(path: str) -> bool:
+    """Whether a file must enter by the public door or by the folder of private parts."""
+    if path == "tests/unit/python/test_tidy.py":
+        return False  # it holds imports that this file must find
+    return path.startswith("tests/") and path.endswith(".py") and not path.startswith(FACADE)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host whose topology is right and whose adapter states may be spoilt; mutate.py calls `load`."""
 
-from towpath.specs.importers.own_host import import_host
-from towpath.specs.input_file import read_text
+from inside.machines import import_host, read_text
 
 TOPOLOGY = """\
         GPU0    GPU1    NIC0    NIC1    CPU Affinity    NUMA Affinity   GPU NUMA ID

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on all machines as one table: simulated picoseconds, events and trace hashes.
 
-Usage: python tests/e2e/simulated_results.py tests/e2e/simulated_results.json
+Usage (with PYTHONPATH=tests/support):
+    python tests/e2e/simulated_results.py tests/e2e/simulated_results.json
 That writes the table anew, for a change that is meant to change simulated results; such a change is
 named in CHANGELOG.md.
 """
@@ -17,16 +18,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from towpath import _core
-from towpath.collectives import fabric, simulated
-from towpath.collectives.call import Call
-from towpath.collectives.link_faults import parse_link_fault
-from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace
-from towpath.host.host_cluster import HostCluster
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue as machines
-from towpath.studies import noc_study
-from towpath.studies.noc_traffic import shape_of
+from inside import _core
+from inside.collectives import (
+    Call,
+    ChipPlace,
+    GpuPlace,
+    MailboxPlace,
+    fabric,
+    parse_link_fault,
+    simulated,
+)
+from inside.machines import catalogue as machines
+from inside.noc import noc_study, shape_of
+from inside.schedules import ScheduleSource
+from towpath import HostCluster
 
 
 def ps(us):

@@ -6,10 +6,9 @@ import random
 
 import pytest
 
+from inside.machines import catalogue, combinations, with_settings
 from mutate import check_mutants
-from towpath.errors import ConfigError
-from towpath.specs import catalogue
-from towpath.specs.override import combinations, with_settings
+from towpath import ConfigError
 
 IBSTATUS = """\
 Infiniband device 'mlx5_0' port 1 status:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from conftest import shared_data
+from inside.machines import catalogue, shipped
+from inside.pages import describe_chip_cluster, draw_chip_cluster_svg
 from mutate import check_mutants
-from towpath.pages.show_chip_cluster import describe_chip_cluster, draw_chip_cluster_svg
-from towpath.specs import catalogue, shipped
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -57,7 +57,7 @@ def check(seeds, folder):
         folder / "system.xml",
         *sorted((shared_data() / "topologies" / "nccl").glob("*-topo.xml")),
     ]
-    check_mutants("towpath.specs.catalogue:load", originals, seeds, folder, seconds_max=2)
+    check_mutants("inside.machines:load", originals, seeds, folder, seconds_max=2)
 
 
 def test_300_spoilt_machine_files(tmp_path):

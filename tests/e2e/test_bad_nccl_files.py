@@ -6,10 +6,18 @@ from __future__ import annotations
 
 import pytest
 
+from inside.nccl import (
+    Channel,
+    Graph,
+    Path,
+    Pattern,
+    graphs_text,
+    load_graphs,
+    load_tuner,
+    parse_graphs,
+    parse_tuner,
+)
 from mutate import check_mutants
-from towpath.collectives.nccl.communicator import Channel, Graph, Path, Pattern
-from towpath.collectives.nccl.graph_file import graphs_text, load_graphs, parse_graphs
-from towpath.collectives.nccl.tuner_file import load_tuner, parse_tuner
 
 PLACE = ":[0-9]+|"
 TUNER = """\

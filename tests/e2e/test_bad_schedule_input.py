@@ -8,14 +8,9 @@ import re
 
 import pytest
 
+from inside import _core
+from inside.schedules import SIZE_MAX_BYTES, ScheduleFormatError, dump_schedule, load_schedule
 from mutate import check_mutants, mutant
-from towpath import _core
-from towpath.schedules.msccl_xml import (
-    SIZE_MAX_BYTES,
-    ScheduleFormatError,
-    dump_schedule,
-    load_schedule,
-)
 
 # What is wrong with a schedule as a whole has no line.
 PLACE = ":[0-9]+|: schedule '.*', rank [0-9]+, .*|: schedule '.*'"

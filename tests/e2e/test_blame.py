@@ -19,9 +19,9 @@ import pytest
 
 import towpath
 from conftest import ROOT
-from towpath import _core
-from towpath.errors import RankError
-from towpath.kernels.shmem_program import compile_program
+from inside import _core
+from inside.kernels import compile_program
+from towpath import RankError
 
 HERE = Path(__file__).parent
 RANKS = 3
@@ -137,7 +137,7 @@ def by_shmem(transport, fault, tmp_path):
     compile_program(ROOT / "tests" / "e2e" / "shmem" / "faults.c", program)
     how = {"return": "finalize", "allocation": "malloc on one", "mismatch": "another call"}
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", "shmem", "run", str(program), "--pes",
+        [sys.executable, "-m", "towpath", "shmem", "run", str(program), "--pes",
          str(RANKS), "--timeout", str(timeout_of(fault)), "--", how.get(fault, fault)],
         capture_output=True, text=True, timeout=100,
     )  # fmt: skip

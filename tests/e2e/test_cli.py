@@ -10,17 +10,17 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from towpath import _core
-from towpath.cli import main as cli
-from towpath.cli.groups import COLLECTIVES
-from towpath.schedules.words import algorithms_within
+from inside import _core
+from inside.cli import COLLECTIVES
+from inside.cli import main as cli
+from inside.schedules import algorithms_within
 
 SMALL = "--machine dgx-h100 --hosts 1 --ranks-per-host 3 --sizes 64,1000003"
 
 
 def towpath(arguments, folder, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", *arguments.split()],
+        [sys.executable, "-m", "towpath", *arguments.split()],
         cwd=folder, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

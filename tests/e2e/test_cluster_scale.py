@@ -10,11 +10,9 @@ import pytest
 
 PROGRAM = """
 import json, resource
-from towpath.specs import catalogue
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.places import GpuPlace
-from towpath.schedules.schedule_source import ScheduleSource
+from inside.collectives import Call, GpuPlace, simulated
+from inside.machines import catalogue
+from inside.schedules import ScheduleSource
 spec = catalogue.load("dgx-h100", ranks=1024)
 source = ScheduleSource(collective="all_reduce", ranks=1024, channels=8, hosts=128)
 place = GpuPlace(spec.build())

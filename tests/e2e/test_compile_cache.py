@@ -24,7 +24,7 @@ int main() { std::printf("done\\n"); return 0; }
 
 def run(folder, *arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", "kernel", "run", *arguments],
+        [sys.executable, "-m", "towpath", "kernel", "run", *arguments],
         capture_output=True, text=True, timeout=120, cwd=folder,
         env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **environment},
     )  # fmt: skip

@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from towpath import _core
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.places import GpuPlace
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue
+from inside import _core
+from inside.collectives import Call, GpuPlace, simulated
+from inside.machines import catalogue
+from inside.schedules import ScheduleSource
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import typer.main
 
 import towpath
 from conftest import ROOT
-from towpath.cli import main as cli
+from inside.cli import main as cli
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -119,7 +119,7 @@ def test_a_cheap_command_runs(words, tmp_path):
     if any(Path(word).suffix in (".yaml", ".xml", ".txt", ".csv") for word in words[1:2]):
         pytest.skip("about a file of the reader's own")
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", *words],
+        [sys.executable, "-m", "towpath", *words],
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -129,7 +129,7 @@ def test_the_first_example_of_the_readme_prints_its_output():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.search(r"^```\n\$ towpath (.*)\n((?:.*\n)*?)```$", text, re.MULTILINE)
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", *shlex.split(example[1])],
+        [sys.executable, "-m", "towpath", *shlex.split(example[1])],
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.stdout == example[2]
@@ -151,7 +151,7 @@ def test_the_tutorial_about_an_own_machine_runs_as_printed(tmp_path):
     assert len(lines) == 7
     for line in lines:
         done = subprocess.run(
-            [sys.executable, "-m", "towpath.cli.main", *shlex.split(line)],
+            [sys.executable, "-m", "towpath", *shlex.split(line)],
             cwd=tmp_path, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
         assert done.returncode == 0, (line, done.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from towpath import _core
+from inside import _core
 
 SECONDS = 20
 

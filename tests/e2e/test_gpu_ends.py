@@ -189,7 +189,7 @@ def test_a_limit_of_kernels_is_checked(program):
 @pytest.mark.parametrize(("suffix", "option"), [(".cu", "--kernel-limit"), (".cpp", "--core")])
 def test_help_lists_the_options_of_the_kind_of_file(suffix, option):
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", "kernel", "run", f"any{suffix}", "--help"],
+        [sys.executable, "-m", "towpath", "kernel", "run", f"any{suffix}", "--help"],
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert option in done.stdout

@@ -375,7 +375,7 @@ def test_the_command_passes_arguments_and_returns_the_status(tmp_path):
     file = str(tmp_path / "program.cu")
     for status in (0, 4):
         done = subprocess.run(
-            [sys.executable, "-m", "towpath.cli.main", "kernel", "run", file, "--machine",
+            [sys.executable, "-m", "towpath", "kernel", "run", file, "--machine",
              MACHINE, "--pes", "2", "--", "7", str(status)],
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip

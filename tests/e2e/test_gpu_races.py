@@ -8,8 +8,8 @@ import pytest
 
 import towpath
 from conftest import ROOT
-from towpath import _core
-from towpath.kernels.gpu_kernel import GpuKernel, SimulatedGpus
+from inside import _core
+from inside.kernels import GpuKernel, SimulatedGpus
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e" / "gpu"))
 

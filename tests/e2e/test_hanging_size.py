@@ -4,12 +4,10 @@
 
 import pytest
 
-from towpath import Schedule, _core, verify
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.places import GpuPlace
-from towpath.errors import DeadlockError
-from towpath.specs import catalogue
+from inside import _core
+from inside.collectives import Call, GpuPlace, simulated
+from inside.machines import catalogue
+from towpath import DeadlockError, Schedule, verify
 
 CHUNKS = 8
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, build_folder, output_of
-from towpath.cli.new import write_kernel_project
+from inside.cli import write_kernel_project
 
 pytestmark = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 

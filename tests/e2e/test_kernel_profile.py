@@ -13,10 +13,10 @@ import pytest
 
 import towpath
 from conftest import ROOT
-from towpath.kernels import profile as columns
-from towpath.kernels.profile_causes import ended_by
-from towpath.pages.kernel_trace import write_kernel_trace
-from towpath.specs.machine_spec import MachineSpec
+from inside.kernels import ended_by
+from inside.kernels import profile as columns
+from inside.machines import MachineSpec
+from inside.pages import write_kernel_trace
 
 EXAMPLE = ROOT / "examples" / "gpu" / "halo_exchange.cu"
 PES = 4
@@ -255,7 +255,7 @@ def test_both_bounds_are_below_the_time(run):
 def test_a_full_ring_says_what_it_dropped_and_keeps_the_sums(run):
     spec = towpath.load("dgx-h100").spec
     assert isinstance(spec, MachineSpec)
-    from towpath.kernels.gpu_kernel import GpuKernel
+    from inside.kernels import GpuKernel
 
     source = GpuKernel(str(EXAMPLE), (), ())
     small = source.run_simulated(spec, PES, ["1024", "6"], records_max=50).recorded
@@ -419,7 +419,7 @@ def test_launches_by_name_are_recorded_where_that_is_asked_for(give):
 )
 def test_the_command_prints_the_verdict_and_writes_trace_and_page(place, tmp_path):
     command = [
-        sys.executable, "-m", "towpath.cli.main", "kernel", "run", str(EXAMPLE), "--pes", "2",
+        sys.executable, "-m", "towpath", "kernel", "run", str(EXAMPLE), "--pes", "2",
         *place, "--profile", "--trace", "trace.json", "--out", "page.html", "--", "512", "3",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)

@@ -20,17 +20,10 @@ import failing_ranks
 import numpy as np
 import pytest
 
-from towpath import TransportError, _core
-from towpath.collectives.live import (
-    LiveCall,
-    LiveError,
-    LiveOptions,
-    measure_calls,
-    measuring_ranks,
-)
-from towpath.collectives.live_launch import launch
-from towpath.errors import RankError
-from towpath.schedules.schedule_source import ScheduleSource
+from inside import _core
+from inside.live import LiveCall, LiveError, LiveOptions, measure_calls, measuring_ranks
+from inside.schedules import ScheduleSource
+from towpath import RankError, TransportError, launch
 
 RANKS = 4
 RING = ScheduleSource(collective="all_reduce", algorithm="ring_all_reduce", ranks=RANKS, channels=2)
@@ -144,7 +137,7 @@ def test_a_signal_reaches_a_rank_that_waits(tmp_path):
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import failing_ranks
-from towpath.collectives.live_launch import launch
+from towpath import launch
 if __name__ == "__main__":
     launch(failing_ranks.wait_for_nobody, 3, arguments=({str(tmp_path)!r},))
 """
@@ -177,7 +170,7 @@ def _pids(folder, ranks):
 )
 def test_nothing_survives_a_launcher_that_ends(number, code):
     command = [
-        sys.executable, "-m", "towpath.cli.main", "run", "all_reduce", "--live", "8", "--sizes",
+        sys.executable, "-m", "towpath", "run", "all_reduce", "--live", "8", "--sizes",
         "1K", "--iterations", "100000000", "--warmup", "0",
     ]  # fmt: skip
     with subprocess.Popen(
@@ -306,7 +299,7 @@ def test_a_run_needs_no_more_address_space_than_it_may_have(limit, where):
         f"import resource, sys; resource.setrlimit(resource.{limit.split(',')[0]}, "
         f"({limit.split(',')[1]},) * 2)\n"
         f"sys.argv[1:] = {['run', 'all_reduce', *where, '--sizes', '4K,1M']!r}\n"
-        "from towpath.cli.main import main\nmain()"
+        "from towpath.__main__ import main\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -7,9 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from towpath import CircularBuffer, MemoryBlock, SourceKernel, load
-from towpath.errors import TowpathError
-from towpath.kernels.chip_kernel import KernelRun
+from towpath import CircularBuffer, KernelRun, MemoryBlock, SourceKernel, TowpathError, load
 
 TILE = 32 * 32
 LEFT, RIGHT, OUT = 0x20000, 0x30000, 0x40000

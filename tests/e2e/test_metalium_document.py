@@ -13,8 +13,7 @@ from pathlib import Path
 import document_programs
 import pytest
 
-from towpath import SourceKernel, load
-from towpath.errors import TowpathError
+from towpath import SourceKernel, TowpathError, load
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted((ROOT.parent / "shared" / "seeds").glob("000_*.txt"))

@@ -15,7 +15,7 @@ from tt_metal_cases import DATA_FOLDER, Case, cases
 from tt_metal_kernels import Curve, run
 from tt_metal_links import link_test
 
-from towpath.errors import TowpathError
+from towpath import TowpathError
 
 pytestmark = pytest.mark.skipif(
     not Path(checkout.DATA_MOVEMENT).is_dir() or not checkout.HOME,

@@ -13,14 +13,11 @@ from dataclasses import replace
 import pytest
 
 from conftest import schedule_files
-from towpath import _core
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.places import GpuPlace
-from towpath.errors import DeadlockError
-from towpath.schedules.msccl_xml import load_schedule
-from towpath.schedules.words import algorithms_within
-from towpath.specs import catalogue
+from inside import _core
+from inside.collectives import Call, GpuPlace, simulated
+from inside.machines import catalogue
+from inside.schedules import algorithms_within, load_schedule
+from towpath import DeadlockError
 
 SEEDS = 4
 

@@ -8,9 +8,9 @@ import pytest
 
 import towpath
 from conftest import ROOT, towpath_command
-from towpath.kernels.penny_source import ALL_REDUCES, EXCHANGES
-from towpath.specs.override import with_settings
-from towpath.studies import penny
+from inside.kernels import ALL_REDUCES, EXCHANGES
+from inside.machines import with_settings
+from inside.studies import penny
 
 SOURCE = ROOT / "penny" / "bench.cu"
 FLAGS = [f"-I{ROOT / 'penny' / 'include'}"]
@@ -134,7 +134,7 @@ def test_tensors_of_the_cpu_are_reduced(count):
 
 def test_a_library_says_what_is_wrong():
     pytest.importorskip("torch")
-    from towpath.penny.library import checked_call
+    from inside.kernels import checked_call
 
     class Refusing:
         def call(self, function, arguments):

@@ -10,15 +10,14 @@ import os
 import pytest
 
 from conftest import plan_files
+from inside.collectives import Call, GpuPlace, simulated
+from inside.live import LiveCall, LiveOptions, measure_calls
+from inside.machines import catalogue
+from inside.schedules import ScheduleSource
+from inside.schedules import dump_plan as dump_schedule
+from inside.schedules import load_plan as load_schedule
 from mutate import check_mutants
 from towpath import Schedule, verify
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.live import LiveCall, LiveOptions, measure_calls
-from towpath.collectives.places import GpuPlace
-from towpath.schedules.mscclpp_json import dump_schedule, load_schedule
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue
 
 FILES = plan_files()
 SIZE_BYTES = 1 << 20

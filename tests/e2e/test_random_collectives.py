@@ -8,7 +8,7 @@ import pytest
 
 import random_collectives
 import towpath
-from towpath import _core
+from inside import _core
 
 HAS_UCX = "ucx" in _core.live_transports()
 # The transport, and $TOWPATH_UCX_SHARED_MEMORY: without it as between hosts.

@@ -8,9 +8,8 @@ import sys
 
 import pytest
 
-from towpath.specs import catalogue
-from towpath.studies.noc_trace import load_noc_trace
-from towpath.studies.replay import replay
+from inside.machines import catalogue
+from inside.replay import load_noc_trace, replay
 from trace_example import event, write, zone
 
 NEAR, FAR, DRAM = (1, 1), (9, 8), (0, 11)
@@ -18,7 +17,7 @@ NEAR, FAR, DRAM = (1, 1), (9, 8), (0, 11)
 
 def command(folder, *arguments, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", *arguments],
+        [sys.executable, "-m", "towpath", *arguments],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

@@ -16,15 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import ROOT
-from towpath.cli import main as cli
-from towpath.errors import ConfigError
-from towpath.studies.mailbox_rtl import (
-    RtlRun,
-    Signals,
-    check_built,
-    iteration_cycles,
-    run_rtl,
-)
+from inside.cli import main as cli
+from inside.mailbox import RtlRun, Signals, check_built, iteration_cycles, run_rtl
+from towpath import ConfigError
 
 NEEDED = ("verilator", "riscv64-unknown-elf-gcc", "make")
 BUILT = ROOT / "build" / "rtl"

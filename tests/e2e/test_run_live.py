@@ -5,7 +5,7 @@
 import pytest
 
 import towpath
-from towpath.collectives.live import DIRECT_COLLECTIVES, LiveOptions
+from inside.live import DIRECT_COLLECTIVES, LiveOptions
 
 FEW = LiveOptions(iterations=2, warmup=0)
 

@@ -8,14 +8,11 @@ import os
 import pytest
 
 from conftest import schedule_files
+from inside.collectives import Call, GpuPlace, simulated
+from inside.live import LiveCall, LiveOptions, measure_calls
+from inside.machines import catalogue
+from inside.schedules import ScheduleSource, load_schedule
 from towpath import Schedule, verify
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.live import LiveCall, LiveOptions, measure_calls
-from towpath.collectives.places import GpuPlace
-from towpath.schedules.msccl_xml import load_schedule
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue
 
 FILES = schedule_files()
 SIZE_BYTES = 1 << 20

@@ -17,7 +17,7 @@ PROGRAMS = ROOT / "tests" / "e2e" / "shmem"
 
 def run(file: Path, pes: int, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", "shmem", "run", str(file), "--pes", str(pes),
+        [sys.executable, "-m", "towpath", "shmem", "run", str(file), "--pes", str(pes),
          *options],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip

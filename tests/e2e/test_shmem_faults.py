@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from towpath.kernels.shmem_program import compile_program
+from inside.kernels import compile_program
 
 PES = 4
 # Far above what a report takes, far below the timeout of a wait.
@@ -28,7 +28,7 @@ def program(tmp_path_factory) -> Path:
 
 
 def command(program: Path, how: str, timeout_s: float) -> list[str]:
-    return [sys.executable, "-m", "towpath.cli.main", "shmem", "run", str(program),
+    return [sys.executable, "-m", "towpath", "shmem", "run", str(program),
             "--pes", str(PES), "--timeout", str(timeout_s), "--", how]  # fmt: skip
 
 

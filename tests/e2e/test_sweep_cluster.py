@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from towpath.errors import SweepError
-from towpath.studies.sweep import SweepOptions, run_sweep
+from inside.sweep import SweepOptions, run_sweep
+from towpath import SweepError
 
 pytest.importorskip("distributed", reason="needs the optional dask[distributed]")
 

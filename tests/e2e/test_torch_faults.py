@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 import torch_faults  # noqa: E402
 
-from towpath import _core  # noqa: E402
+from inside import _core  # noqa: E402
 
 HERE = Path(__file__).parent
 

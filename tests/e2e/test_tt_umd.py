@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import towpath_command
-from towpath.host.driver_folder import simulated_time_ns, write_driver_folder
-from towpath.host.host_cluster import HostCluster
+from inside.host import simulated_time_ns, write_driver_folder
+from towpath import HostCluster
 
 tt_umd = pytest.importorskip(
     "tt_umd", reason="tt-umd is not installed (pip install tt-umd==0.9.14)"

@@ -13,7 +13,7 @@ import towpath
 
 def tune(arguments, folder, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", "tune", *arguments.split()],
+        [sys.executable, "-m", "towpath", "tune", *arguments.split()],
         cwd=folder, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

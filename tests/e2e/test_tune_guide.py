@@ -9,9 +9,8 @@ import json
 
 import pytest
 
-from towpath.tuning import answers as tune_answers
-from towpath.tuning import link_bench
-from towpath.tuning.link_bench import LinkBench
+from inside.tuning import LinkBench, link_bench
+from inside.tuning import answers as tune_answers
 
 
 @pytest.fixture(scope="module")

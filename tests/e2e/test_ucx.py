@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from towpath import _core
+from inside import _core
 
 if "ucx" not in _core.live_transports():
     pytest.skip("this build has no transport ucx: libucx-dev is missing", allow_module_level=True)

@@ -12,13 +12,21 @@ import statistics
 import pytest
 
 from conftest import shared_data
-from towpath import _core
-from towpath.specs.catalogue import load_chip, load_chip_cluster
-from towpath.validation.chip_systems import named_system
-from towpath.validation.noc import Amount, DramPair, dram_programs, place_carefully, place_randomly
-from towpath.validation.shipped import find_table, names, summarize
-from towpath.validation.table_file import read_table
-from towpath.validation.validate import validate_table
+from inside import _core
+from inside.machines import load_chip, load_chip_cluster
+from inside.validation import (
+    Amount,
+    DramPair,
+    dram_programs,
+    find_table,
+    named_system,
+    names,
+    place_carefully,
+    place_randomly,
+    read_table,
+    summarize,
+    validate_table,
+)
 
 MIB = 1 << 20
 

@@ -10,14 +10,12 @@ import venv
 import pytest
 
 from conftest import ROOT
-from towpath.specs import shipped
+from inside.machines import shipped
 
 # What every Linux with a Python has: the C and the C++ runtime, and the loader.
 SYSTEM_LIBRARIES = re.compile(
     r"(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux.*)\.so"
 )
-
-START = "import sys; from towpath.cli.entry import main; sys.exit(main())"
 
 
 def compiled_module(installed):
@@ -63,7 +61,7 @@ def test_the_command_runs_outside_the_checkout(run_installed, installed):
     where = run_installed("-c", "import towpath; print(towpath.__file__)")
     assert where.startswith(str(installed))
     printed = run_installed(
-        "-c", START, "run", "all_reduce", "--machine", "ring", "--sizes", "1K", "--json"
+        "-m", "towpath", "run", "all_reduce", "--machine", "ring", "--sizes", "1K", "--json"
     )
     assert '"wrong": 0' in printed or '"wrong":0' in printed
 
@@ -80,6 +78,7 @@ def test_a_source_distribution_builds_a_wheel_that_installs_into_an_empty_enviro
     # Isolated: pip fetches what pyproject.toml says the build needs, and nothing else is there.
     subprocess.run([python, "-m", "pip", "install", "--quiet", tmp_path / name], check=True)
     printed = subprocess.run(
-        [python, "-c", START, "machines"], cwd=tmp_path, capture_output=True, text=True, check=True
-    ).stdout
+        [python, "-m", "towpath", "machines"], cwd=tmp_path, capture_output=True, text=True,
+        check=True,
+    ).stdout  # fmt: skip
     assert "dgx-h100" in printed

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of the torch backend of which one does something wrong; test_blame and others ask.
 
-Usage: python tests/e2e/torch_blame.py FAULT:ROUNDS ...
+Usage: PYTHONPATH=tests/support python tests/e2e/torch_blame.py FAULT:ROUNDS ...
 
 Prints for each a line of JSON: the seconds, and for each rank what torch_faults.outcomes gives.
 """
@@ -16,7 +16,7 @@ import torch.distributed as dist
 from blame_ranks import CULPRIT, fail
 from torch_faults import call, outcomes
 
-from towpath.torch.build import load_extension
+from inside.torch import load_extension
 
 
 def body_of(how: str, rounds: int):

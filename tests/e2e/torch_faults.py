@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to ranks of the torch backend that meet a fault; test_torch_faults.py asks.
 
-Usage: python tests/e2e/torch_faults.py FAULT [NUMBER]
+Usage: PYTHONPATH=tests/support python tests/e2e/torch_faults.py FAULT [NUMBER]
 
 Prints a line of JSON: for each rank what its program returned, or the sentence of its error, or
 "signal 9". Ranks are forked from one process that has imported torch, so that many cost little.
@@ -30,7 +30,7 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
 import towpath.torch  # noqa: F401: registers the backend
-from towpath.torch.build import load_extension
+from inside.torch import load_extension
 
 RANKS = 3
 CULPRIT = 1

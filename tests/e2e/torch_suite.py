@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own tests of its backends (DistributedTest of the wheel) on gloo and on ours.
 
-Usage: python tests/e2e/torch_suite.py gloo|towpath|named RANKS [--only WORD] [--write]
+Usage (with PYTHONPATH=tests/support):
+    python tests/e2e/torch_suite.py gloo|towpath|named RANKS [--only WORD] [--write]
 
 Compares with torch_suite.json beside this file, and exits with 1 where an outcome differs; --write
 writes the outcomes there instead.
@@ -39,8 +40,7 @@ def take_the_place_of_gloo() -> None:
     from torch._C._distributed_c10d import Backend as any_backend
     from torch.testing._internal.distributed import distributed_test
 
-    from towpath.torch.backend import create
-    from towpath.torch.build import load_extension
+    from inside.torch import create, load_extension
 
     load_extension()  # before ranks are forked
     real = c10d.ProcessGroupGloo

@@ -9,8 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from towpath import SourceKernel, load
-from towpath.kernels.chip_kernel import KernelRun
+from towpath import KernelRun, SourceKernel, load
 
 HOME = os.environ.get("TT_METAL_HOME", "")
 DATA_MOVEMENT = Path(HOME) / "tests/tt_metal/tt_metal/data_movement"

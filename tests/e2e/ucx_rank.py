@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import towpath
-from towpath.errors import ConfigError, TransportError
+from towpath import ConfigError, TransportError
 
 
 def main() -> None:

@@ -5,10 +5,9 @@
 import numpy as np
 import pytest
 
+from inside.collectives import OPERATIONS
 from numpy_data import TYPES, CallData
-from towpath.collectives.element_types import OPERATIONS
-from towpath.collectives.live_communicator import connect
-from towpath.errors import ConfigError
+from towpath import ConfigError, connect
 
 COLLECTIVES = (
     "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",

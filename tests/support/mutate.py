@@ -251,7 +251,7 @@ def check_mutants(
 
 
 def _read_all(reader: str, first: str, last: str, folder: str, *originals: str) -> None:
-    from towpath.errors import ConfigError
+    from towpath import ConfigError
 
     module, function = reader.split(":")
     tests = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from towpath.collectives.live_arrays import TYPES
+from inside.live import TYPES
 
 _CONTRIBUTORS = 8  # ranks whose value is not neutral, per element
 

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from towpath.errors import ConfigError, TransportError
+from towpath import ConfigError, TransportError
 
 
 def _values(rank, ranks, call, elements):

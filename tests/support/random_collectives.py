@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from inside import _core
+from inside.collectives import OPERATIONS, type_bytes
+from inside.live import TYPES
+from inside.schedules import algorithms_within
 from numpy_data import CallData, count_wrong
-from towpath import _core, connect
-from towpath.collectives.element_types import OPERATIONS, type_bytes
-from towpath.collectives.live_arrays import TYPES
-from towpath.errors import ConfigError, TransportError
-from towpath.schedules.words import algorithms_within
+from towpath import ConfigError, TransportError, connect
 
 COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all")
 REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from towpath.collectives.result import LinkLoad, Report, Row, Run, Timeline, measure
+from inside.collectives import LinkLoad, Report, Row, Run, Timeline, measure
 
 NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "receive_copy_send",
          "receive", "segment"]  # fmt: skip

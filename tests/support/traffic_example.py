@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from towpath import _core
-from towpath.studies import noc_study, noc_traffic
-from towpath.studies.noc_traffic import ChipShape, Coordinate
+from inside import _core
+from inside.noc import ChipShape, Coordinate, noc_study, noc_traffic
 
 WORMHOLE = ChipShape(
     name="wormhole", width=10, height=12, columns=8,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the GPU document says of its kernels, measured on those kernels in simulated time.
 
-python document_figures.py [--quick]
+Usage: PYTHONPATH=tests/support python tests/e2e/gpu/document_figures.py [--quick]
 
 Kernels are cut out of the document and compiled as they are. Each run holds its data to what it
 must be. The table says what the document says, its number, and what the kernels took.
@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import towpath
-from towpath.kernels.gpu_kernel import GpuKernel
-from towpath.specs.override import with_settings
+from inside.kernels import GpuKernel
+from inside.machines import with_settings
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))

@@ -8,8 +8,8 @@ import pytest
 
 import towpath
 from conftest import towpath_command
-from towpath.specs import catalogue
-from towpath.validation import accuracy
+from inside.machines import catalogue
+from inside.validation import accuracy
 
 
 def test_the_shipped_errors_are_those_of_the_shipped_measurements():

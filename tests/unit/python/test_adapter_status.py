@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import refusal
-from towpath.specs.importers.adapter_status import AdapterPort, is_status, merged, parse_status
+from inside.machines import AdapterPort, is_status, merged, parse_status
 
 IBSTATUS = """\
 Infiniband device 'mlx5_eth4' port 1 status:

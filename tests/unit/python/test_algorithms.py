@@ -6,11 +6,16 @@ from __future__ import annotations
 
 import pytest
 
-from towpath import _core
-from towpath._core import Buffer, Collective, Protocol, StepType
-from towpath.collectives import fabric
-from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
-from towpath.schedules.words import ROOTED, algorithms_within
+from inside import _core
+from inside.collectives import fabric
+from inside.core import Buffer, Collective, Protocol, StepType
+from inside.schedules import (
+    ROOTED,
+    ScheduleFormatError,
+    algorithms_within,
+    dump_schedule,
+    load_schedule,
+)
 
 
 def test_every_algorithm_names_its_collective_and_cost():

@@ -10,13 +10,10 @@ import pytest
 
 import towpath
 from conftest import refusal
-from towpath.api.affordable import affordable
-from towpath.api.auto import Chooser, _Race, _told_apart_in_full
-from towpath.collectives.call import Call
-from towpath.collectives.simulated import invoke, time_us
-from towpath.pages.table import fold_lines
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.tuning.collective import Options, candidates
+from inside.collectives import Call, invoke, time_us
+from inside.pages import fold_lines
+from inside.schedules import ScheduleSource
+from inside.tuning import Chooser, Options, _Race, _told_apart_in_full, affordable, auto, candidates
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +96,7 @@ def test_between_chips_the_choice_is_no_slower_than_any_candidate(collective):
 
 def test_a_choice_is_remembered(chips, monkeypatch):
     first = chips.run("all_reduce", size_bytes="4K", data=False)
-    monkeypatch.setattr("towpath.api.auto.time_within_us", None)
+    monkeypatch.setattr(auto, "time_within_us", None)
     assert chips.run("all_reduce", size_bytes="4K", data=False).time_us == first.time_us
 
 
@@ -172,7 +169,7 @@ def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
     def hangs(*_, **__):
         raise towpath.DeadlockError("nothing moves")
 
-    monkeypatch.setattr("towpath.api.auto.time_within_us", hangs)
+    monkeypatch.setattr(auto, "time_within_us", hangs)
     for bytes_max in (None, 64 << 10):
         options = Options(ranks=2, channels=(1,))
         chooser = Chooser("all_reduce", options, lambda *_: None, bytes_max=bytes_max)

@@ -6,10 +6,9 @@ import pytest
 
 import towpath
 from conftest import refusal
-from towpath import _core
-from towpath.api.schedule import Step
-from towpath.api.sizes import size_of, sizes_of
-from towpath.schedules.words import algorithms_within
+from inside import _core
+from inside.collectives import size_of, sizes_of
+from inside.schedules import Step, algorithms_within
 
 HANGS = """<algo name="crossed" proto="Simple" nchannels="1" nchunksperloop="16" ngpus="2"
  coll="alltoall" inplace="0" outofplace="1" minBytes="0" maxBytes="0">

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from conftest import towpath_command
-from towpath.errors import ConfigError, Interruption
-from towpath.studies import noc_study
-from towpath.studies.sweep import how_to_resume
+from inside import _core
+from inside.errors import Interruption
+from inside.noc import noc_study
+from inside.sweep import how_to_resume
+from towpath import ConfigError
 from traffic_example import WORMHOLE, install
 
 
@@ -73,7 +75,7 @@ def test_a_second_run_measures_nothing_again(bench, monkeypatch, tmp_path):
         raise ValueError("measured again")
 
     first = json.loads(bench(*SMALL, "--json").stdout)
-    monkeypatch.setattr("towpath._core.run_traffic", refuse)
+    monkeypatch.setattr(_core, "run_traffic", refuse)
     again = json.loads(bench(*SMALL, "--json").stdout)
     first["provenance"]["date"] = again["provenance"]["date"]
     assert again == first

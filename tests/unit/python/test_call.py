@@ -4,11 +4,9 @@
 
 import pytest
 
-from towpath import _core
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.places import GpuPlace
-from towpath.specs import catalogue
+from inside import _core
+from inside.collectives import Call, GpuPlace, simulated
+from inside.machines import catalogue
 
 SIZES = (1 << 20, 64, 100_000, 8 << 20, 64)
 

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from towpath.pages import show_chip_cluster
-from towpath.specs import catalogue, shipped
+from inside.machines import catalogue, shipped
+from inside.pages import show_chip_cluster
 
 SVG = "{http://www.w3.org/2000/svg}"
 CLUSTERS = shipped.names("chip_cluster")

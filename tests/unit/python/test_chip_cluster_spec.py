@@ -5,9 +5,8 @@ from collections import Counter
 import pytest
 
 from conftest import joined, refusal
-from towpath.errors import ConfigError
-from towpath.specs import catalogue, shipped
-from towpath.specs.chip_cluster_spec import EthernetEnd
+from inside.machines import EthernetEnd, catalogue, shipped
+from towpath import ConfigError
 
 CLUSTERS = shipped.names("chip_cluster")
 TEXT = """\
@@ -301,7 +300,7 @@ def test_the_line_of_blackholes_has_two_links_between_neighbours():
 
 
 def core_of(chips, links):
-    from towpath import _core
+    from inside import _core
 
     chip = shipped.chip("wormhole").build()
     return _core.ChipCluster(

@@ -5,7 +5,7 @@
 import re
 from pathlib import Path
 
-from towpath.specs.parameter_models import tables
+from inside.machines import tables
 
 SOURCES = Path(__file__).resolve().parents[3] / "src" / "towpath"
 TABLE = (SOURCES / "machine" / "chip_parameters.cpp").read_text()

@@ -6,10 +6,8 @@ from collections import Counter
 
 import pytest
 
-from towpath.pages import show_chip
-from towpath.specs import catalogue, shipped
-from towpath.specs.chip_spec import PcieParameters
-from towpath.specs.spec_model import quantities_of
+from inside.machines import PcieParameters, catalogue, quantities_of, shipped
+from inside.pages import show_chip
 
 SVG = "{http://www.w3.org/2000/svg}"
 CHIPS = shipped.names("chip")

@@ -6,12 +6,9 @@ import pytest
 import yaml
 
 from conftest import refusal
-from towpath import _core
-from towpath.errors import ConfigError
-from towpath.specs import catalogue, shipped
-from towpath.specs.chip_spec import Coordinate
-from towpath.specs.parameter_models import tables
-from towpath.specs.spec_model import Quantity
+from inside import _core
+from inside.machines import Coordinate, Quantity, catalogue, shipped, tables
+from towpath import ConfigError
 
 WORMHOLE = shipped.chip("wormhole")
 TEXT = """\

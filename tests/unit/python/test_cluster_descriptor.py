@@ -5,10 +5,7 @@ import random
 import pytest
 
 from conftest import joined, refusal
-from towpath.specs import catalogue
-from towpath.specs.chip_cluster_spec import EthernetEnd
-from towpath.specs.importers.cluster_descriptor import reserved_links
-from towpath.specs.importers.mesh_places import mesh_places
+from inside.machines import EthernetEnd, catalogue, mesh_places, reserved_links
 
 TEXT = """\
 arch: {0: wormhole_b0, 1: Wormhole, 5: WORMHOLE_B0}

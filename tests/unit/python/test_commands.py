@@ -11,16 +11,17 @@ import pytest
 import typer.main
 
 from conftest import towpath_command
-from towpath.cli import main as cli
-from towpath.errors import ConfigError
-from towpath.specs import shipped
+from inside.cli import main as cli
+from inside.layout import CORE, MODELS, SPECS, UNNEEDED
+from inside.machines import shipped
+from towpath import ConfigError
 
 RING = ("--machine", "ring", "--ranks", "4")
-_HEAVY = {"numpy", "plotly", "pydantic", "yaml", "jinja2", "rich", "towpath._core"}
+_HEAVY = {"numpy", "plotly", "pydantic", "yaml", "jinja2", "rich", CORE}
 _HELP = """
 import sys
 sys.argv = ["towpath", *{words!r}]
-from towpath.cli.entry import main
+from towpath.__main__ import main
 try:
     main()
 finally:
@@ -105,7 +106,7 @@ def test_a_shell_completes_the_names_of_machines(monkeypatch):
     monkeypatch.setenv("COMP_WORDS", "towpath show gal")
     monkeypatch.setenv("COMP_CWORD", "2")
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "towpath"], capture_output=True, text=True, timeout=120
     )
     assert done.stdout.split() == ["galaxy", "galaxy-torus"]
 
@@ -115,16 +116,8 @@ def test_a_shell_completes_the_names_of_machines(monkeypatch):
 _RUN = ("run", "all_reduce", "--algorithm", "ring", "--protocol", "Simple", "--sizes", "4K")
 _NEVER = {
     "asyncio", "defusedxml", "jinja2", "multiprocessing", "plotly", "rich", "ssl", "statistics",
-    "towpath.cli.bench", "towpath.cli.tune", "towpath.collectives.live",
-    "towpath.collectives.link_faults", "towpath.collectives.nccl.imitation",
-    "towpath.schedules.msccl_xml", "towpath.schedules.mscclpp_json", "towpath.studies.sweep",
-    "towpath.specs.importers.nccl_xml", "towpath.specs.importers.soc_descriptor",
-    "towpath.validation.table_file", "towpath.validation.validate",
+    *UNNEEDED,
 }  # fmt: skip
-_SPECS = {
-    f"towpath.specs.{kind}_spec"
-    for kind in ("machine", "chip_cluster", "chip", "mailbox_cluster", "host", "mixed")
-}
 
 
 def loaded_by(*words):
@@ -152,7 +145,7 @@ def loaded_by(*words):
 def test_a_command_loads_only_what_it_needs(words, specs):
     loaded = loaded_by(*words)
     assert _NEVER & loaded == set()
-    assert _SPECS & loaded == {f"towpath.specs.{kind}_spec" for kind in specs}
+    assert set(SPECS.values()) & loaded == {SPECS[kind] for kind in specs}
 
 
 @pytest.mark.parametrize("machine", ["ring", "n300", "carvnet"])
@@ -164,7 +157,7 @@ def test_no_run_loads_numpy(machine, data):
 def test_a_run_builds_the_checks_of_its_own_machine_only():
     built = (
         "import sys\n"
-        "from towpath.specs.spec_model import Frozen\n"
+        f"Frozen = sys.modules[{MODELS!r}].Frozen\n"
         "def below(model):\n"
         "    return [model, *(each for found in model.__subclasses__() for each in below(found))]\n"
         "print(*{each.__name__ for each in below(Frozen) if each.__pydantic_complete__})\n"
@@ -338,7 +331,7 @@ def test_a_collective_is_verified_without_a_file():
 def test_a_schedule_is_verified_from_standard_input(tmp_path):
     text = towpath_command("export", "all_gather", "-", "--ranks", "3").stdout
     done = subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", "verify", "-", "--sizes", "1M"],
+        [sys.executable, "-m", "towpath", "verify", "-", "--sizes", "1M"],
         input=text, capture_output=True, text=True, timeout=120, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

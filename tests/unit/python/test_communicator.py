@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 
 import communicator_ranks as ranks_do
-from towpath import _core
-from towpath.api.live_run import run_live
-from towpath.collectives.live import LiveOptions
-from towpath.collectives.live_communicator import connect
-from towpath.collectives.live_launch import launch
-from towpath.errors import ConfigError, RankError
+from inside import _core
+from inside.live import LiveOptions
+from towpath import ConfigError, RankError, connect, launch, run_live
 
 
 @pytest.mark.parametrize("ranks", [2, 5])
@@ -102,7 +99,7 @@ def test_an_unknown_transport_is_one_sentence_with_those_that_exist(join):
 
 PROGRAM = """
 import numpy as np
-from towpath.collectives.live_communicator import connect
+from towpath import connect
 communicator = connect(timeout_s=60)
 if communicator.rank == 1:
     {ending}

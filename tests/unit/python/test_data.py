@@ -8,13 +8,10 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from inside import _core
+from inside.collectives import OPERATIONS, Call, GpuPlace, simulated, type_bytes
+from inside.machines import catalogue
 from numpy_data import TYPES, CallData, count_wrong, promised
-from towpath import _core
-from towpath.collectives import simulated
-from towpath.collectives.call import Call
-from towpath.collectives.element_types import OPERATIONS, type_bytes
-from towpath.collectives.places import GpuPlace
-from towpath.specs import catalogue
 
 COLLECTIVES = _core.COLLECTIVES
 _CHUNKS_PER_PART = 4

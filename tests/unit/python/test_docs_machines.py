@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 import towpath
-from towpath.specs import catalogue, shipped
-from towpath.specs.spec_model import quantities_of
+from inside.machines import catalogue, quantities_of, shipped
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "machines.md"
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -55,10 +54,8 @@ def named_wires(layout):
 
 @pytest.mark.parametrize("spec", [spec_of(TEMPLATE), graph_spec()], ids=["template", "graph"])
 def test_the_sum_on_the_page_is_what_the_simulator_says(spec):
-    from towpath.collectives import simulated
-    from towpath.collectives.call import Call
-    from towpath.collectives.places import GpuPlace
-    from towpath.schedules.schedule_source import ScheduleSource
+    from inside.collectives import Call, GpuPlace, simulated
+    from inside.schedules import ScheduleSource
 
     *parts, total = rows_of_sum().values()
     assert len(parts) == 7
@@ -161,7 +158,7 @@ def test_the_clusters_on_the_page_build():
 
 
 def test_the_page_names_every_field_of_a_cluster_of_chips():
-    from towpath.specs import chip_cluster_spec
+    from inside.machines import chip_cluster_spec
 
     names = field_names(yaml.safe_load(CHIPS)) | field_names(yaml.safe_load(GRID))
     for model in (
@@ -176,7 +173,7 @@ def test_the_page_names_every_field_of_a_cluster_of_chips():
 def test_the_static_routes_on_the_page_are_what_the_command_says():
     from test_static_routes import ring
 
-    from towpath.studies.static_routes import parse_routes, plan_routes
+    from inside.studies import parse_routes, plan_routes
 
     command = re.search(r"^\$ towpath routes ring4.yaml (.*)$", PAGE.read_text(), re.MULTILINE)
     text = plan_routes(ring(), parse_routes(command[1].split())).text()

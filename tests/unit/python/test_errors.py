@@ -5,13 +5,12 @@
 import pytest
 
 import towpath
-from towpath import _core
-from towpath.collectives.call import Call
-from towpath.collectives.places import GpuPlace
-from towpath.errors import (
+from inside import _core
+from inside.collectives import Call, GpuPlace
+from inside.errors import DescriptionError
+from towpath import (
     ConfigError,
     DeadlockError,
-    DescriptionError,
     HazardError,
     RunError,
     SweepError,

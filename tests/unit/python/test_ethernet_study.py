@@ -8,10 +8,9 @@ from functools import partial
 import pytest
 
 from conftest import towpath_command
-from towpath.errors import ConfigError
-from towpath.pages.ethernet_study_page import study_text, write_ethernet_study
-from towpath.studies import ethernet_study
-from towpath.studies.ethernet_study import Curve, Figure
+from inside.pages import study_text, write_ethernet_study
+from inside.studies import Curve, Figure, ethernet_study
+from towpath import ConfigError
 
 SIZES = Figure("Bandwidth", "How.", "size", "GB/s", [Curve("1 < 2", [16.0, 1024.0], [1.0, 2.5])])
 TIMES = Figure("Trips", "How.", "us", "trips", [Curve("8 hops", [5.54, 5.6], [3.0, 1.0])])

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 import towpath
-from towpath import _core
-from towpath.errors import ConfigError
-from towpath.pages import exchange_page
-from towpath.studies import exchange
-from towpath.studies.exchange import DOCUMENT, INITIATED, INSIDE, PROXY, STAGES
+from inside import _core
+from inside.pages import exchange_page
+from inside.studies import DOCUMENT, INITIATED, INSIDE, PROXY, STAGES, exchange
+from towpath import ConfigError
 
 LARGEST = 32 << 20
 # The fastest blocks and slices of the whole sweep at this size, which docs/exchange.md shows.

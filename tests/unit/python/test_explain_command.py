@@ -9,12 +9,11 @@ import pytest
 
 import towpath
 from conftest import refusal, towpath_command
-from towpath.collectives.nccl.imitation import Imitation, Library
-from towpath.specs import catalogue
-from towpath.tuning.collective import Timing, Tuning
-from towpath.tuning.export import NcclAdvice, nccl_lines
-from towpath.validation import shipped
-from towpath.validation.validate import validate_table
+from inside.machines import catalogue
+from inside.nccl import Imitation, Library
+from inside.tuning import NcclAdvice, Timing, nccl_lines
+from inside.validation import shipped, validate_table
+from towpath import Tuning
 
 PLACE = ("--machine", "dgx-h100", "--hosts", "1")
 MIB = 1 << 20
@@ -59,7 +58,7 @@ def test_two_hosts_run_a_tree_then_rings_of_the_search():
 def test_a_source_with_rings_survives_json():
     from dataclasses import asdict
 
-    from towpath.schedules.schedule_source import ScheduleSource
+    from inside.schedules import ScheduleSource
 
     source = ScheduleSource(ranks=3, rings=((0, 2, 1),), algorithm="ring_all_reduce")
     again = ScheduleSource(**json.loads(json.dumps(asdict(source))))
@@ -106,7 +105,7 @@ def test_explain_names_the_choice_the_next_best_and_what_limits_it(one_host):
 def test_the_limit_of_a_large_array_is_bandwidth():
     spec = catalogue.load("dgx-h100", hosts=2)
     imitation = Imitation(spec, Library.of(variables={"NCCL_ALGO": "Ring"}))
-    from towpath.collectives.nccl.explanation import limit_of
+    from inside.nccl import limit_of
 
     choice = imitation.choose("all_reduce", 1 << 30)
     sentence = limit_of(imitation.facts.communicator, "all_reduce", choice, 1 << 30)

@@ -9,12 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import refusal
-from towpath import _core
-from towpath.cli import export as export_command
-from towpath.errors import DescriptionError
-from towpath.specs import catalogue, export, kinds, reference, shipped
-from towpath.specs.kinds import SpecFile
-from towpath.specs.parameter_models import tables
+from inside import _core
+from inside.cli import export as export_command
+from inside.errors import DescriptionError
+from inside.machines import SpecFile, catalogue, export, kinds, reference, shipped, tables
 
 ROOT = Path(__file__).resolve().parents[3]
 JSON = ROOT / "machines" / "json"

@@ -3,12 +3,11 @@
 import pytest
 
 import towpath
-from towpath import _core
-from towpath.cli import main as cli
-from towpath.collectives import fabric
-from towpath.collectives.call import Call
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue, shipped
+from inside import _core
+from inside.cli import main as cli
+from inside.collectives import Call, fabric
+from inside.machines import catalogue, shipped
+from inside.schedules import ScheduleSource
 
 
 def run(machine, collective, sizes, algorithm=None):

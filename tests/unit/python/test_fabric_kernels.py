@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from towpath import FabricConnection, HazardError, MemoryBlock, SourceKernel, load
-from towpath.errors import ConfigError
+from towpath import ConfigError, FabricConnection, HazardError, MemoryBlock, SourceKernel, load
 
 WORKERS = {"t3000": (1, 1), "blackhole-line": (1, 2)}  # tiles of logical core (0, 0)
 SOURCE, TARGET, COUNTER, RESULT = 0x20000, 0x30000, 0x40000, 0x48000

@@ -6,9 +6,8 @@ from itertools import combinations
 import pytest
 
 from conftest import refusal
-from towpath.errors import ConfigError
-from towpath.specs import shipped
-from towpath.specs.machine_spec import GraphSpec, TemplateSpec
+from inside.machines import GraphSpec, TemplateSpec, shipped
+from towpath import ConfigError
 
 SOURCE = {"source": "a test"}
 LEAF_SPINE = {

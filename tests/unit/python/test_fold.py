@@ -11,14 +11,11 @@ from dataclasses import replace
 import pytest
 
 import towpath
-from towpath import _core
-from towpath.collectives import places, simulated
-from towpath.collectives.call import Call
-from towpath.collectives.places import GpuPlace
-from towpath.collectives.result import Fold
-from towpath.errors import ConfigError
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs import catalogue
+from inside import _core
+from inside.collectives import Call, Fold, GpuPlace, places, simulated
+from inside.machines import catalogue
+from inside.schedules import ScheduleSource
+from towpath import ConfigError
 
 HOSTS = 4
 RANKS = 8 * HOSTS

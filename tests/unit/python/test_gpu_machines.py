@@ -6,8 +6,7 @@ import pytest
 
 import towpath
 from conftest import refusal
-from towpath.specs import catalogue, shipped
-from towpath.specs.spec_model import quantities_of
+from inside.machines import catalogue, quantities_of, shipped
 
 PRODUCTS = (
     "aws-p5", "dgx-a100", "dgx-b200", "dgx-h100", "gb200-nvl72", "hgx-h200", "mi300x", "pcie-8gpu",

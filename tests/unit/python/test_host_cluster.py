@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from towpath.errors import ConfigError
-from towpath.host import host_cluster
-from towpath.host.host_cluster import HostCluster
-from towpath.specs import catalogue, shipped
+from inside.host import host_cluster
+from inside.machines import catalogue, shipped
+from towpath import ConfigError, HostCluster
 
 MIB = 1 << 20
 # As the document's Blackhole: the Tensix cores that it lacks, and none of its Ethernet cores.

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from towpath import SourceKernel
-from towpath.errors import ConfigError
-from towpath.host.host_cluster import HostCluster
+from towpath import ConfigError, HostCluster, SourceKernel
 
 ACCESSES = Path(__file__).resolve().parents[3] / "validation" / "host_link" / "accesses.csv"
 HOST_OF = {"wormhole": "ryzen-host", "blackhole": "blackhole-host"}

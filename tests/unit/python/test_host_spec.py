@@ -4,10 +4,9 @@ import pytest
 import yaml
 
 from conftest import refusal
-from towpath.errors import ConfigError
-from towpath.pages.show_host import describe_host
-from towpath.specs import catalogue, shipped
-from towpath.specs.spec_model import Quantity
+from inside.machines import Quantity, catalogue, shipped
+from inside.pages import describe_host
+from towpath import ConfigError
 
 NAMES = ["blackhole-host", "n300-xeon-host", "ryzen-host"]
 

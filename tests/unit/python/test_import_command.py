@@ -7,12 +7,8 @@ from test_topology_import import hopper_table
 
 import towpath
 from conftest import refusal, towpath_command
-from towpath.errors import ConfigError
-from towpath.specs import catalogue, shipped
-from towpath.specs.importers.own_host import import_host
-from towpath.specs.input_file import parse_yaml
-from towpath.specs.machine_spec import parse_machine_spec
-from towpath.specs.write import yaml_of
+from inside.machines import catalogue, import_host, parse_machine_spec, parse_yaml, shipped, yaml_of
+from towpath import ConfigError
 
 
 def legend(names):

@@ -13,7 +13,7 @@ import atexit
 import ctypes
 import signal
 import threading
-from towpath.cli import main as cli
+from inside.cli import main as cli
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
 
@@ -106,7 +106,7 @@ def test_a_command_started_with_interrupts_ignored_keeps_ignoring_them():
 _IGNORES = """
 import os
 import signal
-from towpath.cli import main as cli
+from inside.cli import main as cli
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -8,8 +8,15 @@ from typing import NamedTuple
 
 import pytest
 
-from towpath import CircularBuffer, HazardError, MemoryBlock, SourceKernel, TowpathError, load
-from towpath.kernels.chip_kernel import KernelRun
+from towpath import (
+    CircularBuffer,
+    HazardError,
+    KernelRun,
+    MemoryBlock,
+    SourceKernel,
+    TowpathError,
+    load,
+)
 
 BUFFERS = [CircularBuffer(0, 0x30000, 4 * 1024, 1024)]
 HERE = "get_noc_addr(1, 1, 0x50000)"

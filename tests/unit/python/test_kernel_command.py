@@ -33,7 +33,7 @@ def load(name: str) -> Any:
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "towpath.cli.main", "kernel", "run", *arguments],
+        [sys.executable, "-m", "towpath", "kernel", "run", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -203,7 +203,7 @@ def test_a_block_beyond_the_memory_is_refused(offset: int) -> None:
 def test_options_may_come_before_the_file(tmp_path: Path) -> None:
     file = tmp_path / "idle.cpp"
     file.write_text("void kernel_main() {}", encoding="utf-8")
-    command = [sys.executable, "-m", "towpath.cli.main", "kernel", "run"]
+    command = [sys.executable, "-m", "towpath", "kernel", "run"]
     options = ["--core", "0,0", "--machine", "wormhole"]
     for words in ([*options, str(file)], [*options[:2], str(file), *options[2:]]):
         done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from towpath import ConfigError, MemoryBlock, SourceKernel, load
-from towpath.kernels.chip_kernel import KernelRun
+from towpath import ConfigError, KernelRun, MemoryBlock, SourceKernel, load
 
 L1_BYTES = 1499136
 PROCESS = "; a core has no process that could end; a kernel ends when kernel_main() returns"
@@ -205,7 +204,7 @@ def test_the_same_kernels_without_the_mistake_are_silent():
 def test_the_command_fails_with_the_sentence(tmp_path):
     kernel = tmp_path / "exit.cpp"
     kernel.write_text("#include <stdlib.h>\nvoid kernel_main() { exit(0); }\n")
-    command = [sys.executable, "-m", "towpath.cli.main", "kernel", "run", str(kernel)]
+    command = [sys.executable, "-m", "towpath", "kernel", "run", str(kernel)]
     options = ["--machine", "wormhole", "--core", "0,0"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from towpath import ConfigError, MemoryBlock, SourceKernel, load
-from towpath.kernels.chip_kernel import KernelRun
+from towpath import ConfigError, KernelRun, MemoryBlock, SourceKernel, load
 
 WORKER_COLUMNS = (1, 2, 3, 4, 6, 7, 8, 9)  # of a row of the Wormhole
 SOURCE, TARGET = 0x20000, 0x30000

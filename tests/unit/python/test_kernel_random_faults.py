@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from towpath import CircularBuffer, MemoryBlock, SourceKernel, TowpathError, load
-from towpath.kernels.chip_kernel import KernelRun
+from towpath import CircularBuffer, KernelRun, MemoryBlock, SourceKernel, TowpathError, load
 
 L1_BYTES = 1499136
 BUFFERS = [CircularBuffer(0, 0x30000, 4 * 1024, 1024)]

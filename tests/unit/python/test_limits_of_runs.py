@@ -6,9 +6,7 @@ import pytest
 
 import towpath
 from conftest import towpath_command
-from towpath.specs import shipped
-from towpath.specs.machine_spec import TemplateSpec
-from towpath.specs.write import yaml_of
+from inside.machines import TemplateSpec, shipped, yaml_of
 
 
 def limit_of(tmp_path, size, changes, **options):

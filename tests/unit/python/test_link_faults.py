@@ -8,12 +8,11 @@ import pytest
 
 import towpath
 from conftest import towpath_command
-from towpath import _core
-from towpath.api.result import traced_run
-from towpath.collectives.link_faults import LinkFault, links_of, parse_link_fault
-from towpath.errors import ConfigError, DeadlockError
-from towpath.pages import table
-from towpath.specs import catalogue
+from inside import _core
+from inside.collectives import LinkFault, links_of, parse_link_fault, traced_run
+from inside.machines import catalogue
+from inside.pages import table
+from towpath import ConfigError, DeadlockError
 
 
 def run(*faults, collective="all_reduce", sizes="1M"):

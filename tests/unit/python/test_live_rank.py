@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from towpath.collectives.live_rank import _percentiles
+from inside.live import _percentiles
 
 
 @pytest.mark.parametrize("calls", [1, 2, 3, 20, 101, 1000])

@@ -9,7 +9,7 @@ from ib_write_lat, NCCL's steps in LL and LL128, and NPKit.
 
 import pytest
 
-from towpath.specs import shipped
+from inside.machines import shipped
 
 TOLERANCE = 0.05  # of the nearer end of the published range
 

@@ -7,15 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 import towpath
-from towpath.api import machine as api_machine
-from towpath.api.cluster import Cluster
-from towpath.api.clusters import GpuCluster
-from towpath.cli import main as cli
-from towpath.errors import ConfigError
-from towpath.specs import shipped
-from towpath.specs.kinds import KINDS, SpecFile, SpecKind
-from towpath.tuning.sites import SITES, GpuSite
-from towpath.tuning.target import TuneRequest, find_target
+from inside.cli import main as cli
+from inside.machines import KINDS, Cluster, SpecFile, SpecKind, shipped
+from inside.machines import machine as api_machine
+from inside.tuning import SITES, GpuSite, TuneRequest, find_target
+from towpath import ConfigError, GpuCluster
 
 
 class CircleSite(GpuSite):

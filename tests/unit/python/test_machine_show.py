@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from towpath.pages import show
-from towpath.specs import catalogue, shipped
+from inside.machines import catalogue, shipped
+from inside.pages import show
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -6,11 +6,15 @@ import pytest
 import yaml
 
 from conftest import refusal
-from towpath.errors import ConfigError
-from towpath.specs import catalogue, shipped
-from towpath.specs.input_file import parse_yaml
-from towpath.specs.machine_spec import DEVICES_MAX, parse_machine_spec
-from towpath.specs.spec_model import Quantity
+from inside.machines import (
+    DEVICES_MAX,
+    Quantity,
+    catalogue,
+    parse_machine_spec,
+    parse_yaml,
+    shipped,
+)
+from towpath import ConfigError
 
 SMALL = """\
 form: template

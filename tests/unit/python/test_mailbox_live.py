@@ -10,12 +10,11 @@ import threading
 import pytest
 from typer.testing import CliRunner
 
-from towpath.cli import main as cli
-from towpath.collectives.live_mailbox import Mailbox
-from towpath.errors import ConfigError, Interruption
-from towpath.pages.plain_text import tables_text
-from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
-from towpath.studies.mailbox_peers import peer_measurements
+from inside.cli import main as cli
+from inside.errors import Interruption
+from inside.mailbox import LiveRequest, live_tables, measure_live, parse_cores, peer_measurements
+from inside.pages import tables_text
+from towpath import ConfigError, Mailbox
 
 SMALL = LiveRequest(
     iterations=2000, cores=None, rounds=2, blocks=5, block_messages=1000

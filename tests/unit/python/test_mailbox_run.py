@@ -7,8 +7,8 @@ import json
 import pytest
 
 from conftest import towpath_command
-from towpath.cli.groups import COLLECTIVES
-from towpath.errors import ConfigError
+from inside.cli import COLLECTIVES
+from towpath import ConfigError
 
 
 def run(*arguments):

@@ -7,19 +7,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from towpath import _core
-from towpath.cli import main as cli
-from towpath.errors import ConfigError, Interruption
-from towpath.pages.mailbox_table import study_tables
-from towpath.pages.plain_text import tables_text
-from towpath.specs import catalogue
-from towpath.specs.spec_model import quantities_of
-from towpath.studies.mailbox_study import (
-    StudyRequest,
-    measure_latency,
-    measure_study,
-    settled_ns,
-)
+from inside import _core
+from inside.cli import main as cli
+from inside.errors import Interruption
+from inside.machines import catalogue, quantities_of
+from inside.mailbox import StudyRequest, measure_latency, measure_study, settled_ns
+from inside.pages import study_tables, tables_text
+from towpath import ConfigError
 
 
 @pytest.fixture(scope="module")

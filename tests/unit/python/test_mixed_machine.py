@@ -6,7 +6,7 @@ import pytest
 
 import towpath
 from conftest import towpath_command
-from towpath.specs import catalogue
+from inside.machines import catalogue
 
 MIXED = """\
 form: mixed
@@ -86,10 +86,8 @@ def test_a_block_of_each_kind_takes_the_time_of_its_kind(file):
 
 
 def time_of_ring(spec, places):
-    from towpath.collectives import simulated
-    from towpath.collectives.call import Call
-    from towpath.collectives.places import GpuPlace
-    from towpath.schedules.schedule_source import ScheduleSource
+    from inside.collectives import Call, GpuPlace, simulated
+    from inside.schedules import ScheduleSource
 
     source = ScheduleSource(algorithm="ring_all_reduce", ranks=2, protocol="LL128")
     place = GpuPlace(spec.build(), places=places)

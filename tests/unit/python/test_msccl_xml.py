@@ -10,8 +10,8 @@ from pathlib import Path as FilePath
 
 import pytest
 
-from towpath import _core
-from towpath._core import (
+from inside import _core
+from inside.core import (
     Buffer,
     Collective,
     Protocol,
@@ -21,7 +21,7 @@ from towpath._core import (
     StepType,
     ThreadBlock,
 )
-from towpath.schedules.msccl_xml import ScheduleFormatError, dump_schedule, load_schedule
+from inside.schedules import ScheduleFormatError, dump_schedule, load_schedule
 
 REPOSITORY = FilePath(__file__).resolve().parents[3]
 DATA = FilePath(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))

@@ -10,9 +10,10 @@ import json
 import pytest
 
 from conftest import refusal
-from towpath import Schedule, _core, verify
-from towpath._core import Holder, StepType
-from towpath.schedules import files, mscclpp_json
+from inside import _core
+from inside.core import Holder, StepType
+from inside.schedules import files, mscclpp_json
+from towpath import Schedule, verify
 
 MEET = [
     {"name": "signal", "channel_ids": [0], "channel_type": "memory"},

@@ -5,11 +5,11 @@
 import pytest
 
 from conftest import refusal
-from towpath import _core, names
-from towpath.collectives.element_types import operation_named, type_named
-from towpath.collectives.live_arrays import TYPES
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.schedules.words import algorithm_named, collective_named, protocol_named
+from inside import _core
+from inside.collectives import operation_named, type_named
+from inside.live import TYPES
+from inside.machines import names
+from inside.schedules import ScheduleSource, algorithm_named, collective_named, protocol_named
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,21 @@ import dataclasses
 import pytest
 
 from conftest import refusal
-from towpath.collectives.nccl.choice import channels_with_work, choose
-from towpath.collectives.nccl.communicator import Communicator, Graph, Path, Pattern
-from towpath.collectives.nccl.cost_model import cost, time_us, times_us, why_not
-from towpath.collectives.nccl.environment import Environment
-from towpath.collectives.nccl.tuner_file import parse_tuner
-from towpath.validation.shipped import folder
+from inside.nccl import (
+    Communicator,
+    Environment,
+    Graph,
+    Path,
+    Pattern,
+    channels_with_work,
+    choose,
+    cost,
+    parse_tuner,
+    time_us,
+    times_us,
+    why_not,
+)
+from inside.validation import folder
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

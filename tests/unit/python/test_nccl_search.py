@@ -5,16 +5,23 @@
 import pytest
 
 from conftest import refusal, shared_data
-from towpath.collectives.nccl import connect, rccl
-from towpath.collectives.nccl.communicator import Channel, Graph, Path, Pattern
-from towpath.collectives.nccl.environment import Environment
-from towpath.collectives.nccl.facts import Assumptions, facts_of
-from towpath.collectives.nccl.graph_file import check_gpus, graphs_text, parse_graphs
-from towpath.collectives.nccl.search import find_graph
-from towpath.collectives.nccl.topology import topology_of
-from towpath.specs import catalogue
-from towpath.specs.input_file import parse_yaml
-from towpath.specs.machine_spec import parse_machine_spec
+from inside.machines import catalogue, parse_machine_spec, parse_yaml
+from inside.nccl import (
+    Assumptions,
+    Channel,
+    Environment,
+    Graph,
+    Path,
+    Pattern,
+    check_gpus,
+    connect,
+    facts_of,
+    find_graph,
+    graphs_text,
+    parse_graphs,
+    rccl,
+    topology_of,
+)
 
 MACHINE = """\
 form: template

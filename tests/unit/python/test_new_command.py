@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 
 from conftest import refusal, towpath_command
-from towpath.cli.new import write_kernel_project
+from inside.cli import write_kernel_project
 
 
 def test_a_project_has_two_files_with_its_name(tmp_path):

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from towpath.studies.noc_findings import findings
+from inside.noc import findings
 from traffic_example import WORMHOLE
 
 SIZES_BYTES = (64, 1024, 4096, 8192, 16384)

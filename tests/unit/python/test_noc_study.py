@@ -9,23 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towpath.studies.noc_study import (
+from inside.noc import (
     PATTERNS,
     POINT_FLIT_HOPS,
     POINT_FLIT_HOPS_MAX,
-    StudyRequest,
-    flit_hops,
-    measure_point,
-    study_parts,
-)
-from towpath.studies.noc_traffic import (
     Coordinate,
+    StudyRequest,
     bandwidth_programs,
     class_programs,
     class_streams,
     destinations,
+    flit_hops,
     flow_control_programs,
+    measure_point,
     stalled_vcs_programs,
+    study_parts,
     throttle_programs,
 )
 from traffic_example import ISSUE_CYCLES, LATENCY_CYCLES, WORMHOLE, install, transactions

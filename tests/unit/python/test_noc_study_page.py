@@ -8,10 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from towpath.pages.noc_study_page import Study, bandwidth_figure, write_study
-from towpath.pages.provenance import Provenance
-from towpath.studies.noc_findings import findings
-from towpath.studies.noc_study import PATTERNS, StudyRequest, measure_point, study_parts
+from inside.noc import PATTERNS, StudyRequest, findings, measure_point, study_parts
+from inside.pages import Provenance, Study, bandwidth_figure, write_study
 from traffic_example import WORMHOLE, install
 
 HOSTILE = "</script><script>alert(1)</script>"

@@ -7,12 +7,10 @@ import re
 
 import pytest
 
+from inside.replay import EVENTS_MAX, FABRIC, KINDS, load_noc_trace, measured, noc_trace
+from inside.validation import find_table, read_table
 from mutate import check_mutants
-from towpath.errors import ConfigError
-from towpath.studies.noc_trace import EVENTS_MAX, FABRIC, KINDS, load_noc_trace
-from towpath.studies.replay import measured
-from towpath.validation.shipped import find_table
-from towpath.validation.table_file import read_table
+from towpath import ConfigError
 from trace_example import event, every_kind, flush, write, zone
 
 CORE = (1, 1)
@@ -161,7 +159,7 @@ def test_the_line_of_a_mistake_in_the_middle_is_named(tmp_path):
 
 def test_more_events_than_are_read_are_refused(tmp_path, monkeypatch):
     assert EVENTS_MAX > 100_000
-    monkeypatch.setattr("towpath.studies.noc_trace.EVENTS_MAX", 2)
+    monkeypatch.setattr(noc_trace, "EVENTS_MAX", 2)
     said = refusal(write(tmp_path / "t.json", [READ, START, END]))
     assert "t.json:4: event 2: at most 2 events are read" in said
 
@@ -191,7 +189,7 @@ def check(seeds, folder):
     indented = folder / "indented.json"
     indented.write_text(json.dumps(every_kind(), indent=1))
     originals.append(indented)
-    reader = "towpath.studies.noc_trace:load_noc_trace"
+    reader = "inside.replay:load_noc_trace"
     check_mutants(reader, originals, seeds, folder, seconds_max=20, place=":[0-9]+")
 
 

@@ -6,8 +6,8 @@ import json
 from importlib.metadata import version
 
 from conftest import refusal
-from towpath.cli.output_file import deliver, json_text, page_output, results_folder
-from towpath.pages.provenance import Provenance
+from inside.cli import deliver, json_text, page_output, results_folder
+from inside.pages import Provenance
 
 
 def test_a_results_folder_is_one_folder_whatever_the_machine_is_called(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 import overlap_ranks
 import towpath
-from towpath.errors import ConfigError
+from towpath import ConfigError
 
 SIZES = (1, 3000, 100_000)
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from towpath.studies.parallel import ProcessEnded, map_in_order
+from inside.sweep import ProcessEnded, map_in_order
 
 
 def square_later(number):
@@ -60,7 +60,7 @@ _IMPORTS_FOR_LONG = """
 import sys
 import time
 
-from towpath.studies.parallel import in_processes
+from inside.sweep import in_processes
 
 def work(item):
     return item

@@ -6,12 +6,11 @@ import pytest
 
 import towpath
 from conftest import refusal
+from inside import _core
+from inside.collectives import Call
+from inside.live import live
+from inside.schedules import ROOTED, ScheduleSource
 from numpy_data import promised
-from towpath import _core
-from towpath.collectives import live
-from towpath.collectives.call import Call
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.schedules.words import ROOTED
 
 NEW = ("gather", "scatter", "all_to_all_v", "send_recv", "barrier")
 

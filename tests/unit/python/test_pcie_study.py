@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from towpath.cli import main as cli
-from towpath.errors import ConfigError
-from towpath.specs import catalogue
-from towpath.studies import pcie_study
-from towpath.studies.pcie_document import MB, TABLES
-from towpath.studies.pcie_study import Cause, PcieBench, Way
+from inside.cli import main as cli
+from inside.machines import catalogue
+from inside.studies import MB, TABLES, Cause, PcieBench, Way, pcie_study
+from towpath import ConfigError
 
 
 @pytest.fixture(scope="module")

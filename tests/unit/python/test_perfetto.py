@@ -8,9 +8,9 @@ from collections import defaultdict
 
 import pytest
 
+from inside.collectives import Timeline
+from inside.pages import write_perfetto
 from report_example import example_timeline
-from towpath.collectives.result import Timeline
-from towpath.pages.perfetto import write_perfetto
 
 
 def _events(timeline, path):

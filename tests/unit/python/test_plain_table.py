@@ -4,8 +4,7 @@
 
 import pytest
 
-from towpath.pages.plain_text import table_text, tables_text
-from towpath.studies.plain_table import PlainTable
+from inside.pages import PlainTable, table_text, tables_text
 
 
 @pytest.mark.parametrize(

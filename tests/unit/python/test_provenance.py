@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from towpath import _core
-from towpath.pages.provenance import machine_hash, provenance, schedule_hash
-from towpath.specs import catalogue, shipped
+from inside import _core
+from inside.machines import catalogue, shipped
+from inside.pages import machine_hash, provenance, schedule_hash
 
 
 def test_version_and_date_are_those_of_the_run(monkeypatch):

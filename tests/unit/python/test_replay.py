@@ -8,18 +8,18 @@ import pytest
 
 import fake_traffic
 from fake_traffic import CALL, LATENCY, POLL, Spec, TrafficStep, chip
-from towpath.errors import ConfigError
-from towpath.studies import replay as replay_module
-from towpath.studies.noc_trace import load_noc_trace
-from towpath.studies.replay import (
+from inside.replay import (
     RECORD_CYCLES,
     EndToEnd,
     chip_of,
     dram_channels,
+    load_noc_trace,
     programs_of,
     replay,
+    replay_module,
     software_gaps,
 )
+from towpath import ConfigError
 from trace_example import event, every_kind, flush, write, zone
 
 CORE = (1, 1)

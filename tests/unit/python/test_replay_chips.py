@@ -4,11 +4,9 @@
 
 import pytest
 
-from towpath.errors import ConfigError
-from towpath.specs.catalogue import load_chip
-from towpath.studies.noc_trace import load_noc_trace
-from towpath.studies.replay import replay
-from towpath.studies.replay_folder import replay_folder
+from inside.machines import load_chip
+from inside.replay import load_noc_trace, replay, replay_folder
+from towpath import ConfigError
 from trace_example import event, write, zone
 
 

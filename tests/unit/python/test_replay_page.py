@@ -11,7 +11,7 @@ import pytest
 
 import fake_traffic
 from fake_traffic import CALL, LATENCY, Spec
-from towpath.pages.replay_page import (
+from inside.pages import (
     LINKS_SHOWN_MAX,
     REQUEST_CORES_MAX,
     grid_figure,
@@ -19,9 +19,7 @@ from towpath.pages.replay_page import (
     phases_figure,
     write_replay,
 )
-from towpath.studies import replay as replay_module
-from towpath.studies.noc_trace import load_noc_trace
-from towpath.studies.replay import PHASES, replay
+from inside.replay import PHASES, load_noc_trace, replay, replay_module
 from trace_example import event, write, zone
 
 

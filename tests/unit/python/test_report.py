@@ -9,12 +9,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from inside.collectives import LinkLoad, Report, Timeline
+from inside.machines import format_size
+from inside.pages import Provenance, provenance, run_names, timeline_figures, write_report
 from report_example import example_report, example_run, example_timeline
-from towpath.collectives.result import LinkLoad, Report, Timeline
-from towpath.pages.plots import run_names, timeline_figures
-from towpath.pages.provenance import Provenance, provenance
-from towpath.pages.report import write_report
-from towpath.specs.sizes import format_size
 
 _HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>&amp;'
 

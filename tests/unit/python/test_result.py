@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from inside.collectives import Row, bus_factor, measure
 from report_example import example_report, example_run
-from towpath.collectives.result import Row, bus_factor, measure
 
 
 @pytest.mark.parametrize(

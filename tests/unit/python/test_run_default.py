@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import towpath
 from conftest import towpath_command
-from towpath.api import auto
-from towpath.api.auto import _interpolated
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.tuning.collective import (
+from inside.schedules import ScheduleSource
+from inside.tuning import (
     Timing,
+    _interpolated,
+    auto,
     least_us,
     limit_on_line_us,
     limit_with_chance_us,

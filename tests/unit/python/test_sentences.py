@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 import towpath
-from towpath.cli import main as cli
-from towpath.errors import Interruption
+from inside.cli import main as cli
+from inside.errors import Interruption
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "sentences.txt"
@@ -80,7 +80,7 @@ FILES = {
 
 def _host_call(method: str, *arguments: object, **options: object) -> Callable[[], object]:
     def call() -> object:
-        from towpath.host.host_cluster import HostCluster
+        from towpath import HostCluster
 
         return getattr(HostCluster("ryzen-host", ["wormhole"]), method)(*arguments, **options)
 
@@ -89,7 +89,7 @@ def _host_call(method: str, *arguments: object, **options: object) -> Callable[[
 
 def _target(**request: object) -> Callable[[], object]:
     def call() -> object:
-        from towpath.tuning.target import TuneRequest, find_target
+        from inside.tuning import TuneRequest, find_target
 
         return find_target(TuneRequest(**request))  # type: ignore[arg-type]
 

@@ -9,8 +9,7 @@ import pytest
 
 import towpath
 from conftest import refusal, towpath_command
-from towpath.specs import catalogue
-from towpath.specs.override import combinations, with_settings
+from inside.machines import catalogue, combinations, with_settings
 
 ROW = re.compile(r"^ +\d+ +\d+ +float32", re.MULTILINE)
 DGX = ("--machine", "dgx-h100", "--sizes", "64M", "--no-data")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from towpath.errors import ConfigError
-from towpath.specs.sizes import parse_size, parse_sizes
+from inside.machines import parse_size, parse_sizes
+from towpath import ConfigError
 
 
 @pytest.mark.parametrize(

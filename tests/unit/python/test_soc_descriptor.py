@@ -3,8 +3,7 @@
 import pytest
 
 from conftest import refusal
-from towpath.specs import catalogue, shipped
-from towpath.specs.export import soc_descriptor_of
+from inside.machines import catalogue, shipped, soc_descriptor_of
 
 DESCRIPTOR = """\
 grid:

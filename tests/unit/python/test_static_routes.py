@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from towpath import _core
-from towpath.errors import ConfigError
-from towpath.specs import catalogue
-from towpath.specs.chip_cluster_spec import EthernetEnd
-from towpath.studies.static_routes import parse_routes, plan_routes
+from inside import _core
+from inside.machines import EthernetEnd, catalogue
+from inside.studies import parse_routes, plan_routes
+from towpath import ConfigError
 
 RING = """\
 form: chip_cluster

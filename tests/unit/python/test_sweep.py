@@ -14,8 +14,8 @@ from functools import partial
 
 import pytest
 
-from towpath.errors import ConfigError, SweepError
-from towpath.studies.sweep import SweepOptions, how_to_resume, name_of, run_sweep
+from inside.sweep import SweepOptions, how_to_resume, name_of, run_sweep
+from towpath import ConfigError, SweepError
 
 HERE = SweepOptions(jobs=1)
 TWO = SweepOptions(jobs=2)
@@ -173,7 +173,7 @@ def test_an_interrupted_sweep_says_how_to_go_on_and_goes_on(tmp_path):
 _SLEEPER = """
 import os, signal, sys, time
 from pathlib import Path
-from towpath.studies.sweep import SweepOptions, run_sweep
+from inside.sweep import SweepOptions, run_sweep
 
 def measure(point):
     if point["n"]:

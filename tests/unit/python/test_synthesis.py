@@ -11,13 +11,10 @@ import yaml
 
 import towpath
 from conftest import refusal, towpath_command
-from towpath import _core
-from towpath.schedules.words import algorithms_within
-from towpath.specs import shipped
-from towpath.tuning.sites import open_site
-from towpath.tuning.synthesis.bounds import bound_of
-from towpath.tuning.synthesis.network import network_of
-from towpath.tuning.synthesis.packing import pack_rings, pack_trees
+from inside import _core
+from inside.machines import shipped
+from inside.schedules import algorithms_within
+from inside.tuning import bound_of, network_of, open_site, pack_rings, pack_trees
 
 SIZE = "16M"
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+from inside.collectives import Measurement, Row
+from inside.pages import table
 from report_example import example_run
-from towpath.collectives.result import Measurement, Row
-from towpath.pages import table
 
 
 def _run(**changes):

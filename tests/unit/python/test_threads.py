@@ -10,8 +10,8 @@ import threading
 import pytest
 
 import towpath
-from towpath.collectives.threads import on_several_threads, threads_for
-from towpath.errors import ConfigError
+from inside.collectives import on_several_threads, threads_for
+from towpath import ConfigError
 
 
 @pytest.mark.parametrize(

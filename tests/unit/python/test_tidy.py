@@ -79,6 +79,31 @@ def test_a_module_that_looks_upwards_is_named():
     assert "studies/sweep.py:2: studies imports pages" in problem
 
 
+PUBLIC = {"towpath": {"load"}, "towpath.torch": {"simulate"}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from towpath import load, _core\n",
+        "import towpath.specs\n",
+        "def test():\n    from towpath.torch.build import key\n",
+        'PROGRAM = """\nfrom towpath.specs import shipped\n"""\n',
+        'PROGRAM = f"{1}; from towpath import load, _core; load()"\n',
+        'monkeypatch.setattr("towpath.specs.shipped.folder", None)\n',
+    ],
+)
+def test_a_test_that_imports_a_private_module_is_named(text):
+    (problem,) = tidy.check_doors("tests/unit/test_x.py", text, PUBLIC)
+    assert "tests/unit/test_x.py" in problem and "tests/support/inside" in problem
+
+
+def test_a_test_may_enter_by_the_public_door():
+    text = 'import towpath.torch\nfrom towpath import load\nCODE = "from towpath import load"\n'
+    assert not tidy.check_doors("tests/unit/test_x.py", text, PUBLIC)
+    assert {"load", "ConfigError"} <= tidy.public_names(ROOT)["towpath"]
+
+
 def test_a_folder_outside_the_map_is_named():
     assert "no layer" in tidy.check_includes("utils/strings.hpp", "")[0]
 

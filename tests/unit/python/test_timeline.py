@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towpath.collectives.result import Timeline
-from towpath.collectives.timeline import (
+from inside.collectives import (
     BEGIN_PS,
     BlockTrack,
+    Timeline,
     busy_per_bin_ps,
     parse_track,
     spans_array,

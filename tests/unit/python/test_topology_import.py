@@ -8,9 +8,8 @@ import pytest
 
 import towpath
 from conftest import refusal
-from towpath.collectives.gpus import channels_to_fill
-from towpath.specs import catalogue, shipped
-from towpath.specs.machine_spec import TemplateSpec
+from inside.collectives import channels_to_fill
+from inside.machines import TemplateSpec, catalogue, shipped
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))

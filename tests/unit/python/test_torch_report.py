@@ -8,8 +8,11 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from towpath.torch.report import Account  # noqa: E402
-from towpath.torch.simulation import Simulation, _with_shares  # noqa: E402
+from inside.torch import (  # noqa: E402
+    Account,  # noqa: E402
+    Simulation,
+    _with_shares,
+)
 
 
 def call(work, name="all_reduce", size_bytes=8):

@@ -4,9 +4,9 @@
 
 import pytest
 
-from towpath import _core
-from towpath.errors import DeadlockError
-from towpath.specs import shipped
+from inside import _core
+from inside.machines import shipped
+from towpath import DeadlockError
 
 LARGE = 8192  # a whole packet: longer than the buffers on its way
 

@@ -4,8 +4,8 @@
 
 import pytest
 
-from towpath import _core
-from towpath.specs import shipped
+from inside import _core
+from inside.machines import shipped
 
 
 def cycles(count: int, last_call_cycles: int) -> int:

@@ -7,22 +7,25 @@ from dataclasses import asdict, replace
 import pytest
 
 import towpath
-from towpath import _core
-from towpath.errors import ConfigError
-from towpath.pages.tune_collective_page import all_table, candidate_name, tuning_text, write_tuning
-from towpath.schedules.msccl_xml import load_schedule
-from towpath.schedules.schedule_source import ScheduleSource
-from towpath.tuning.collective import (
+from inside import _core
+from inside.pages import all_table, candidate_name, tuning_text, write_tuning
+from inside.schedules import ScheduleSource, load_schedule
+from inside.tuning import (
     CHUNKS_PER_CHANNEL,
     Options,
     Timing,
-    Tuning,
+    TuneRequest,
     candidates,
+    check_nccl,
+    check_xml,
     cuts,
+    find_target,
+    nccl_lines,
+    ranges,
     with_chance,
+    write_xml,
 )
-from towpath.tuning.export import check_nccl, check_xml, nccl_lines, ranges, write_xml
-from towpath.tuning.target import TuneRequest, find_target
+from towpath import ConfigError, Tuning
 
 
 def source(algorithm, channels=1, protocol="Simple", ranks=4, chunks=1):

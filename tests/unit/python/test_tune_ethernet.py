@@ -8,11 +8,11 @@ import pickle
 import pytest
 from typer.testing import CliRunner
 
-from towpath.cli import main as cli
-from towpath.errors import ConfigError, Interruption
-from towpath.tuning import answers as tune_answers
-from towpath.tuning import link_bench
-from towpath.tuning.link_bench import PACKET_BYTES, LinkBench, channel_counts, steady_points
+from inside.cli import main as cli
+from inside.errors import Interruption
+from inside.tuning import PACKET_BYTES, LinkBench, channel_counts, link_bench, steady_points
+from inside.tuning import answers as tune_answers
+from towpath import ConfigError
 
 
 def made_up(**value_of_test):

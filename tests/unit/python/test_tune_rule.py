@@ -4,7 +4,7 @@
 
 import pytest
 
-from towpath.tuning.rule import choose, reaches
+from inside.tuning import choose, reaches
 
 
 def test_the_first_that_comes_close_is_chosen_and_not_the_best():

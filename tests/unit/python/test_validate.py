@@ -9,13 +9,19 @@ from typer.testing import CliRunner
 
 import towpath
 from conftest import refusal, towpath_command
-from towpath.cli import main as cli
-from towpath.errors import ConfigError
-from towpath.pages.validation_text import summary_line, validation_text, verdict_text
-from towpath.validation.shipped import TableSummary, find_table, names
-from towpath.validation.statistics import ErrorStatistics, error_statistics
-from towpath.validation.table_file import Tolerance, read_table
-from towpath.validation.validate import validate_table
+from inside.cli import main as cli
+from inside.pages import summary_line, validation_text, verdict_text
+from inside.validation import (
+    ErrorStatistics,
+    Tolerance,
+    error_statistics,
+    find_table,
+    names,
+    read_table,
+    shipped,
+    validate_table,
+)
+from towpath import ConfigError, TableSummary
 
 HEADER = "source,nodes,gpus,config,size_bytes,time_us_out_of_place,note\n"
 
@@ -220,7 +226,7 @@ def test_a_table_is_within_its_tolerance_if_every_figure_is(statistics, is_withi
 @pytest.fixture
 def small_tables(tmp_path, monkeypatch):
     """Three tables instead of the shipped ones; their values are asked for by name."""
-    monkeypatch.setattr("towpath.validation.shipped.folder", lambda: tmp_path)
+    monkeypatch.setattr(shipped, "folder", lambda: tmp_path)
 
     def write(**measured_us):
         for name, (measured, worst) in measured_us.items():

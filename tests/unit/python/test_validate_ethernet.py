@@ -4,10 +4,9 @@
 
 import pytest
 
-from towpath.errors import ConfigError
-from towpath.validation import ethernet as validate_ethernet
-from towpath.validation.table_kind import CannotSimulate, Context, half_of
-from towpath.validation.validate import validate_table
+from inside.validation import CannotSimulate, Context, half_of, validate_table
+from inside.validation import ethernet as validate_ethernet
+from towpath import ConfigError
 
 LINKS, FIGURES = validate_ethernet.ETHERNET_KINDS
 LINK_COLUMNS = "source,arch,test,direction,metric,unit,packet_bytes,value,tolerance"

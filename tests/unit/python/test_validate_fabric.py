@@ -4,13 +4,11 @@
 
 import pytest
 
-from towpath import _core
-from towpath.errors import ConfigError
-from towpath.specs import catalogue
-from towpath.validation import chip_systems
-from towpath.validation import fabric as validate_fabric
-from towpath.validation.table_kind import CannotSimulate, Context
-from towpath.validation.validate import validate_table
+from inside import _core
+from inside.machines import catalogue
+from inside.validation import CannotSimulate, Context, chip_systems, validate_table
+from inside.validation import fabric as validate_fabric
+from towpath import ConfigError
 
 NEIGHBOURS, LINE, STREAMS, COLLECTIVES = validate_fabric.FABRIC_KINDS
 

@@ -8,26 +8,33 @@ import pytest
 
 import fake_traffic
 from fake_traffic import CALL, LATENCY, Spec, TrafficStep, chip
-from towpath.errors import ConfigError
-from towpath.pages.validation_text import validation_text
-from towpath.studies import replay
-from towpath.validation import noc as validate_noc
-from towpath.validation import noc_patterns, validate
-from towpath.validation.noc import (
+from inside.pages import validation_text
+from inside.replay import replay_module
+from inside.validation import (
     FLIT_HOPS_MAX,
+    START_SPREAD_CYCLES,
     Amount,
+    CannotSimulate,
+    Cast,
+    Context,
     Outcome,
+    Pattern,
     amount_of,
+    cast_of,
+    find_table,
+    half_of,
+    noc_patterns,
     pattern_of,
     place_carefully,
     place_randomly,
+    programs,
+    read_table,
     run_scaled,
+    validate,
+    validate_table,
 )
-from towpath.validation.noc_patterns import START_SPREAD_CYCLES, Cast, Pattern, cast_of, programs
-from towpath.validation.shipped import find_table
-from towpath.validation.table_file import read_table
-from towpath.validation.table_kind import CannotSimulate, Context, half_of
-from towpath.validation.validate import validate_table
+from inside.validation import noc as validate_noc
+from towpath import ConfigError
 from trace_example import event, write, zone
 
 COLUMNS = (
@@ -46,7 +53,7 @@ def simulator(monkeypatch):
     monkeypatch.setattr(validate_noc, "_whole_chip", lambda name: chip())
     free = {"wormhole_b0": noc_patterns._KernelCode(of_write=FREE, of_read=FREE)}
     monkeypatch.setattr(noc_patterns, "_KERNEL_CODE", free)
-    return fake_traffic.install(monkeypatch, noc_patterns, validate_noc, replay)
+    return fake_traffic.install(monkeypatch, noc_patterns, validate_noc, replay_module)
 
 
 def row(text, columns=COLUMNS):
@@ -427,7 +434,7 @@ def trace_table(folder, *rows):
 def test_a_trace_lies_beside_its_table(tmp_path):
     table = trace_table(tmp_path, "DRAM_TO_1.json,1500,750,1500")
     (done,) = validate_table(table, processes=1).rows
-    predicted = 100 + replay.RECORD_CYCLES + CALL + LATENCY
+    predicted = 100 + replay_module.RECORD_CYCLES + CALL + LATENCY
     assert done["predicted"] == done["predicted_first_begin_to_last_event"] == predicted
     assert done["predicted_median_core"] == predicted // 2
     assert done["group"] == "from DRAM"

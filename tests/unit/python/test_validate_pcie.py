@@ -4,10 +4,9 @@
 
 import pytest
 
-from towpath.errors import ConfigError
-from towpath.specs import catalogue
-from towpath.validation.pcie import PCIE_KINDS
-from towpath.validation.validate import validate_table
+from inside.machines import catalogue
+from inside.validation import PCIE_KINDS, validate_table
+from towpath import ConfigError
 
 ACCESSES = "table,operation,col2,col3,throughput_GBps,latency_ns_min"
 DRIVER = "bench,case,op,bytes,ns_per_byte,bytes_per_s,err_pct"

@@ -6,9 +6,7 @@ import random
 
 import pytest
 
-from towpath.validation.chip_systems import form_of, system_of
-from towpath.validation.fabric import FABRIC_KINDS, ChipCall
-from towpath.validation.table_kind import CannotSimulate, Context
+from inside.validation import FABRIC_KINDS, CannotSimulate, ChipCall, Context, form_of, system_of
 
 NEIGHBOURS, LINE, STREAMS, COLLECTIVES = FABRIC_KINDS
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from towpath._core import FindingKind, element_granularity, smallest_hanging_size, verify
-from towpath.schedules.msccl_xml import load_schedule
+from inside.core import FindingKind, element_granularity, smallest_hanging_size, verify
+from inside.schedules import load_schedule
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("TOWPATH_DATA", REPOSITORY.parent / "shared" / "data"))

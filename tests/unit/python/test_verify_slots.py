@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import towpath
 from conftest import refusal, towpath_command
-from towpath.cli import main as cli
+from inside.cli import main as cli
 
 
 def verdict_text(*words):
