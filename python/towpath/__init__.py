@@ -5,7 +5,7 @@
 >>> import towpath
 >>> result = towpath.load("dgx-h100", hosts=1).run("all_reduce", size_bytes="1M")
 >>> result.algorithm, result.wrong
-('two_shot_all_reduce', 0)
+('two_shot_multimem_all_reduce', 0)
 
 Everything below is public: documented, stable, and deprecated for one release before it changes.
 Names that are not below, `towpath._core` among them, may change at any time.
@@ -13,11 +13,11 @@ Names that are not below, `towpath._core` among them, may change at any time.
 **Machines.** `machines`, `load`, `MachineInfo`, `Machine`, `GpuCluster`, `ChipCluster`,
 `MailboxCluster`, `Chip`, `Host`, `HostCluster`
 
-**Collectives.** `RunResult`, `RunRow`, `Tuning`
+**Collectives.** `Request`, `RunResult`, `RunRow`, `Tuning`
 
 **Kernels.** `SourceKernel`, `FabricConnection`, `CircularBuffer`, `MemoryBlock`, `KernelRun`
 
-**Live.** `run_live`, `launch`, `connect`, `Communicator`, `Mailbox`
+**Live.** `run_live`, `tune_live`, `launch`, `connect`, `Communicator`, `Mailbox`
 
 **Schedules.** `Schedule`, `algorithms`, `AlgorithmInfo`, `verify`, `Verdict`
 
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from towpath.api.gpu_kernel import Kernel, kernel
     from towpath.api.host import Host
     from towpath.api.kernel_profile import KernelProfile
-    from towpath.api.live_run import run_live
+    from towpath.api.live_run import run_live, tune_live
     from towpath.api.machine import Machine, MachineInfo, load, machines
-    from towpath.api.result import RunResult, RunRow
+    from towpath.api.request import Request
+    from towpath.api.result import RunResult
     from towpath.api.schedule import AlgorithmInfo, Schedule, algorithms
     from towpath.api.sweep import sweep
     from towpath.api.validation import validate, validate_shipped
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from towpath.collectives.live_communicator import Communicator, connect
     from towpath.collectives.live_launch import launch
     from towpath.collectives.live_mailbox import Mailbox
+    from towpath.collectives.result import RunRow
     from towpath.errors import (
         CompilationError,
         ConfigError,
@@ -89,6 +91,7 @@ __all__ = [
     "Chip",
     "Host",
     "HostCluster",
+    "Request",
     "RunResult",
     "RunRow",
     "Tuning",
@@ -98,6 +101,7 @@ __all__ = [
     "MemoryBlock",
     "KernelRun",
     "run_live",
+    "tune_live",
     "launch",
     "connect",
     "Communicator",
@@ -134,7 +138,9 @@ _MODULES = {
     "api.chips": ("ChipCluster", "Chip"),
     "api.host": ("Host",),
     "host.host_cluster": ("HostCluster",),
-    "api.result": ("RunResult", "RunRow"),
+    "api.request": ("Request",),
+    "api.result": ("RunResult",),
+    "collectives.result": ("RunRow",),
     "tuning.collective": ("Tuning",),
     "kernels.chip_kernel": (
         "SourceKernel",
@@ -143,7 +149,7 @@ _MODULES = {
         "MemoryBlock",
         "KernelRun",
     ),
-    "api.live_run": ("run_live",),
+    "api.live_run": ("run_live", "tune_live"),
     "api.schedule": ("Schedule", "algorithms", "AlgorithmInfo"),
     "api.verdict": ("verify", "Verdict"),
     "api.gpu_kernel": ("kernel", "Kernel"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -15,12 +17,18 @@ from towpath.api.chip_kernels import RunsKernels
 from towpath.api.cluster import Cluster
 from towpath.api.machine import Machine
 from towpath.api.sizes import Sizes, sizes_of
+from towpath.collectives import fabric
+from towpath.collectives.places import ChipPlace
 from towpath.errors import ConfigError
 from towpath.names import unknown
+from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
+from towpath.tuning.collective import Options, powers_to
 
 if TYPE_CHECKING:
     from towpath.api.noc_study import NocStudy
+    from towpath.api.request import Request
+    from towpath.collectives.link_faults import LinkFault
     from towpath.collectives.result import LinkLoad
     from towpath.specs.chip_cluster_spec import ChipClusterSpec
     from towpath.specs.chip_spec import ChipSpec
@@ -29,7 +37,6 @@ if TYPE_CHECKING:
     from towpath.studies.replay import Replay
     from towpath.studies.static_routes import StaticRoutes
     from towpath.tuning.ethernet import EthernetTuning
-    from towpath.tuning.sites import ChipSite
 
 
 class LinkPing(NamedTuple):
@@ -178,12 +185,76 @@ class ChipCluster(RunsKernels, Cluster):
 
     kind = "chip_cluster"
     spec: ChipClusterSpec
+    has_link_faults = True
+    has_networks_on_chip = True
+    simulated_bytes_max = 4 << 20
 
-    _site: ChipSite
+    @classmethod
+    def _open(cls, name_or_file: str, **options: Any) -> ChipCluster:
+        return cls(catalogue.load_chip_cluster(name_or_file))
 
     @property
+    def ranks(self) -> int:
+        """Chips."""
+        return len(self.spec.chips)
+
+    @cached_property
     def _cluster(self) -> _core.ChipCluster:
-        return self._site.cluster
+        cluster = self.spec.build()
+        fabric.check_linked(self.name, cluster)
+        return cluster
+
+    def _layout(self, on_grid: bool) -> fabric.Layout:
+        try:
+            return fabric.layout_of(self._cluster, on_grid)
+        except ValueError as error:
+            raise ConfigError(str(error), field=f"cluster '{self.name}'") from None
+
+    def _planes(self, layout: fabric.Layout) -> int:
+        try:
+            return _core.fabric_planes(self._cluster, layout.shape)
+        except ValueError as error:
+            raise ConfigError(str(error), field=f"cluster '{self.name}'") from None
+
+    def _source_for(self, request: Request) -> ScheduleSource:
+        # Rings both ways over all parallel links, or a grid on the whole mesh.
+        on_grid = fabric.is_on_grid(request.algorithm)
+        layout = self._layout(on_grid)
+        source = ScheduleSource(
+            None, request.collective, request.algorithm, len(layout.places), request.channels or 1,
+            request.protocol, request.root, both_ways=True,
+        )  # fmt: skip
+        if not request.channels:
+            name = source.algorithm_name()
+            ways = 1 if fabric.is_pairwise(name) else 2
+            channels = 1 if fabric.is_multicast(name) else ways * self._planes(layout)
+            source = replace(source, channels=channels)
+        grid: dict[str, Any] = fabric.grid_of(layout.shape) if on_grid else {}
+        return replace(source, **grid)
+
+    def _options_for(
+        self, channels: tuple[int, ...] | None, protocols: tuple[str, ...] | None,
+        collective: str | None = None,
+    ) -> Options:  # fmt: skip
+        # Rings one way and both ways, grids if the chips make one.
+        ring, mesh = self._layout(False), self._layout(True)
+        return Options(
+            len(ring.places), channels or powers_to(2 * self._planes(ring)),
+            protocols or self.protocols, (False, True), reaches=fabric.reaches_of(ring.shape),
+            grid=fabric.grid_of(mesh.shape) if fabric.is_grid(mesh.shape) else {},
+        )  # fmt: skip
+
+    def _place_for(
+        self, schedule: _core.Schedule, source: ScheduleSource | None,
+        faults: tuple[LinkFault, ...] = (),
+    ) -> ChipPlace:  # fmt: skip
+        # Along the ring of the fabric, or row by row on its mesh.
+        layout = self._layout(source is not None and fabric.is_on_grid(source.algorithm))
+        ranks = self._check_ranks(schedule, len(layout.places), "chips")
+        return ChipPlace(self._cluster, layout.places[:ranks], faults, layout.shape)
+
+    def _where(self, ranks: int) -> str:
+        return f"{self.name}, {ranks} of {self.ranks} chips"
 
     def _kernel_machine(self) -> _core.ChipCluster:
         return self._cluster
@@ -255,9 +326,7 @@ class ChipCluster(RunsKernels, Cluster):
         Raises:
             ConfigError: they may use none.
         """
-        from towpath.collectives.fabric import check_linked
-
-        check_linked(self.name, self.spec.build())
+        fabric.check_linked(self.name, self.spec.build())
 
     def study_links(self) -> list[Figure]:
         """The microbenchmarks of links: utilisation, bandwidth, pings, rings where it has them.
@@ -304,7 +373,9 @@ class ChipCluster(RunsKernels, Cluster):
         options = SweepOptions(jobs=jobs, progress=progress or silent)
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
-            return tune_ethernet(LinkBench.on(self._simulator.machine), points, options)
+            return tune_ethernet(
+                LinkBench.on(self._opened_as[0] if self._opened_as else self.name), points, options
+            )
 
     def ring_ping(
         self,

@@ -1,83 +1,122 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What all machines have on which collectives run: `run` and `tune`."""
+"""The common part of all machines on which collectives run: `run` and `tune`."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
+from inspect import getfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from towpath import _core
-from towpath.api.machine import Machine
-from towpath.api.request import SYNTHESIS, Request, checked_request
-from towpath.api.run import Choice, OnRow, ignore, place_for, quick_place_for, run_simulated
+from towpath.api.machine import Machine, opened
+from towpath.api.request import SIMULATED, SYNTHESIS, Request
+from towpath.api.run import OnRow, ignore, place_for, run_simulated
 from towpath.api.schedule import Schedule
 from towpath.api.sizes import Sizes, sizes_of
-from towpath.errors import ConfigError
+from towpath.collectives import fabric, places, simulated
+from towpath.errors import ConfigError, DeadlockError
+from towpath.schedules import schedule_source
+from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import collective_named, protocol_named
 from towpath.specs.kinds import KINDS
-from towpath.tuning.collective import Simulator
+from towpath.tuning.collective import schedule_of
 
 if TYPE_CHECKING:
-    from towpath.api.auto import Chooser
     from towpath.api.result import RunResult
     from towpath.collectives.link_faults import LinkFault
-    from towpath.collectives.nccl.imitation import Library
-    from towpath.collectives.result import LinkLoad
-    from towpath.schedules.schedule_source import ScheduleSource
+    from towpath.collectives.places import Place
+    from towpath.collectives.result import LinkLoad, RunRow
     from towpath.studies.progress import Progress
-    from towpath.tuning.collective import Tuning
+    from towpath.tuning.chooser import Chooser
+    from towpath.tuning.collective import Options, Tuning
 
-__all__ = ["Cluster", "checked_request"]
+NETWORKS = ("flits", "packets")  # models of networks on chips
 
 
 class Cluster(Machine):
-    """A machine on whose ranks collectives run."""
+    """A machine on whose ranks collectives run.
 
-    def __init__(self, simulator: Simulator) -> None:
-        """Wraps a described machine; users call `load`."""
-        super().__init__(simulator.site.spec)
-        self._simulator = simulator
-        self._site = simulator.site
+    A kind of machine says below how many ranks it has, which schedules make sense on it, and where
+    their ranks are.
+    """
+
+    simulated_bytes_max: ClassVar[int | None] = 64 << 10  # of a candidate; None: any
+    has_link_faults: ClassVar[bool] = False
+    has_networks_on_chip: ClassVar[bool] = False
+    has_nccl: ClassVar[bool] = False  # whether NCCL could run there
+    protocols: ClassVar[tuple[str, ...]] = ("Simple",)  # those that differ on it
+
+    def __init__(self, spec: Any) -> None:
+        """Wraps a checked description; users call `load`."""
+        super().__init__(spec)
         self._choosers: dict[tuple[object, ...], Chooser] = {}
 
-    @classmethod
-    def _open(cls, name_or_file: str, **options: Any) -> Cluster:
-        return cls(Simulator(name_or_file, tuple(options.items())))
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._opened_as is None:
+            raise TypeError(f"'{self.name}' was not opened by `load`, so it cannot be pickled")
+        return opened, self._opened_as
 
     @property
+    @abstractmethod
     def ranks(self) -> int:
-        """How many ranks it has room for: GPUs in use, chips or nodes."""
-        return self._site.ranks
+        """How many ranks there is room for: GPUs in use, chips or nodes."""
 
     @property
     def ranks_per_host(self) -> int:
-        """Ranks that share a host, and so stores; 0 where all of them do."""
+        """Ranks that share a host, and so stores; 0 if all of them do."""
         return 0
+
+    # --- of each kind -------------------------------------------------------------------------
+
+    @abstractmethod
+    def _source_for(self, request: Request) -> ScheduleSource:
+        """The schedule of a named algorithm for this machine."""
+
+    @abstractmethod
+    def _options_for(
+        self, channels: tuple[int, ...] | None, protocols: tuple[str, ...] | None,
+        collective: str | None = None,
+    ) -> Options:  # fmt: skip
+        """What candidates are made of; None leaves a choice to the machine."""
+
+    @abstractmethod
+    def _place_for(
+        self, schedule: _core.Schedule, source: ScheduleSource | None,
+        faults: tuple[LinkFault, ...] = (),
+    ) -> Place:  # fmt: skip
+        """Where the ranks of a schedule run.
+
+        Raises:
+            ConfigError: there are fewer places than ranks.
+        """
+
+    @abstractmethod
+    def _where(self, ranks: int) -> str:
+        """The machine and its ranks as text."""
+
+    def _assumed(self, request: Request) -> tuple[str, ...]:
+        """Sentences about what the machine does not say, and a request assumes."""
+        return ()
+
+    def _draw_loads(self, links: list[LinkLoad]) -> str | None:
+        """The machine as an SVG drawing with the load of each link; None without a drawing."""
+        return None
+
+    # --- for users ----------------------------------------------------------------------------
 
     def run(
         self,
         collective_or_schedule: str | Schedule = "all_reduce",
         *,
         size_bytes: Sizes,
-        dtype: str = "float32",
-        op: str = "sum",
-        root: int = 0,
-        algorithm: str | None = "auto",
-        protocol: str = "auto",
-        channels: int | None = None,
-        data: bool = True,
-        fold: bool = True,
-        threads: int | None = None,
-        network: str = "flits",
-        link_faults: Iterable[str | LinkFault] = (),
-        library: str | Library | None = None,
         on_row: OnRow = ignore,
+        **options: Any,
     ) -> RunResult:
         """Simulates a collective on all ranks, and checks every byte that they receive.
 
@@ -86,26 +125,9 @@ class Cluster(Machine):
                 "reduce", "all_to_all", or a schedule of your own.
             size_bytes: the whole array: bytes (64 << 20), a text ("64M"), several of them, or a
                 range ("8:1G:4" from, to, factor).
-            dtype: the element type, "int8" to "float64", "float16", "bfloat16".
-            op: the reduction: "sum", "prod", "min", "max", "avg".
-            root: the root rank of broadcast and reduce.
-            algorithm: "auto" takes the fastest candidate for each size; a name ("ring", "tree")
-                takes that one; "synthesis" writes one for the machine, on GPUs; None takes the
-                collective's first. See `algorithms`.
-            protocol: "auto", "Simple", "LL" or "LL128".
-            channels: parallel channels; None: what the machine needs.
-            data: whether to carry and check data; without, only time is simulated.
-            fold: without data, ranks that do the same at the same time are simulated once, which
-                changes no result; False simulates all of them.
-            threads: that run one simulation, which changes no result; None: one per processor, and
-                one where other processes simulate at the same time.
-            network: how the networks on chips are simulated: "flits", one by one, or "packets",
-                several times as fast and a few percent off (docs/fabric.md says how much).
-            link_faults: links between chips that fail, such as "0:9,every=100us,training=5us".
-            library: "nccl" or "rccl" runs what that library would run on GPUs; a `Library` has its
-                variables and files, too; None: Towpath chooses.
-            on_row: called with the run and None before its first row, and with each row as it
-                comes.
+            on_row: called with the result without rows and None before the first row, and with the
+                result and each row as it comes.
+            options: further fields of `Request`, such as dtype="float16", algorithm="ring".
 
         Returns:
             A row per size: time, bandwidths, wrong elements, and the schedule that was chosen.
@@ -114,13 +136,9 @@ class Cluster(Machine):
             ConfigError: an option is wrong, or the machine cannot run it.
             DeadlockError: the schedule hangs.
         """
-        request = checked_request(
-            collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
-            algorithm=algorithm, protocol=protocol, channels=channels, data=data, fold=fold,
-            threads=threads, network=network, link_faults=link_faults, library=library,
-        )  # fmt: skip
+        request = Request(collective_or_schedule, size_bytes, **options).checked(SIMULATED)
         self._check(request)
-        return run_simulated(self._site, request, self._choose, self._draw_loads, on_row)
+        return run_simulated(self, request, on_row)
 
     def tune(
         self,
@@ -134,6 +152,7 @@ class Cluster(Machine):
         scheduler: str | None = None,
         progress: Progress | None = None,
         network: str = "flits",
+        sources: list[ScheduleSource] | None = None,
     ) -> Tuning:
         """Times every schedule that can be written for a collective, at each size.
 
@@ -147,9 +166,10 @@ class Cluster(Machine):
             scheduler: the address of a dask scheduler whose workers simulate instead.
             progress: a display for long work; see `towpath.studies.progress`.
             network: networks on chips, as for `run`.
+            sources: the candidates; None: all that can be written.
 
         Returns:
-            All timings, the fastest at each size, and what the rule of docs/tune.md chooses.
+            All timings, the fastest at each size, and the choice by the rule of docs/tune.md.
 
         Raises:
             ConfigError: an option is wrong, or no schedule cuts an array of one of the sizes.
@@ -157,24 +177,53 @@ class Cluster(Machine):
         from towpath.studies.progress import silent
         from towpath.studies.sweep import SweepOptions
         from towpath.tuning.collective import Tuning, candidates, simulated_timings
-        from towpath.tuning.target import simulated_target
 
         name = collective_named(collective)
+        self._check_network(network)
         numbers = None if channels is None else tuple(sorted(set(channels)))
         words = None if protocols is None else tuple(map(protocol_named, protocols))
-        simulator = replace(self._simulator, network=network)
-        target = simulated_target(simulator, numbers, words, collective)
-        sources, notes = candidates(name, target.options)
-        sizes = sorted(set(sizes_of(size_bytes)))
+        possible = self._options_for(numbers, words, name)
+        notes: list[str] = []
+        if sources is None:
+            sources, notes = candidates(name, possible)
+        where = self._where(possible.ranks)
+        if network == "packets":
+            where += ", networks on chips packet by packet"
         options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=progress or silent)
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
-            timings, problems = simulated_timings(simulator, sources, sizes, points, options)
-        return Tuning(name, target.text, target.kind, len(sources), timings, notes + problems)
+            timings, problems = simulated_timings(
+                partial(_timed_point, self, network), self._digest(network), sources,
+                sorted(set(sizes_of(size_bytes))), points, options,
+            )  # fmt: skip
+        return Tuning(name, where, "simulated", len(sources), timings, notes + problems)
 
-    def _draw_loads(self, links: list[LinkLoad]) -> str | None:
-        """The machine as an SVG drawing with the load of each link; None: there is none."""
-        return None
+    def _digest(self, network: str) -> str:
+        """Digest of the machine, the simulator, and where ranks are."""
+        from towpath.studies.sweep import digest_of
+
+        described = repr((self.spec, self._opened_as, network))
+        modules = (_core, fabric, places, simulated, schedule_source)
+        return digest_of(described, getfile(type(self)), *map(getfile, modules))
+
+    # --- the choice of a schedule -------------------------------------------------------------
+
+    def _check_network(self, network: str) -> None:
+        """Refuses an unknown model of networks on chips, and one for a machine without them.
+
+        Raises:
+            ConfigError: it is refused.
+        """
+        if network not in NETWORKS:
+            raise ConfigError(
+                f"network is '{network}'; allowed are {' and '.join(NETWORKS)}", field="network"
+            )
+        if network != "flits" and not self.has_networks_on_chip:
+            raise ConfigError(
+                f"networks on chips may be simulated packet by packet, such as those of t3000; "
+                f"'{self.name}' has none",
+                field="network",
+            )
 
     def _check(self, request: Request) -> None:
         """Refuses options that have no effect on this kind of machine.
@@ -182,35 +231,46 @@ class Cluster(Machine):
         Raises:
             ConfigError: one is there.
         """
-        if request.link_faults and not self._site.has_link_faults:
+        if request.link_faults and not self.has_link_faults:
             raise ConfigError(
                 f"links between chips may fail, such as those of t3000; '{self.name}' has none",
                 field="link_faults",
             )
-        self._site.check_network(request.network)
-        if request.protocol not in ("auto", *self._site.protocols):
+        self._check_network(request.network)
+        if request.protocol not in ("auto", *self.protocols):
             raise ConfigError(
                 f"protocol is {request.protocol}; on a {self.kind} all protocols cost the same, so "
-                f"only {', '.join(self._site.protocols)} is allowed"
+                f"only {', '.join(self.protocols)} is allowed"
             )
 
-    def _imitated(self, request: Request, library: Library, size_bytes: int) -> Choice:
-        """What a library would run at a size.
+    def _choose(
+        self, request: Request, size_bytes: int
+    ) -> tuple[ScheduleSource | Schedule | RunRow, str | None]:
+        """The schedule for a size, or its result if there is nothing to simulate; and a note about
+        how it was chosen."""
+        if request.schedule is not None:
+            return request.schedule, None
+        if not request.is_auto:
+            return self._source_for(request), None
+        if request.library is not None:
+            return self._imitated(request, size_bytes)
+        if request.algorithm == SYNTHESIS:
+            return self._synthesized(request, size_bytes)
+        return self._fastest_listed(request, size_bytes)
+
+    def _imitated(
+        self, request: Request, size_bytes: int
+    ) -> tuple[ScheduleSource | RunRow, str | None]:
+        """The choice of a library.
 
         Raises:
             ConfigError: this is not a cluster of GPUs, or there is no schedule of it.
         """
         raise ConfigError(f"library is for clusters of GPUs; '{self.name}' is a {self.kind}")
 
-    def _choose(self, request: Request, size_bytes: int) -> Choice:
-        """The fastest schedule for a size."""
-        if request.library is not None:
-            return self._imitated(request, request.library, size_bytes)
-        if request.algorithm == SYNTHESIS:
-            return self._synthesised(request, size_bytes)
-        return self._fastest_listed(request, size_bytes)
-
-    def _synthesised(self, request: Request, size_bytes: int) -> Choice:
+    def _synthesized(
+        self, request: Request, size_bytes: int
+    ) -> tuple[ScheduleSource | Schedule, str | None]:
         """A schedule that is written for this machine and a size.
 
         Raises:
@@ -225,31 +285,59 @@ class Cluster(Machine):
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource, str | None]:
         """The fastest of the listed algorithms for a size."""
-        from towpath.api.auto import Chooser
         from towpath.collectives.threads import threads_for
+        from towpath.tuning.chooser import Chooser
 
         key = (
             request.collective, request.algorithm, request.protocol, request.channels,
             request.dtype, request.root, request.fold, request.network, request.link_faults,
         )  # fmt: skip
-        is_quick = request.network == "packets" or not self._site.has_networks_on_chip
+        is_quick = request.network == "packets" or not self.has_networks_on_chip
         if key not in self._choosers:
             named = request.algorithm
             if named is None:
                 named = _core.algorithm_names(_core.collective_from(request.collective))[0]
             self._choosers[key] = Chooser(
                 request.collective,
-                self._site.options_for(
+                self._options_for(
                     (request.channels,) if request.channels else None,
                     None if request.protocol == "auto" else (request.protocol,),
                     request.collective,
                 ),
-                partial(quick_place_for, self._site, request),
+                partial(place_for, self, request, by_packets=True),
                 algorithm=None if named == "auto" else named,
                 type_name=request.dtype,
                 root=request.root,
-                bytes_max=self._site.simulated_bytes_max,
+                bytes_max=self.simulated_bytes_max,
                 threads=threads_for(request.threads),
-                full_place_of=None if is_quick else partial(place_for, self._site, request),
+                full_place_of=None if is_quick else partial(place_for, self, request),
             )
         return self._choosers[key].choose(size_bytes)
+
+    def _check_ranks(self, schedule: _core.Schedule, places: int, what: str) -> int:
+        """The ranks of a schedule, each of which needs a place.
+
+        Raises:
+            ConfigError: there are fewer places.
+        """
+        ranks = schedule.rank_count
+        if ranks > places:
+            raise ConfigError(
+                f"schedule '{schedule.name}' has {ranks} ranks; '{self.name}' has {places} {what}"
+            )
+        return ranks
+
+
+def _timed_point(machine: Cluster, network: str, point: dict[str, Any]) -> dict[str, Any]:
+    """Times one candidate at one size; `problem` says why there is no time."""
+    from towpath.collectives.call import Call
+
+    source = ScheduleSource(**point["source"])
+    call = Call(schedule_of(source))
+    try:
+        place = machine._place_for(call.schedule, source)
+        place = place.changed(by_packets=network == "packets")
+        time_us = simulated.time_us(place, call, point["size_bytes"])
+    except DeadlockError as error:
+        return {"time_us": None, "problem": str(error)}
+    return {"time_us": time_us, "problem": None}

@@ -4,34 +4,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from towpath import _core
 from towpath.api.cluster import Cluster
 from towpath.api.sizes import Size, size_of, sizes_of
-from towpath.collectives.element_types import type_named
+from towpath.collectives.element_types import type_bytes, type_named
+from towpath.collectives.gpus import (
+    channels_to_fill,
+    channels_worth_it,
+    gpus_used,
+    hosts_of,
+    reaches_of,
+)
+from towpath.collectives.places import GpuPlace, MailboxPlace
+from towpath.collectives.result import RunRow, measure
 from towpath.errors import ConfigError
-from towpath.schedules.words import collective_named
+from towpath.schedules.schedule_source import ScheduleSource
+from towpath.schedules.words import PROTOCOLS, collective_named
+from towpath.specs import catalogue
 from towpath.studies.progress import Progress, silent
-from towpath.tuning.sites import powers_to
+from towpath.tuning.collective import Options, powers_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from towpath.api.request import Request
-    from towpath.api.run import Choice
+    from towpath.api.result import RunResult
+    from towpath.api.schedule import Schedule
     from towpath.api.sizes import Sizes
     from towpath.api.synthesis import Synthesis
+    from towpath.collectives.link_faults import LinkFault
     from towpath.collectives.nccl.explanation import Explanation
     from towpath.collectives.nccl.imitation import Imitation, Library
     from towpath.collectives.result import LinkLoad
-    from towpath.schedules.schedule_source import ScheduleSource
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
     from towpath.studies.exchange import ExchangeStudy
     from towpath.studies.penny import PennyStudy
-    from towpath.tuning.collective import Simulator
-    from towpath.tuning.sites import GpuSite
-    from towpath.validation.expectation import Expectation
 
 _CHANNELS_MAX = 32  # of the listed algorithms that a written schedule is compared with
 
@@ -46,12 +57,61 @@ class GpuCluster(Cluster):
 
     kind = "gpu_cluster"
     spec: MachineSpec
-    _site: GpuSite
+    simulated_bytes_max = None
+    has_nccl = True
+    protocols = PROTOCOLS
 
-    def __init__(self, simulator: Simulator) -> None:
-        """Wraps a described machine; users call `load`."""
-        super().__init__(simulator)
+    def __init__(self, spec: MachineSpec, ranks_per_host: int | None = None) -> None:
+        """Wraps a checked description; users call `load`."""
+        super().__init__(spec)
+        self._used_per_host = ranks_per_host
+        self._gpus = gpus_used(spec, ranks_per_host)
         self._imitations: dict[Library, Imitation] = {}
+
+    @classmethod
+    def _open(
+        cls, name_or_file: str, *, ranks_per_host: int | None = None, **sizes: Any
+    ) -> GpuCluster:
+        return cls(catalogue.load(name_or_file, **sizes), ranks_per_host)
+
+    @property
+    def ranks(self) -> int:
+        """GPUs in use."""
+        return len(self._gpus)
+
+    @cached_property
+    def _machine(self) -> _core.Machine:
+        return self.spec.build()
+
+    def _source_for(self, request: Request) -> ScheduleSource:
+        # Rings that fill the fastest link, on the rails of several hosts.
+        worth_it = channels_worth_it(self.ranks, max(request.sizes_bytes))
+        fill = min(channels_to_fill(self.spec, request.collective), worth_it)
+        return ScheduleSource(
+            None, request.collective, request.algorithm, self.ranks, request.channels or fill,
+            request.protocol, request.root, hosts_of(self.spec, self._gpus),
+        )  # fmt: skip
+
+    def _options_for(
+        self, channels: tuple[int, ...] | None, protocols: tuple[str, ...] | None,
+        collective: str | None = None,
+    ) -> Options:  # fmt: skip
+        return Options(
+            self.ranks, channels or powers_to(channels_to_fill(self.spec, collective)),
+            protocols or self.protocols, hosts=hosts_of(self.spec, self._gpus),
+            reaches=reaches_of(self.spec, self._gpus),
+        )  # fmt: skip
+
+    def _place_for(
+        self, schedule: _core.Schedule, source: ScheduleSource | None,
+        faults: tuple[LinkFault, ...] = (),
+    ) -> GpuPlace:  # fmt: skip
+        ranks = self._check_ranks(schedule, self.ranks, "GPUs in use; load it larger")
+        return GpuPlace(self._machine, tuple(self._gpus[:ranks]))
+
+    def _where(self, ranks: int) -> str:
+        hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"
+        return f"{self.name}, {ranks} of {self.spec.ranks} GPUs on {hosts}"
 
     @property
     def hosts(self) -> int:
@@ -83,7 +143,7 @@ class GpuCluster(Cluster):
 
         return draw_svg(self.spec)
 
-    def synthesise(
+    def synthesize(
         self,
         collective: str = "all_reduce",
         *,
@@ -112,9 +172,9 @@ class GpuCluster(Cluster):
         Raises:
             ConfigError: an option is wrong, or there are more than 64 ranks.
         """
-        from towpath.api.auto import Chooser
-        from towpath.api.synthesis import synthesise
+        from towpath.api.synthesis import synthesize
         from towpath.collectives.threads import threads_for
+        from towpath.tuning.chooser import Chooser
         from towpath.tuning.synthesis.search import SearchOptions, check_collective
 
         name = collective_named(collective)
@@ -124,16 +184,18 @@ class GpuCluster(Cluster):
         size = size_of(size_bytes)
         type_name = type_named(dtype)
         listed = Chooser(
-            name, self._site.options_for(powers_to(_CHANNELS_MAX), None),
-            self._site.place_for, type_name=type_name, threads=threads_for(None),
+            name, self._options_for(powers_to(_CHANNELS_MAX), None), self._place_for,
+            type_name=type_name, threads=threads_for(None),
         )  # fmt: skip
         options = SearchOptions(seconds, seed, progress or (lambda done, total: None))
-        return synthesise(
-            self._site, listed.choose(size), name, size, type_name=type_name, options=options
+        return synthesize(
+            self, listed.choose(size), name, size, type_name=type_name, options=options
         )
 
-    def _synthesised(self, request: Request, size_bytes: int) -> Choice:
-        found = self.synthesise(request.collective, size_bytes=size_bytes, dtype=request.dtype)
+    def _synthesized(
+        self, request: Request, size_bytes: int
+    ) -> tuple[ScheduleSource | Schedule, str | None]:
+        found = self.synthesize(request.collective, size_bytes=size_bytes, dtype=request.dtype)
         return found.schedule, found.sentence()
 
     def _draw_loads(self, links: list[LinkLoad]) -> str | None:
@@ -230,7 +292,7 @@ class GpuCluster(Cluster):
         *,
         size_bytes: Sizes = "8:64M",
         library: str | Library = "nccl",
-    ) -> Expectation:
+    ) -> RunResult:
         """The table that nccl-tests should print here.
 
         Args:
@@ -239,15 +301,13 @@ class GpuCluster(Cluster):
             library: as for `explain`.
 
         Returns:
-            A row per size: what runs, the simulated time, and the model's error on measured rows
-            near it, where there are any.
+            A row per size, as `run` with `library` and without data: the choice, the simulated
+            time, and the model's error on measured rows near it, if there are any.
 
         Raises:
             ConfigError: an option is wrong, or the library does not run here.
         """
-        from towpath.api.library import expect
-
-        return expect(self, collective, size_bytes, library)
+        return self.run(collective, size_bytes=size_bytes, library=library, data=False)
 
     def simulated_us(self, source: ScheduleSource, size_bytes: int) -> float:
         """The simulated time of one call, in microseconds, without data.
@@ -267,13 +327,13 @@ class GpuCluster(Cluster):
         from towpath.collectives.simulated import time_us
 
         call = Call(source.schedule())
-        return time_us(self._site.place_for(call.schedule, source), call, size_bytes)
+        return time_us(self._place_for(call.schedule, source), call, size_bytes)
 
-    def imitate(self, library: Library) -> Imitation:
+    def imitate(self, library: Library | str) -> Imitation:
         """A library on this machine: its channels and its choices.
 
         Args:
-            library: what to imitate.
+            library: "nccl", "rccl", or a `Library` with variables and files.
 
         Returns:
             The same object for the same library.
@@ -281,18 +341,33 @@ class GpuCluster(Cluster):
         Raises:
             ConfigError: the library does not run here.
         """
-        from towpath.collectives.nccl.imitation import Imitation
+        from towpath.collectives.nccl.imitation import Imitation, Library
 
+        if isinstance(library, str):
+            library = Library.of(library)
         if library not in self._imitations:
-            per_host = self._site.ranks_per_host
-            self._imitations[library] = Imitation(self.spec, library, per_host)
+            self._imitations[library] = Imitation(self.spec, library, self._used_per_host)
         return self._imitations[library]
 
-    def _imitated(self, request: Request, library: Library, size_bytes: int) -> Choice:
-        imitation = self.imitate(library)
+    def _imitated(
+        self, request: Request, size_bytes: int
+    ) -> tuple[ScheduleSource | RunRow, str | None]:
+        imitation = self.imitate(request.library or "nccl")
         choice = imitation.choose(request.collective, size_bytes)
-        source = imitation.source(request.collective, size_bytes, choice, request.root)
-        return source, imitation.sentence(choice)
+        if imitation.has_schedule(request.collective, choice):
+            source = imitation.source(request.collective, size_bytes, choice, request.root)
+            return source, imitation.sentence(choice)
+        # The library's own time: there is no schedule to simulate.
+        time_us, name = choice.predicted_us, imitation.algorithm(request.collective, choice)
+        row = RunRow(
+            size_bytes, size_bytes // type_bytes(request.dtype), name, name, choice.protocol,
+            choice.channels, measure(time_us, size_bytes, request.collective, self.ranks, None),
+            None, is_simulated=False,
+        )  # fmt: skip
+        return row, imitation.sentence(choice)
+
+    def _assumed(self, request: Request) -> tuple[str, ...]:
+        return () if request.library is None else self.imitate(request.library).facts.notes
 
     def __repr__(self) -> str:
         hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"
@@ -304,6 +379,43 @@ class MailboxCluster(Cluster):
 
     kind = "mailbox_cluster"
     spec: MailboxClusterSpec
+
+    @classmethod
+    def _open(cls, name_or_file: str, *, ranks: int | None = None, **_: Any) -> MailboxCluster:
+        spec = catalogue.load_mailbox_cluster(name_or_file)
+        return cls(spec if ranks is None else spec.with_figures(nodes=ranks))
+
+    @property
+    def ranks(self) -> int:
+        """Nodes."""
+        return self.spec.nodes.value
+
+    @cached_property
+    def _cluster(self) -> _core.MailboxCluster:
+        return self.spec.build()
+
+    def _source_for(self, request: Request) -> ScheduleSource:
+        # One channel: all messages of a node leave through one packetizer.
+        return ScheduleSource(
+            None, request.collective, request.algorithm, self.ranks, request.channels or 1,
+            request.protocol, request.root,
+        )  # fmt: skip
+
+    def _options_for(
+        self, channels: tuple[int, ...] | None, protocols: tuple[str, ...] | None,
+        collective: str | None = None,
+    ) -> Options:  # fmt: skip
+        return Options(self.ranks, channels or (1,), protocols or self.protocols)
+
+    def _place_for(
+        self, schedule: _core.Schedule, source: ScheduleSource | None,
+        faults: tuple[LinkFault, ...] = (),
+    ) -> MailboxPlace:  # fmt: skip
+        self._check_ranks(schedule, self.ranks, "nodes; load it with ranks=")
+        return MailboxPlace(self._cluster)
+
+    def _where(self, ranks: int) -> str:
+        return f"{self.name}, {ranks} of {self.ranks} nodes"
 
     def show(self) -> str:
         """The cluster as text: nodes, software, ring, each figure with its source.

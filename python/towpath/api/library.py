@@ -1,30 +1,27 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL or RCCL would do on a cluster of GPUs: explained, and as the table to expect."""
+"""The choice of NCCL or RCCL on a cluster of GPUs: explained, and as a file for its plugin."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from towpath.api.sizes import Sizes, sizes_of
+from towpath.api.sizes import sizes_of
 from towpath.collectives.nccl import explanation
 from towpath.collectives.nccl.choice import Choice
 from towpath.collectives.nccl.explanation import Explanation
-from towpath.collectives.nccl.imitation import Imitation, Library
-from towpath.collectives.result import bus_factor
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
 from towpath.tuning.export import NcclAdvice
-from towpath.validation.accuracy import Accuracy, accuracy_of
-from towpath.validation.expectation import Expectation, ExpectedRow
 
 if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
+    from towpath.collectives.nccl.imitation import Imitation, Library
+    from towpath.collectives.result import RunRow
 
 # Larger communicators take long to simulate; `explain` then gives the library's own times only.
 _RANKS_SIMULATED_MAX = 128
 _CANDIDATES_SIMULATED = 2
-_FLOAT_BYTES = 4
 _POWERS = range(3, 35)  # 8 B to 16 GiB, what nccl-tests measures
 
 
@@ -36,7 +33,7 @@ def explain(
     sizes = sizes_of(size_bytes)
     if len(sizes) != 1:
         raise ConfigError(f"explain takes one size; there are {len(sizes)}", field="size_bytes")
-    imitation = machine.imitate(_library(library))
+    imitation = machine.imitate(library)
     choice = imitation.choose(name, sizes[0])
     simulated_us: dict[str, float] = {}
     if machine.ranks <= _RANKS_SIMULATED_MAX:
@@ -49,37 +46,6 @@ def explain(
                 simulated_us[one.name] = time_us
     where = _where(machine)
     return explanation.explain(imitation, where, name, sizes[0], simulated_us)
-
-
-def expect(
-    machine: GpuCluster, collective: str, size_bytes: Sizes, library: str | Library
-) -> Expectation:
-    """See `GpuCluster.expect`."""
-    name = collective_named(collective)
-    imitation = machine.imitate(_library(library))
-    bent = imitation.library.graph_file is not None or bool(imitation.library.tuner)
-    rows = []
-    for size in sizes_of(size_bytes):
-        choice = imitation.choose(name, size)
-        simulated_us = _simulated_us(machine, imitation, name, size, choice)
-        time = choice.predicted_us if simulated_us is None else simulated_us
-        algorithm = imitation.algorithm(name, choice)
-        rows.append(ExpectedRow(
-            size_bytes=size,
-            count=size // _FLOAT_BYTES,
-            choice=choice.name,
-            channels=choice.channels,
-            time_us=time,
-            algbw_gb_per_s=size / time / 1e3,
-            busbw_gb_per_s=size / time / 1e3 * bus_factor(name, machine.ranks),
-            is_simulated=simulated_us is not None,
-            # Channels and choices from a user's files were not measured.
-            accuracy=None if bent
-            else accuracy_of(machine.spec, machine.ranks, name, algorithm, size),
-        ))  # fmt: skip
-    return Expectation(
-        imitation.library.name, _where(machine), name, tuple(rows), imitation.facts.notes
-    )
 
 
 def nccl_advice(
@@ -97,26 +63,20 @@ def nccl_advice(
     Raises:
         ConfigError: the library does not run there.
     """
-    imitation = machine.imitate(_library(library))
-    rows = expect(machine, collective, sizes_bytes, library).rows
+    imitation = machine.imitate(library)
+    rows = machine.expect(collective, size_bytes=sizes_bytes, library=library).rows
     own = {1 << power: imitation.tuner_line(collective, 1 << power) for power in _POWERS}
     return NcclAdvice(
-        {row.size_bytes: _error_text(row.accuracy) for row in rows},
+        {size: _error_text(row) for size, row in zip(sizes_bytes, rows, strict=True)},
         own,
     )
 
 
-def _error_text(accuracy: Accuracy | None) -> str | None:
-    if accuracy is None:
+def _error_text(row: RunRow) -> str | None:
+    if row.error_pct is None:
         return None
-    return (
-        f"model error {accuracy.median_pct:.0f}% median, {accuracy.p90_pct:.0f}% p90 on "
-        f"{accuracy.rows} measured rows"
-    )
-
-
-def _library(library: str | Library) -> Library:
-    return Library.of(library) if isinstance(library, str) else library
+    median, p90 = row.error_pct
+    return f"model error {median:.0f}% median, {p90:.0f}% p90 on {row.error_rows} measured rows"
 
 
 def _where(machine: GpuCluster) -> str:

@@ -1,31 +1,32 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a collective for real, between processes of this host."""
+"""Collectives for real, between processes of this host: run, and tuned."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from towpath.api.cluster import checked_request
-from towpath.api.result import Part, RunResult, rows_of
-from towpath.api.run import OnRow, collect, describe, ignore, rounding_notes
-from towpath.api.schedule import Schedule
+from towpath.api.request import LIVE, Request
+from towpath.api.run import OnRow, described, ignore, rounding_notes
 from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives import live
 from towpath.collectives.call import Call
 from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
+from towpath.schedules.words import collective_named, protocol_named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from towpath.api.result import RunResult
+    from towpath.api.schedule import Schedule
+    from towpath.studies.progress import Progress
+    from towpath.tuning.collective import Tuning
 
-    from towpath.collectives.result import Run
-
-_DIRECT = "direct"
 _DIRECT_NOTE = (
     "direct: no schedule, each rank reads what the others show; --algorithm NAME runs a schedule"
 )
+_CHANNELS = (1, 2, 4)  # of candidates
 
 
 def run_live(
@@ -33,31 +34,20 @@ def run_live(
     *,
     ranks: int,
     size_bytes: Sizes,
-    dtype: str = "float32",
-    op: str = "sum",
-    root: int = 0,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-    channels: int | None = None,
-    options: live.LiveOptions | None = None,
     on_row: OnRow = ignore,
+    **options: Any,
 ) -> RunResult:
-    """Run a collective between processes of this host, and check every byte that they receive.
+    """Runs a collective between processes of this host, and checks every byte that they receive.
 
     Args:
         collective_or_schedule: the name of a collective, or a schedule of your own from a file.
         ranks: how many processes.
-        size_bytes: the whole array: bytes, a text ("64M"), or several of them.
-        dtype: the element type.
-        op: the reduction.
-        root: the root rank of broadcast and reduce.
-        algorithm: the name of an algorithm, whose schedule then runs. None, with None for protocol
-            and channels too: no schedule, each rank reads what the others show ("direct"), where
-            the collective can be run so; else the collective's first algorithm.
-        protocol: of a schedule: "Simple", "LL" or "LL128"; None: "Simple".
-        channels: of a schedule, parallel; None: 1.
-        options: how often to measure, and how long to wait for a silent peer.
-        on_row: called with the run and None before its first row, and with each row as it comes.
+        size_bytes: the whole array: bytes, a text ("64M"), several of them, or a range.
+        on_row: called with the result without rows and None before the first row, and with the
+            result and each row as it comes.
+        options: further fields of `Request`, such as dtype="float16", iterations=100. Without
+            algorithm, protocol and channels no schedule runs: each rank reads the data of its
+            peers ("direct"), if the collective can run so.
 
     Returns:
         A row per size.
@@ -69,57 +59,105 @@ def run_live(
     from towpath.pages.provenance import provenance
 
     live.check_ranks(ranks)
-    measured = options or live.LiveOptions()
-    is_schedule = isinstance(collective_or_schedule, Schedule)
-    request = checked_request(
-        collective_or_schedule, sizes_of(size_bytes), dtype=dtype, op=op, root=root,
-        algorithm=algorithm, protocol=protocol or ("auto" if is_schedule else "Simple"),
-        channels=channels,
-    )  # fmt: skip
+    request = Request(collective_or_schedule, size_bytes, **options).checked(LIVE)
     is_direct = (
-        not is_schedule
+        request.schedule is None
         and request.collective in live.DIRECT_COLLECTIVES
-        and (algorithm, protocol, channels) == (None, None, None)
+        and request.algorithm in ("auto", None)
+        and (request.protocol, request.channels) == ("auto", None)
     )
-    source = _source(request.schedule) or ScheduleSource(
-        None, request.collective, request.algorithm, ranks, channels or 1, request.protocol, root
-    )
+    source = _source(request, ranks)
     call = Call(source.schedule(), request.dtype, request.op)
     if call.ranks != ranks:
         raise ConfigError(
             f"schedule '{call.schedule.name}' has {call.ranks} ranks; --live is {ranks}"
         )
+    measured = _options(request)
     asked = live.LiveCall(source, request.sizes_bytes, request.dtype, request.op, is_direct)
-    run = _described(call, request.sizes_bytes, measured, is_direct)
-    rows = (row for _, row in live.measure_calls([asked], ranks, measured))
-    algorithm_ran = _DIRECT if is_direct else source.algorithm_name()
-    part = Part(collect(run, rows, on_row), None if is_schedule else algorithm_ran)
-    return RunResult(
-        machine="live", collective=request.collective, kind="live", rows=tuple(rows_of(part)),
-        parts=(part,), provenance=provenance((), [] if is_direct else [call.schedule]),
+    notes = [*live.notes(ranks, request.pin), *rounding_notes(call, request.sizes_bytes)]
+    result = replace(
+        described("live", f"{ranks} processes of this host", "live", request, ranks,
+                  [_DIRECT_NOTE, *notes] if is_direct else notes),
+        is_chosen=False, iterations=request.iterations, warmup=request.warmup,
+        provenance=provenance((), [] if is_direct else [call.schedule]),
+    )  # fmt: skip
+    on_row(result, None)
+    rows = []
+    for _, row in live.measure_calls([asked], ranks, measured):
+        rows.append(row)
+        on_row(result, row)
+    return replace(result, rows=tuple(rows))
+
+
+def tune_live(
+    collective: str = "all_reduce",
+    *,
+    ranks: int,
+    size_bytes: Sizes = "1K:16M",
+    channels: Iterable[int] | None = None,
+    protocols: Iterable[str] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Tuning:
+    """Times every schedule that can be written for a collective between processes of this host.
+
+    Args:
+        collective: its name.
+        ranks: how many processes.
+        size_bytes: as for `run_live`.
+        channels: numbers of channels to try; None: 1, 2 and 4.
+        protocols: protocols to try; None: Simple.
+        progress: a display for long work; see `towpath.studies.progress`.
+        options: the fields of `Request` for live runs, such as iterations=100.
+
+    Returns:
+        All timings, the fastest at each size, and the choice by the rule of docs/tune.md.
+
+    Raises:
+        ConfigError: an option is wrong, or no schedule cuts an array of one of the sizes.
+        LiveError: a rank failed.
+    """
+    from towpath.studies.progress import silent
+    from towpath.tuning.collective import Options, Tuning, candidates, live_timings
+
+    live.check_ranks(ranks)
+    name = collective_named(collective)
+    words = ("Simple",) if protocols is None else tuple(map(protocol_named, protocols))
+    numbers = _CHANNELS if channels is None else tuple(sorted(set(channels)))
+    sources, notes = candidates(name, Options(ranks, numbers, words))
+    sizes = sorted(set(sizes_of(size_bytes)))
+    measured = _options(Request(name, sizes, **options).checked(LIVE))
+    timings = []
+    with (progress or silent)("live", len(sources) * len(sizes)) as update:
+        for timing in live_timings(sources, sizes, measured):
+            timings.append(timing)
+            update(len(timings))
+    where = f"{ranks} processes of this host"
+    return Tuning(name, where, "live", len(sources), timings, notes)
+
+
+def _options(request: Request) -> live.LiveOptions:
+    return live.LiveOptions(
+        iterations=request.iterations, warmup=request.warmup, timeout_s=request.timeout_s,
+        pin=request.pin, transport=request.transport,
     )  # fmt: skip
 
 
-def _described(
-    call: Call, sizes_bytes: Sequence[int], options: live.LiveOptions, is_direct: bool
-) -> Run:
-    """The run without its rows."""
-    notes = [*live.notes(call.ranks, options.pin), *rounding_notes(call, sizes_bytes)]
-    run = describe("live", f"{call.ranks} processes of this host", call, notes)
-    run = replace(run, iterations=options.iterations, warmup=options.warmup)
-    if not is_direct:
-        return run
-    return replace(run, schedule=_DIRECT, protocol="none", channels=1, notes=[_DIRECT_NOTE, *notes])
-
-
-def _source(schedule: Schedule | None) -> ScheduleSource | None:
-    """Where the ranks find a schedule.
+def _source(request: Request, ranks: int) -> ScheduleSource:
+    """Where the ranks find the schedule.
 
     Raises:
-        ConfigError: it is in memory only.
+        ConfigError: the user's own schedule is in memory only.
     """
-    if schedule is None:
-        return None
-    if schedule._source is None:
-        raise ConfigError(f"schedule '{schedule.name}' is not in a file; ranks read it from one")
-    return schedule._source
+    schedule = request.schedule
+    if schedule is not None:
+        if schedule._source is None:
+            raise ConfigError(
+                f"schedule '{schedule.name}' is not in a file; ranks read it from one"
+            )
+        return schedule._source
+    algorithm = None if request.algorithm == "auto" else request.algorithm
+    protocol = "Simple" if request.protocol == "auto" else request.protocol
+    return ScheduleSource(
+        None, request.collective, algorithm, ranks, request.channels or 1, protocol, request.root
+    )

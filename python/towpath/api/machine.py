@@ -47,6 +47,8 @@ class Machine(ABC):
     def __init__(self, spec: Any) -> None:
         """Wraps a checked description; users call `load`."""
         self.spec = spec
+        # The name or file and the options, for other processes, which open it themselves.
+        self._opened_as: tuple[str, dict[str, Any]] | None = None
 
     @classmethod
     def _open(cls, name_or_file: str, **options: Any) -> Machine:
@@ -148,7 +150,15 @@ def load(
     given = {option: value for option, value in options.items() if value is not None}
     kind = catalogue.kind_of(name)
     check_options(name, kind, given)
-    return classes()[kind]._open(name, **given)
+    return opened(name, given)
+
+
+def opened(name_or_file: str, options: dict[str, Any]) -> Machine:
+    """The machine of a name or a file, with the options of `load` that were given."""
+    kind = catalogue.kind_of(name_or_file)
+    machine = classes()[kind]._open(name_or_file, **options)
+    machine._opened_as = (name_or_file, options)
+    return machine
 
 
 def classes() -> dict[str, type[Machine]]:

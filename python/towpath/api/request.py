@@ -1,70 +1,143 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is to run, checked once, with full names."""
+"""A request: what to run, at which sizes, and how. The options of `towpath run` are its fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from towpath.api.schedule import Schedule
-from towpath.collectives.element_types import operation_named, type_named
 from towpath.errors import ConfigError
-from towpath.schedules.words import (
-    algorithm_named,
-    check_channels,
-    check_operation,
-    check_root,
-    collective_named,
-    protocol_named,
-)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from towpath.api.schedule import Schedule
+    from towpath.api.sizes import Sizes
     from towpath.collectives.link_faults import LinkFault
     from towpath.collectives.nccl.imitation import Library
 
 SYNTHESIS = "synthesis"
+SIMULATED, LIVE = "simulated", "live"
+_OWN = ("algorithm", "protocol", "channels")  # options of Towpath's own schedules
+
+
+def _option(default: Any, help_text: str, *flags: str, only: str = "", **typer_options: Any) -> Any:
+    """A field with its option of the command line.
+
+    Args:
+        default: its value if it is not given.
+        help_text: one line; the name of the option, a metavar and bounds are in `typer_options`.
+        flags: the spellings of the option; by default the field's name.
+        only: "simulated" or "live" if it is for one kind of run.
+        typer_options: further arguments of `typer.Option`; `type`: the type of a value, by default
+            that of `default`; "" for an option that the command line does not have.
+    """
+    metadata = {"help": help_text, "flags": flags, "only": only, **typer_options}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to run, checked and with full names.
+    """A collective or a schedule to run, and how to run it: the options of `run` and `run_live`.
 
     Attributes:
-        collective: its name.
-        schedule: run this one; None: one of Towpath's own.
-        sizes_bytes: at least one.
-        dtype: the element type.
-        op: the reduction.
-        root: of broadcast and reduce.
-        algorithm: its full name; "auto" chooses per size, "synthesis" writes one per size; None
-            is the collective's first.
-        protocol: "Simple", "LL", "LL128", or "auto".
-        channels: parallel channels; None: what the machine needs, or what "auto" finds.
-        data: whether to carry and check bytes.
-        fold: whether ranks that do the same at the same time may be simulated once.
-        threads: of one simulation; None: chosen.
-        network: how networks on chips are simulated: "flits" or "packets".
-        link_faults: of links between chips.
-        library: the library that chooses the schedule, size by size; None: Towpath.
+        subject: the name of a collective, or a schedule of your own.
+        size_bytes: the whole array: bytes (64 << 20), a text ("64M"), several of them, or a range
+            ("8:1G:4": from, to, factor).
+        dtype: the element type, "int8" to "float64", "float16", "bfloat16".
+        op: the reduction: "sum", "prod", "min", "max", "avg".
+        root: the root rank of broadcast, reduce, gather and scatter.
+        algorithm: "auto" takes the fastest candidate for each size, and live no schedule at all:
+            each rank reads the data of its peers. A name ("ring", "tree") takes that algorithm.
+            "synthesis" writes a schedule for the machine, on GPUs. None takes the collective's
+            first. See `algorithms`.
+        protocol: "auto", "Simple", "LL" or "LL128".
+        channels: parallel channels; None: the number that the machine needs.
+        data: simulated: whether to carry and check data; without, only time is simulated.
+        fold: simulated without data: whether ranks that do the same at the same time are simulated
+            once, which changes no result.
+        threads: simulated: threads of one simulation, which change no result; None: one per
+            processor, and one if other processes simulate at the same time.
+        network: simulated: the model of networks on chips: "flits", or "packets", which is several
+            times as fast and a few percent off.
+        link_faults: simulated: links between chips that fail: "0:9,every=100us,training=5us".
+        library: simulated: "nccl" or "rccl" runs the choice of that library on GPUs, and a
+            `Library` has its variables and files; None: Towpath chooses.
+        iterations: live: timed calls per size.
+        warmup: live: calls before them.
+        timeout_s: live: seconds to wait for a silent peer.
+        pin: live: whether each rank gets a core of its own, if there are as many cores as ranks.
+        transport: live: "shm", or "ucx" if it is built.
     """
 
-    collective: str
-    schedule: Schedule | None
-    sizes_bytes: tuple[int, ...]
-    dtype: str = "float32"
-    op: str = "sum"
-    root: int = 0
-    algorithm: str | None = "auto"
-    protocol: str = "auto"
-    channels: int | None = None
-    data: bool = True
-    fold: bool = True
-    threads: int | None = None
-    network: str = "flits"
-    link_faults: tuple[LinkFault, ...] = ()
-    library: Library | None = None
+    subject: str | Schedule = "all_reduce"
+    size_bytes: Sizes = "8:64M"
+    dtype: str = _option("float32", "int8 ... float64, float16, bfloat16", "-d", metavar="NAME")
+    op: str = _option("sum", "sum, prod, min, max, avg", "-o", metavar="NAME")
+    root: int = _option(
+        0, "of broadcast, reduce, gather, scatter", "-r", metavar="RANK", min=0, advanced=True
+    )
+    algorithm: str | None = _option(
+        "auto", "ring, tree, ... (`towpath algorithms`), synthesis; default: the fastest",
+        metavar="NAME",
+    )  # fmt: skip
+    protocol: str = _option("auto", "Simple, LL, LL128; default: the fastest", metavar="NAME")
+    channels: int | None = _option(
+        None, "parallel channels; default: as the machine needs", metavar="N", type=int
+    )
+    data: bool = _option(True, "carry and check data; default", only=SIMULATED, advanced=True)
+    fold: bool = _option(
+        True, "without data, simulate equal ranks once; default", only=SIMULATED, advanced=True
+    )
+    threads: int | None = _option(
+        None, "threads of a simulation; default: one per core", only=SIMULATED, metavar="N",
+        type=int, advanced=True,
+    )  # fmt: skip
+    network: str = _option(
+        "flits", "networks on chips by flits (default) or by packets, faster", only=SIMULATED,
+        metavar="MODEL", advanced=True,
+    )  # fmt: skip
+    link_faults: tuple[LinkFault, ...] = _option(
+        (), "a failing link between chips: loss=0.01, at=20us, every=100us, dead=5us, training=5us",
+        "--link-fault", only=SIMULATED, metavar="CHIP:CHANNEL,...", type=list[str], advanced=True,
+    )  # fmt: skip
+    library: Library | str | None = _option(None, "", only=SIMULATED)
+    iterations: int = _option(
+        20, "live: measured calls; default: 20", "--iterations", "-n", only=LIVE, metavar="N",
+        min=1, max=1_000_000_000, advanced=True,
+    )  # fmt: skip
+    warmup: int = _option(
+        5, "live: calls before; default: 5", "--warmup", "-w", only=LIVE, metavar="N", min=0,
+        max=1_000_000_000, advanced=True,
+    )  # fmt: skip
+    timeout_s: float = _option(
+        30.0, "live: seconds to wait for a silent peer; default: 30", "--timeout", only=LIVE,
+        metavar="SECONDS", min=0.1, max=86_400.0, advanced=True,
+    )  # fmt: skip
+    pin: bool = _option(
+        True, "live: a core for each rank if there are enough", only=LIVE, advanced=True
+    )
+    transport: str = _option(
+        "shm", "live: shm or ucx; default: shm", only=LIVE, metavar="NAME", advanced=True
+    )
+
+    @property
+    def collective(self) -> str:
+        """The name of the collective."""
+        return self.subject if isinstance(self.subject, str) else self.subject.collective
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The user's own schedule; None for one of Towpath's own."""
+        return None if isinstance(self.subject, str) else self.subject
+
+    @property
+    def sizes_bytes(self) -> tuple[int, ...]:
+        """The sizes in bytes."""
+        from towpath.api.sizes import sizes_of
+
+        return tuple(sizes_of(self.size_bytes))
 
     @property
     def is_auto(self) -> bool:
@@ -74,64 +147,94 @@ class Request:
         is_searched = self.algorithm == SYNTHESIS or "auto" in (self.algorithm, self.protocol)
         return self.library is not None or is_searched
 
+    def checked(self, kind: str) -> Request:
+        """The same request with full names.
 
-def checked_request(
-    collective_or_schedule: str | Schedule,
-    sizes_bytes: list[int],
-    *,
-    dtype: str,
-    op: str,
-    root: int,
-    algorithm: str | None,
-    protocol: str,
-    channels: int | None,
-    data: bool = True,
-    fold: bool = True,
-    threads: int | None = None,
-    network: str = "flits",
-    link_faults: Iterable[str | LinkFault] = (),
-    library: str | Library | None = None,
-) -> Request:
-    """What is to run, with full names.
+        Args:
+            kind: "simulated" or "live".
 
-    Raises:
-        ConfigError: an option is wrong, or has no effect on a schedule of the user's own.
-    """
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads is {threads}; a simulation has at least 1", field="threads")
-    check_channels(channels)
-    faults = tuple(map(_link_fault, link_faults))
-    own = {
-        "algorithm": algorithm not in ("auto", None), "protocol": protocol != "auto",
-        "channels": channels is not None,
-    }  # fmt: skip
-    chosen_by = _library(library, collective_or_schedule, own)
-    common: dict[str, Any] = {
-        "sizes_bytes": tuple(sizes_bytes), "dtype": type_named(dtype), "op": operation_named(op),
-        "data": data, "fold": fold, "threads": threads, "network": network,
-        "link_faults": faults,
-    }  # fmt: skip
-    if isinstance(collective_or_schedule, Schedule):
-        schedule = collective_or_schedule
-        check_operation(common["op"], schedule.collective)
-        given = {**own, "root": root != 0}
-        for option in (option for option, is_given in given.items() if is_given):
+        Raises:
+            ConfigError: an option is wrong, or has no effect on this kind of run.
+        """
+        from towpath.collectives.element_types import operation_named, type_named
+        from towpath.schedules.words import check_channels
+
+        other = LIVE if kind == SIMULATED else SIMULATED
+        for name in self._given(lambda each: each.metadata.get("only") == other):
+            raise ConfigError(f"{name} is for {other} runs, and this one is {kind}", field=name)
+        if self.threads is not None and self.threads < 1:
             raise ConfigError(
-                f"{option} is for Towpath's own schedules; schedule '{schedule.name}' has its own",
+                f"threads is {self.threads}; a simulation has at least 1", field="threads"
+            )
+        check_channels(self.channels)
+        return replace(
+            self, size_bytes=self.sizes_bytes, dtype=type_named(self.dtype),
+            op=operation_named(self.op), link_faults=tuple(map(_link_fault, self.link_faults)),
+            library=self._checked_library(),
+        )._checked_subject()  # fmt: skip
+
+    def _given(self, counts: Any) -> Iterable[str]:
+        """The options that differ from their defaults, of those that count."""
+        return (
+            each.name for each in fields(self)
+            if counts(each) and getattr(self, each.name) not in (each.default, None)
+        )  # fmt: skip
+
+    def _checked_subject(self) -> Request:
+        from towpath.schedules.words import (
+            algorithm_named,
+            check_operation,
+            check_root,
+            collective_named,
+            protocol_named,
+        )
+
+        if self.schedule is not None:
+            check_operation(self.op, self.schedule.collective)
+            for option in self._given(lambda each: each.name in (*_OWN, "root")):
+                raise ConfigError(
+                    f"{option} is for Towpath's own schedules; schedule '{self.schedule.name}' has "
+                    "its own",
+                    field=option,
+                )
+            return replace(self, root=self.schedule.root, algorithm="auto")
+        collective = collective_named(self.collective)
+        check_root(self.root, collective)
+        check_operation(self.op, collective)
+        algorithm = self.algorithm
+        if algorithm not in (None, "auto", SYNTHESIS):
+            algorithm = algorithm_named(str(algorithm), collective)
+        protocol = self.protocol if self.protocol == "auto" else protocol_named(self.protocol)
+        return replace(self, subject=collective, algorithm=algorithm, protocol=protocol)
+
+    def _checked_library(self) -> Library | None:
+        """The library that chooses schedules.
+
+        Raises:
+            ConfigError: there is no such library, or another option chooses as well.
+        """
+        if self.library is None:
+            return None
+        from towpath.collectives.nccl.imitation import Library
+
+        if self.schedule is not None:
+            raise ConfigError(
+                f"library chooses a schedule, and schedule '{self.schedule.name}' is one; give "
+                "either",
+                field="library",
+            )
+        for option in self._given(lambda each: each.name in _OWN):
+            raise ConfigError(
+                f"{option} is for Towpath's own choice; a library takes its own, which variables "
+                "such as NCCL_ALGO and NCCL_PROTO bend",
                 field=option,
             )
-        return Request(schedule.collective, schedule, root=schedule.root, **common)
-    collective = collective_named(collective_or_schedule)
-    check_root(root, collective)
-    check_operation(common["op"], collective)
-    if algorithm not in (None, "auto", SYNTHESIS):
-        algorithm = algorithm_named(str(algorithm), collective)
-    if protocol != "auto":
-        protocol = protocol_named(protocol)
-    return Request(
-        collective, None, root=root, algorithm=algorithm, protocol=protocol, channels=channels,
-        library=chosen_by, **common,
-    )  # fmt: skip
+        return Library.of(self.library) if isinstance(self.library, str) else self.library
+
+
+def option_fields() -> list[Field[Any]]:
+    """The fields that are options of the command line."""
+    return [each for each in fields(Request) if each.metadata.get("help")]
 
 
 def _link_fault(fault: str | LinkFault) -> LinkFault:
@@ -140,29 +243,3 @@ def _link_fault(fault: str | LinkFault) -> LinkFault:
     from towpath.collectives.link_faults import parse_link_fault
 
     return parse_link_fault(fault)
-
-
-def _library(
-    library: str | Library | None, subject: str | Schedule, own: dict[str, bool]
-) -> Library | None:
-    """The library that chooses schedules.
-
-    Raises:
-        ConfigError: there is no such library, or something else chooses, too.
-    """
-    if library is None:
-        return None
-    from towpath.collectives.nccl.imitation import Library
-
-    if isinstance(subject, Schedule):
-        raise ConfigError(
-            f"library chooses a schedule, and schedule '{subject.name}' is one; give either",
-            field="library",
-        )
-    for option in (option for option, is_given in own.items() if is_given):
-        raise ConfigError(
-            f"{option} is for Towpath's own choice; a library takes its own, which variables such "
-            "as NCCL_ALGO and NCCL_PROTO bend",
-            field=option,
-        )
-    return Library.of(library) if isinstance(library, str) else library

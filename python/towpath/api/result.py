@@ -1,27 +1,18 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run found out, as frozen data for a program."""
+"""The result of a run: a row per size, and everything that follows from it."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from towpath.collectives.result import (
-    FaultCost,
-    Fold,
-    Limit,
-    LinkLoad,
-    Measurement,
-    Report,
-    Row,
-    Run,
-    Timeline,
-)
+from towpath.collectives.result import Limit, LinkLoad, Measurement, RunRow, Timeline
 from towpath.errors import ConfigError
 from towpath.specs.sizes import format_size
 
@@ -31,193 +22,56 @@ if TYPE_CHECKING:
     from towpath.collectives.simulated import Outcome
     from towpath.pages.provenance import Provenance
 
-# A timeline of more than this by default is too long to read.
+# A longer timeline than that of this size is hard to read; it is the default's upper bound.
 TIMELINE_BYTES_MAX = 1 << 20
-# And of more than this, to write: a million spans.
+# A trace of a larger size has more than a million spans.
 TRACE_BYTES_MAX = 1 << 30
-
-
-@dataclass(frozen=True)
-class Traced:
-    """What one traced call showed.
-
-    Attributes:
-        timeline: what happened when; None where the machine has no timeline.
-        links: the load of each link.
-        topology_svg: the machine drawn with these loads, or None.
-    """
-
-    timeline: Timeline | None
-    links: list[LinkLoad]
-    topology_svg: str | None
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """What the links did in one call.
-
-    Attributes:
-        outcome: of the call.
-        draw: draws the machine with loads of links, if it can.
-        limit: what limits the call; None where that is not known.
-    """
-
-    outcome: Outcome
-    draw: Callable[[list[LinkLoad]], str | None]
-    limit: Limit | None
-
-    @cached_property
-    def links(self) -> list[LinkLoad]:
-        """The load of each link."""
-        return self.outcome.links
-
-    @cached_property
-    def topology_svg(self) -> str | None:
-        """The machine drawn with these loads, or None."""
-        return self.draw(self.links)
-
-
-@dataclass(frozen=True)
-class Part:
-    """The sizes of a run that one schedule served.
-
-    Attributes:
-        run: the schedule, the place and the rows.
-        algorithm: the name of the algorithm; None for a schedule from a file.
-        trace: simulates the same call once more at a size in bytes, traced; None when live.
-        load: simulates it at a size in bytes for what its links do and what limits it, likewise.
-    """
-
-    run: Run
-    algorithm: str | None
-    trace: Callable[[int], Traced] | None = field(default=None, repr=False, compare=False)
-    load: Callable[[int], Loaded] | None = field(default=None, repr=False, compare=False)
-
-    @cached_property
-    def loaded(self) -> Loaded | None:
-        """What the links do at the largest size; None when live."""
-        sizes = [row.size_bytes for row in self.run.rows]
-        return None if self.load is None else self.load(max(sizes))
-
-
-@dataclass(frozen=True, repr=False)
-class RunRow:
-    """One size of a run.
-
-    Attributes:
-        size_bytes: the whole array, rounded to what the schedule can cut.
-        count: its elements.
-        algorithm: the algorithm that ran; the schedule's name where it came from a file.
-        protocol: "Simple", "LL" or "LL128".
-        channels: parallel channels.
-        out_of_place: with input and output apart; None where the schedule does not run so.
-        in_place: with input and output in the same memory; None likewise.
-        fault_cost: what failing links cost; None where none may fail.
-        error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
-            rows nearest to it; None where the prediction is not validated.
-        fold: how many ranks were simulated; None when live.
-    """
-
-    size_bytes: int
-    count: int
-    algorithm: str
-    protocol: str
-    channels: int
-    out_of_place: Measurement | None
-    in_place: Measurement | None
-    fault_cost: FaultCost | None = None
-    error_pct: tuple[float, float] | None = None
-    fold: Fold | None = None
-
-    @property
-    def _measurement(self) -> Measurement:
-        found = self.out_of_place or self.in_place
-        if found is None:
-            raise ConfigError(f"schedule {self.algorithm} runs neither in place nor out of place")
-        return found
-
-    @property
-    def time_us(self) -> float:
-        """Time of one call in microseconds: out of place where it runs so, else in place."""
-        return self._measurement.time_us
-
-    @property
-    def algorithm_bandwidth_gb_per_s(self) -> float:
-        """Array size over time, in 1e9 bytes per second."""
-        return self._measurement.algbw_gb_per_s
-
-    @property
-    def bus_bandwidth_gb_per_s(self) -> float:
-        """Algorithm bandwidth times the bus factor of nccl-tests, in 1e9 bytes per second."""
-        return self._measurement.busbw_gb_per_s
-
-    @property
-    def wrong(self) -> int | None:
-        """Wrong elements on all ranks, in and out of place; None where data was not checked."""
-        ways = [way for way in (self.out_of_place, self.in_place) if way is not None]
-        checked = [way.wrong for way in ways if way.wrong is not None]
-        return sum(checked) if checked else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """It as plain data for JSON, with the properties.
-
-        Returns:
-            One key per attribute and property.
-        """
-        return {
-            "size_bytes": self.size_bytes, "count": self.count, "algorithm": self.algorithm,
-            "protocol": self.protocol, "channels": self.channels, "time_us": self.time_us,
-            "algorithm_bandwidth_gb_per_s": self.algorithm_bandwidth_gb_per_s,
-            "bus_bandwidth_gb_per_s": self.bus_bandwidth_gb_per_s, "wrong": self.wrong,
-            "out_of_place": None if self.out_of_place is None else asdict(self.out_of_place),
-            "in_place": None if self.in_place is None else asdict(self.in_place),
-            "fault_cost": None if self.fault_cost is None else asdict(self.fault_cost),
-            "error_pct": None if self.error_pct is None else list(self.error_pct),
-            "fold": None if self.fold is None else asdict(self.fold),
-        }  # fmt: skip
-
-    def __repr__(self) -> str:
-        return f"RunRow({_row_text(self)})"
-
-
-def _row_text(row: RunRow) -> str:
-    checked = "" if row.wrong is None else f", {row.wrong} wrong"
-    return (
-        f"{format_size(row.size_bytes)}, {row.time_us:.2f} us, "
-        f"{row.bus_bandwidth_gb_per_s:.2f} GB/s, {row.algorithm}, {row.protocol}, "
-        f"{row.channels} channel{'' if row.channels == 1 else 's'}{checked}"
-    )
+_NESTED = ("out_of_place", "in_place", "fault_cost", "error_pct", "fold", "choice")
 
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """What a run of a collective found out.
+    """The result of a collective on a machine or between live processes.
 
-    With a single size, `time_us` and the other figures of its row are attributes of the result,
-    too; with several, `rows` has them.
+    With a single size, `time_us` and the other values of its row are attributes of the result as
+    well. With several, they are in `rows`.
 
     Attributes:
         machine: the name of the machine, or "live".
-        collective: what ran.
+        collective: the collective that ran.
         kind: "simulated" or "live".
-        rows: one per size, in the order asked for.
-        parts: the rows by the schedule that served them.
+        where: the machine and its ranks as text, or this host.
+        ranks: how many took part.
+        dtype: the element type.
+        op: the reduction; ignored if the collective has none.
+        root: the root rank; ignored if the collective has none.
+        is_chosen: whether the schedule was chosen size by size.
+        iterations: timed calls per size.
+        warmup: calls before them that are not timed.
+        notes: sentences that the reader should know.
+        rows: one per size, in the order of the request.
         provenance: version, date, and a hash of the machine and of each schedule.
-        command: what was typed, for the report; empty in a program.
+        command: the command line, for the page; empty in a program.
     """
 
     machine: str
     collective: str
     kind: str
+    where: str
+    ranks: int
+    dtype: str
+    op: str
+    root: int
+    is_chosen: bool
+    iterations: int
+    warmup: int
+    notes: tuple[str, ...]
     rows: tuple[RunRow, ...]
-    parts: tuple[Part, ...]
     provenance: Provenance
     command: str = ""
-
-    @property
-    def runs(self) -> list[Run]:
-        """The parts as tables, pages and JSON show them."""
-        return [part.run for part in self.parts]
+    # Draws the machine with the loads of its links; None if it has no drawing.
+    draw: Callable[[list[LinkLoad]], str | None] | None = field(default=None, compare=False)
+    has_limit: bool = field(default=False, compare=False)  # whether `limit` can be found
 
     @property
     def row(self) -> RunRow:
@@ -264,40 +118,92 @@ class RunResult:
 
     @property
     def wrong(self) -> int | None:
-        """Wrong elements over all sizes; None where no data was checked."""
+        """Wrong elements over all sizes; None if no data was checked."""
         checked = [row.wrong for row in self.rows if row.wrong is not None]
         return sum(checked) if checked else None
 
-    @cached_property
-    def links(self) -> list[LinkLoad]:
-        """The load of each link during one call of the largest size; empty when live."""
-        loaded = self._part_of(max(row.size_bytes for row in self.rows)).loaded
-        return [] if loaded is None else loaded.links
+    @property
+    def measurements(self) -> list[Measurement]:
+        """All measurements, out of place before in place, size by size."""
+        return [each for row in self.rows for each in row.measurements]
+
+    @property
+    def busbw_mean_gb_per_s(self) -> float | None:
+        """Mean over all measurements in 1e9 bytes per second, as nccl-tests does; None for none."""
+        rates = [measurement.busbw_gb_per_s for measurement in self.measurements]
+        return sum(rates) / len(rates) if rates else None
+
+    def by_schedule(self) -> list[list[RunRow]]:
+        """Consecutive rows that one schedule served.
+
+        Returns:
+            A list of rows per change of the schedule.
+        """
+        key = lambda row: (row.schedule, row.protocol, row.channels)  # noqa: E731
+        return [list(rows) for _, rows in groupby(self.rows, key)]
 
     @cached_property
+    def _largest(self) -> Outcome | None:
+        """The call at the largest size, simulated again."""
+        row = max(self.rows, key=lambda each: each.size_bytes)
+        return None if row.again is None else row.again(row.size_bytes, False)
+
+    @property
+    def links(self) -> list[LinkLoad]:
+        """The load of each link during one call of the largest size; empty when live."""
+        return [] if self._largest is None else self._largest.links
+
+    @property
     def limit(self) -> Limit | None:
-        """What limits the largest size: a link, copies, reductions, latencies, slots.
+        """The limit of the largest size: a link, copies, reductions, latencies, slots.
 
         None when live, and on machines without GPUs.
         """
-        loaded = self._part_of(max(row.size_bytes for row in self.rows)).loaded
-        return None if loaded is None else loaded.limit
+        return self._largest.limit if self.has_limit and self._largest else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """It as plain data for JSON.
+    @cached_property
+    def topology_svg(self) -> str | None:
+        """The machine as an SVG drawing with the loads of its links; None if it has none."""
+        return None if self.draw is None or not self.links else self.draw(self.links)
+
+    def timeline(self, size_bytes: int | None = None) -> Timeline | None:
+        """The timeline of one call, simulated again with a trace.
+
+        Args:
+            size_bytes: the size of the call; None: the largest up to 1 MiB.
 
         Returns:
-            Machine, collective, rows, the runs as tables show them, and the provenance.
+            The timeline; None when live, and on machines without one.
+
+        Raises:
+            ConfigError: the size is above 1 GiB.
         """
+        size = timeline_size([row.size_bytes for row in self.rows], size_bytes)
+        row = min(self.rows, key=lambda each: abs(each.size_bytes - size))
+        return None if row.again is None else row.again(size, True).timeline
+
+    def to_dict(self, *, links: bool = False) -> dict[str, Any]:
+        """The result as plain data for JSON.
+
+        Args:
+            links: whether to add the load of each link at the largest size.
+
+        Returns:
+            One key per attribute, with the limit of the largest size.
+        """
+        limit = None if self.limit is None else vars(self.limit)
+        loads = {"links": [vars(link) for link in self.links]} if links else {}
         return {
-            "machine": self.machine, "collective": self.collective, "kind": self.kind,
-            "rows": [row.to_dict() for row in self.rows],
-            "runs": [run.to_dict() for run in self.runs],
+            "command": self.command, "machine": self.machine, "collective": self.collective,
+            "kind": self.kind, "where": self.where, "ranks": self.ranks, "dtype": self.dtype,
+            "op": self.op, "root": self.root, "is_chosen": self.is_chosen,
+            "iterations": self.iterations, "warmup": self.warmup, "notes": list(self.notes),
+            "rows": [row.to_dict() for row in self.rows], "limit": limit, **loads,
             "provenance": self.provenance.to_dict(),
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """It as JSON text.
+        """The result as JSON text.
 
         Returns:
             `to_dict()` as text.
@@ -317,10 +223,9 @@ class RunResult:
             import pandas
         except ImportError:
             raise ConfigError("pandas is not installed: pip install pandas") from None
-        nested = ("out_of_place", "in_place", "fault_cost", "error_pct", "fold")
         rows = [row.to_dict() for row in self.rows]
         return pandas.DataFrame(
-            [{name: row[name] for name in row if name not in nested} for row in rows]
+            [{name: row[name] for name in row if name not in _NESTED} for row in rows]
         )
 
     def report(self, path: str | os.PathLike[str], *, trace_size_bytes: int | None = None) -> None:
@@ -335,12 +240,10 @@ class RunResult:
         """
         from towpath.pages.report import write_report
 
-        runs = [traced_run(part, trace_size_bytes) for part in self.parts]
-        title = f"{self.collective}: {runs[0].where}"
-        write_report(Report(title, self.command, runs), os.fspath(path), self.provenance)
+        write_report([self], os.fspath(path), trace_size_bytes=trace_size_bytes)
 
     def trace(self, path: str | os.PathLike[str], *, size_bytes: int | None = None) -> None:
-        """Writes what one call did as a trace that ui.perfetto.dev opens.
+        """Writes one call as a trace that ui.perfetto.dev opens.
 
         Args:
             path: the file, which is replaced.
@@ -351,25 +254,15 @@ class RunResult:
         """
         from towpath.pages.perfetto import write_perfetto
 
-        size = timeline_size([row.size_bytes for row in self.rows], size_bytes)
-        part = self._part_of(size)
-        timeline = None if part.trace is None else part.trace(size).timeline
+        timeline = self.timeline(size_bytes)
         if timeline is None:
             raise ConfigError(f"a {self.kind} run on {self.machine} has no timeline to trace")
         write_perfetto(timeline, os.fspath(path))
 
-    def _part_of(self, size_bytes: int) -> Part:
-        """The part with the row nearest in size."""
-
-        def distance(part: Part) -> int:
-            return min(abs(row.size_bytes - size_bytes) for row in part.run.rows)
-
-        return min(self.parts, key=distance)
-
     def __repr__(self) -> str:
         where = f"RunResult({self.collective} on {self.machine}"
         if len(self.rows) == 1:
-            return f"{where}: {_row_text(self.rows[0])})"
+            return f"{where}: {self.rows[0].text()})"
         sizes = [row.size_bytes for row in self.rows]
         best = max(row.bus_bandwidth_gb_per_s for row in self.rows)
         return (
@@ -378,40 +271,11 @@ class RunResult:
         )
 
 
-def rows_of(part: Part) -> list[RunRow]:
-    """The rows of a part, each with the schedule that served it."""
-    run = part.run
-    return [_run_row(row, part.algorithm or run.schedule, run) for row in run.rows]
-
-
-def _run_row(row: Row, algorithm: str, run: Run) -> RunRow:
-    return RunRow(
-        row.size_bytes, row.count, algorithm, run.protocol, run.channels, row.out_of_place,
-        row.in_place, row.fault_cost, row.error_pct, row.fold,
-    )  # fmt: skip
-
-
-def traced_run(part: Part, size_bytes: int | None = None) -> Run:
-    """The run of a part with a timeline, and with loads at its largest size; as it is if live.
-
-    Raises:
-        ConfigError: the size is above 1 GiB.
-    """
-    loaded = part.loaded
-    if part.trace is None or loaded is None:
-        return part.run
-    traced = part.trace(timeline_size([row.size_bytes for row in part.run.rows], size_bytes))
-    return replace(
-        part.run, timeline=traced.timeline, links=loaded.links, topology_svg=loaded.topology_svg,
-        limit=None if loaded.limit is None else loaded.limit.sentence,
-    )  # fmt: skip
-
-
 def timeline_size(sizes_bytes: list[int], size_bytes: int | None) -> int:
-    """The size whose timeline is drawn: the one asked for, or the largest that can be read.
+    """The size whose timeline is drawn: the requested one, or the largest that can be read.
 
     Raises:
-        ConfigError: the one asked for is above 1 GiB.
+        ConfigError: the requested one is above 1 GiB.
     """
     if size_bytes is None:
         return max(

@@ -13,8 +13,8 @@ from towpath.collectives.call import Call
 from towpath.collectives.result import bus_factor
 
 if TYPE_CHECKING:
+    from towpath.api.cluster import Cluster
     from towpath.schedules.schedule_source import ScheduleSource
-    from towpath.tuning.sites import Site
     from towpath.tuning.synthesis.search import Listed, SearchOptions
 
 
@@ -82,7 +82,7 @@ class Synthesis:
         """What was found, in lines.
 
         Returns:
-            The text that `towpath synthesise` prints.
+            The text that `towpath run --algorithm synthesis` prints.
         """
         schedule = self.schedule
         rate = self.size_bytes / self.time_us / 1e3
@@ -108,14 +108,14 @@ class Synthesis:
         ])  # fmt: skip
 
 
-def synthesise(
-    site: Site, choice: tuple[ScheduleSource, str | None], collective: str, size_bytes: int,
+def synthesize(
+    machine: Cluster, choice: tuple[ScheduleSource, str | None], collective: str, size_bytes: int,
     *, type_name: str, options: SearchOptions,
 ) -> Synthesis:  # fmt: skip
     """Searches for a schedule.
 
     Args:
-        site: a machine with GPUs.
+        machine: a machine with GPUs.
         choice: the fastest of the listed algorithms, from `Chooser`.
         collective: its name.
         size_bytes: the whole array.
@@ -127,12 +127,12 @@ def synthesise(
             ranks.
     """
     from towpath.tuning.synthesis.search import Listed, check_collective
-    from towpath.tuning.synthesis.search import synthesise as search
+    from towpath.tuning.synthesis.search import synthesize as search
 
-    check_collective(collective, site.ranks)
+    check_collective(collective, machine.ranks)
     source = choice[0]
     schedule = source.schedule()
-    place: Any = site.place_for(schedule, source)
+    place: Any = machine._place_for(schedule, source)
     outcome = simulated.invoke(
         place, Call(schedule, type_name), size_bytes, in_place=False, with_data=False
     )
@@ -141,7 +141,8 @@ def synthesise(
         options=options,
     )  # fmt: skip
     return Synthesis(
-        machine=site.where(site.ranks), schedule=Schedule(found.schedule), made_of=found.words,
+        machine=machine._where(machine.ranks), schedule=Schedule(found.schedule),
+        made_of=found.words,
         size_bytes=found.size_bytes, time_us=found.time_us, bound_us=found.bound.time_us,
         bandwidth_us=found.bound.bandwidth_us, latency_us=found.bound.latency_us,
         launch_us=found.bound.launch_us, bound_reason=found.bound.reason,

@@ -46,7 +46,25 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, [_command_named(self, args[0]) or args[0], *args[1:]])
 
 
-class CommandOfFile(TyperCommand):
+class Command(TyperCommand):
+    """A command whose help shows its advanced options below the common ones."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes the arguments and options under their headings."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                is_argument = parameter.param_type_name == "argument"
+                panel = getattr(parameter, "rich_help_panel", None) or "Options"
+                sections.setdefault("Arguments" if is_argument else panel, []).append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class CommandOfFile(Command):
     """A command that passes its words on to another one, which follows from a file among them."""
 
     def of_file(self, words: list[str]) -> TyperCommand | None:
@@ -68,7 +86,7 @@ class _Elsewhere(TyperCommand):
         if isinstance(found, typer.Typer):
             return typer.main.get_group(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(self.name)(found)
+        alone.command(self.name, cls=Command)(found)
         return typer.main.get_command(alone)
 
 
@@ -91,21 +109,43 @@ class LazyGroup(Group):
     Reading the options of all commands takes longer than a small simulation.
     """
 
-    # Of each command, where it is in this package, a function or a group, and its summary.
-    listed: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    # By heading and name: where a command is in this package, a function or a group, and its
+    # summary.
+    listed: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {}
 
     def __init__(self, *args: Any, commands: Mapping[str, Any], **settings: Any) -> None:
         listed = {
-            name: _Elsewhere(name, place, summary) for name, (place, summary) in self.listed.items()
+            name: _Elsewhere(name, place, summary)
+            for under in self.listed.values()
+            for name, (place, summary) in under.items()
         }
         super().__init__(*args, commands=_Commands(listed | dict(commands)), **settings)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the summaries under their headings, each in full."""
+        names = {name for under in self.listed.values() for name in under}
+        rest = {
+            name: ("", self.commands[name].help or "")
+            for name in self.commands
+            if name not in names
+        }
+        for heading, under in [*self.listed.items(), ("Other", rest)]:
+            with formatter.section(heading):
+                formatter.write_dl([(name, summary) for name, (_, summary) in under.items()])
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
         return name, self.commands[name], rest
+
+
+class _Typer(typer.Typer):
+    """A group whose commands are of this module's class."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        return super().command(name, **{"cls": Command, **settings})
 
 
 def group(description: str, kind: type[Group] = Group) -> typer.Typer:
@@ -115,7 +155,7 @@ def group(description: str, kind: type[Group] = Group) -> typer.Typer:
         description: its help.
         kind: its class.
     """
-    return typer.Typer(
+    return _Typer(
         cls=kind,
         help=description,
         context_settings={"help_option_names": list(_HELP), "max_content_width": 100},

@@ -14,7 +14,6 @@ import typer
 
 from towpath.cli.options import (
     AsJson,
-    FormerOutPage,
     OutPage,
     given,
     machine_option,
@@ -86,13 +85,12 @@ def mailbox(
     ] = None,
     as_json: AsJson = False,
     out: OutPage = None,
-    page: FormerOutPage = None,
 ) -> None:  # fmt: skip
     """Ping-pong of small messages: histogram, breakdown, and sweeps or other libraries."""
     if live == (machine is not None):
         raise ConfigError("bench mailbox needs either --machine or --live")
     size_bytes = _message_size(sizes)
-    output = page_output(out or page)
+    output = page_output(out)
     if machine is None:
         refuse(given(seed=seed), "is for --machine; a live run has no seed")
         refuse(given(rtl=rtl, vcd=vcd), "is for --machine with --engine rtl")

@@ -17,64 +17,48 @@ class Commands(groups.LazyGroup):
     """All commands but `help`."""
 
     listed: ClassVar = {
-        "run": (
-            "run:run",
-            "Run a collective or a schedule: simulated (--machine), for real (--live), or both.",
-        ),
-        "perf": (
-            "perf:perf",
-            "Time a live collective: median, 99th percentile, spread, and how near the cores are.",
-        ),
-        "explain": (
-            "explain:explain",
-            "Say which algorithm, protocol and channels NCCL or RCCL would run, and why.",
-        ),
-        "expect": (
-            "explain:expect",
-            "Print the table that nccl-tests should print, with the model's error beside each row.",
-        ),
-        "verify": (
-            "verify:verify",
-            "Say whether a schedule is correct, and from which size it would hang.",
-        ),
-        "validate": (
-            "validate:validate",
-            "Compare tables of measurements with the models: predicted, measured, error.",
-        ),
-        "synthesise": (
-            "synthesise:synthesise",
-            "Write a schedule for a machine of GPUs, faster than the listed ones if there is one.",
-        ),
-        "replay": (
-            "replay:replay",
-            "Replay the requests of a traced program: how long on this chip, and where they wait.",
-        ),
-        "machines": ("machines:machines", "List the machines that come with towpath, by kind."),
-        "algorithms": (
-            "machines:algorithms",
-            "List the algorithms that towpath writes schedules for, with their cost.",
-        ),
-        "show": ("machines:show", "Describe a machine as text, and draw it with --svg."),
-        "routes": (
-            "machines:routes",
-            "Plan static routes between chips as commands of Ethernet cores, in their best order.",
-        ),
-        "import": (
-            "import_machine:import_machine",
-            "Write a machine file from what the tools of a host print about it.",
-        ),
-        "bench": ("bench:app", "Studies of a described machine, as tables and a page."),
-        "tune": ("tune:app", "What to use on a machine: schedules by size, packets on links."),
-        "export": (
-            "export:app",
-            "Write one of towpath's own schedules, a machine, or a chip for other programs.",
-        ),
-        "new": ("new:app", "Make a project to begin with."),
-        "kernel": ("kernel:app", "Run kernels in their own source form on described machines."),
-        "shmem": (
-            "shmem:app",
-            "Compile and run OpenSHMEM programs in C and C++ between processes of this host.",
-        ),
+        "Collectives": {
+            "expect": (
+                "run:expect",
+                "Print the table that nccl-tests should print, with the model's error.",
+            ),
+            "run": (
+                "run:run",
+                "Run a collective: simulated (--machine), for real (--live), or both.",
+            ),
+            "explain": (
+                "explain:explain",
+                "Explain which algorithm, protocol and channels NCCL or RCCL would use.",
+            ),
+            "tune": ("tune:app", "Search the best schedule by size, or packets on links."),
+            "verify": ("verify:verify", "Check a schedule, and find the size at which it hangs."),
+            "algorithms": ("machines:algorithms", "List the algorithms with their costs."),
+        },
+        "Machines": {
+            "machines": ("machines:machines", "List the machines that come with Towpath."),
+            "show": ("machines:show", "Describe a machine as text, and draw it with --svg."),
+            "import": (
+                "import_machine:import_machine",
+                "Write a machine file from the output of a host's own tools.",
+            ),
+            "export": ("export:app", "Write a schedule, a machine or a chip for other programs."),
+        },
+        "Programs": {
+            "kernel": ("kernel:app", "Run CUDA and TT-Metalium kernels on described machines."),
+            "shmem": ("shmem:app", "Compile and run OpenSHMEM programs on this host."),
+            "new": ("new:app", "Create a project to start from."),
+        },
+        "Studies": {
+            "bench": ("bench:app", "Study a machine: tables, a page and findings."),
+            "replay": ("replay:replay", "Replay the requests of a traced program on a chip."),
+            "routes": ("machines:routes", "Plan static routes between chips."),
+        },
+        "Trust": {
+            "validate": (
+                "validate:validate",
+                "Compare measurements with the models: predicted, measured, error.",
+            ),
+        },
     }
 
 

@@ -4,21 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from towpath.errors import ConfigError
 
-if TYPE_CHECKING:
-    from towpath.collectives.live import LiveOptions
-
-TIMES_MAX = 1_000_000_000
+ADVANCED = "Advanced options"
 _SEED_MAX = (1 << 63) - 1
-_TIMEOUT_S_MAX = 86_400.0
+_UNTYPED: tuple[object, ...] = (None, [], ())  # options that were not typed
 
 
 def complete_machine(incomplete: str) -> list[str]:
@@ -60,24 +58,41 @@ def errors_name_options() -> Iterator[None]:
         raise ConfigError(option + error.problem[len(name) :]) from None
 
 
-def live_options(live: int | None, **options: Any) -> LiveOptions | None:
-    """How to measure live; None without --live.
+def takes(**groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds groups of options to a command, which gets a dict of those that were typed of each.
 
     Args:
-        live: the number of ranks, or None.
-        options: fields of LiveOptions; None where the option was not typed.
-
-    Raises:
-        ConfigError: an option is given that has no effect without --live.
+        groups: by the parameter of the command: the options by name, as annotations of typer.
     """
-    typed = given(**options)
-    if live is None:
-        names = {name.removesuffix("_s"): value for name, value in typed.items()}
-        refuse(names, "requires --live; a simulated call takes the same time each time")
-        return None
-    from towpath.collectives.live import LiveOptions
 
-    return LiveOptions(**typed)
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = [
+            parameter
+            for parameter in inspect.signature(function, eval_str=True).parameters.values()
+            if parameter.name not in groups
+        ]
+        added = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+            )
+            for options in groups.values()
+            for name, annotation in options.items()
+        ]
+
+        def command(**typed: Any) -> None:
+            values = {
+                group: {name: each for name in options if (each := typed.pop(name)) not in _UNTYPED}
+                for group, options in groups.items()
+            }
+            function(**typed, **values)
+
+        signature = inspect.Signature([*own, *added])
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        return command
+
+    return decorate
 
 
 def machine_option(description: str) -> object:
@@ -112,17 +127,24 @@ OutPage = Annotated[
         "--out", metavar="PATH", help="write a page: a file (.html), or a folder for page and JSON"
     ),
 ]
-FormerOutPage = Annotated[Path | None, typer.Option("--page", "--report", hidden=True)]
 
 # Options of what runs on a machine.
 Machine = Annotated[str | None, machine_option("simulate on this machine: a name or a file")]
 Hosts = Annotated[int | None, typer.Option("--hosts", metavar="N", help="hosts of the machine")]
 Ranks = Annotated[
-    int | None, typer.Option("--ranks", metavar="N", help="GPUs or nodes of the whole machine")
+    int | None,
+    typer.Option(
+        "--ranks", metavar="N", help="GPUs or nodes of the whole machine", rich_help_panel=ADVANCED
+    ),
 ]
 RanksPerHost = Annotated[
     int | None,
-    typer.Option("--ranks-per-host", metavar="N", help="use only this many GPUs of each host"),
+    typer.Option(
+        "--ranks-per-host",
+        metavar="N",
+        help="use only this many GPUs of each host",
+        rich_help_panel=ADVANCED,
+    ),  # fmt: skip
 ]
 CompleteFrom = Annotated[
     str | None,
@@ -130,6 +152,7 @@ CompleteFrom = Annotated[
         "--complete-from",
         metavar="NAME",
         help="the shipped machine that supplies what a topology file does not say",
+        rich_help_panel=ADVANCED,
         autocompletion=complete_machine,
     ),
 ]
@@ -139,8 +162,9 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
-        help="another value for a field of the machine, fabric.spine.oversubscription=2; `run` "
-        "takes several values, 1,2,4; may be given for several fields",
+        help="another value for a field of the machine: fabric.spine.oversubscription=2; `run` "
+        "takes several values: 1,2,4",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Without = Annotated[
@@ -148,44 +172,49 @@ Without = Annotated[
     typer.Option(
         "--without",
         metavar="DEVICE",
-        help="a device that has failed: host0/nic3, or nic3 for that of every host; may be given "
-        "for several devices",
+        help="a device that has failed: host0/nic3, or nic3 for that of every host",
+        rich_help_panel=ADVANCED,
     ),
 ]
 
-# Options of live runs.
 Live = Annotated[
     int | None,
     typer.Option("--live", metavar="RANKS", help="run between this many processes of this host"),
 ]
-Iterations = Annotated[
-    int | None,
-    typer.Option(
-        "--iterations",
-        "-n",
-        metavar="N",
-        min=1,
-        max=TIMES_MAX,
-        help="live: measured calls; default: 20",
-    ),
-]
-Warmup = Annotated[
-    int | None,
-    typer.Option(
-        "--warmup", "-w", metavar="N", min=0, max=TIMES_MAX, help="live: calls before; default: 5"
-    ),
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout", metavar="SECONDS", min=0.1, max=_TIMEOUT_S_MAX,
-        help="live: seconds to wait for a silent peer; default: 30",
-    ),
-]  # fmt: skip
-Pin = Annotated[
-    bool | None,
-    typer.Option("--pin/--no-pin", help="live: a core for each rank where there are enough"),
-]
+
+# The size and the state of a machine: options of `towpath.load`.
+MACHINE: dict[str, Any] = {
+    "hosts": Hosts, "ranks": Ranks, "ranks_per_host": RanksPerHost, "complete_from": CompleteFrom,
+    "settings": Settings, "without": Without,
+}  # fmt: skip
+
+
+def request_options(*names: str) -> dict[str, Any]:
+    """Options that are fields of `Request`, generated from its definition.
+
+    Args:
+        names: which of them; none: all.
+    """
+    from towpath.api.request import option_fields
+
+    options: dict[str, Any] = {}
+    for each in option_fields():
+        if names and each.name not in names:
+            continue
+        settings = dict(each.metadata)
+        kind = settings.pop("type", type(each.default))
+        flags = settings.pop("flags")
+        name = "--" + each.name.replace("_", "-")
+        if kind is bool:
+            flags = (f"{name}/--no-{each.name}",)
+        elif not any(flag.startswith("--") for flag in flags):
+            flags = (name, *flags)
+        settings.pop("only")
+        panel = ADVANCED if settings.pop("advanced", False) else None
+        option = typer.Option(*flags, rich_help_panel=panel, **settings)
+        options[each.name] = Annotated[kind | None, option]
+    return options
+
 
 # Options of towpath's own schedules.
 Algorithm = Annotated[
@@ -211,8 +240,11 @@ Root = Annotated[
 Result = Annotated[
     str | None,
     typer.Option(
-        "--result", metavar="NAME", help="the collective that a file with coll='custom' computes"
-    ),
+        "--result",
+        metavar="NAME",
+        rich_help_panel=ADVANCED,
+        help="the collective that a file with coll='custom' computes",
+    ),  # fmt: skip
 ]
 ScheduleRanks = Annotated[
     int | None, typer.Option("--ranks", metavar="N", min=1, help="ranks of the schedule")

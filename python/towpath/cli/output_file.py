@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,20 +100,25 @@ def command_line() -> str:
     return shlex.join(["towpath", *sys.argv[1:]])
 
 
-def json_text(found: Mapping[str, object], made_with: Provenance | None = None) -> str:
-    """A result as JSON, with what it was made with.
+Found = Mapping[str, object] | Sequence[Mapping[str, object]]
+
+
+def json_text(found: Found, made_with: Provenance | None = None) -> str:
+    """Results as JSON: the shape of every command's `--json`.
 
     Args:
-        found: the result as plain data.
+        found: one result or several, as plain data.
         made_with: by default the version of Towpath and the date.
     """
     from towpath.pages.provenance import provenance
 
     made = made_with or provenance()
-    return json.dumps({"provenance": made.to_dict(), **found}, indent=1)
+    results = [found] if isinstance(found, Mapping) else list(found)
+    envelope = {"command": command_line(), "provenance": made.to_dict(), "results": results}
+    return json.dumps(envelope, indent=1)
 
 
-def print_json(found: Mapping[str, object], made_with: Provenance | None = None) -> None:
+def print_json(found: Found, made_with: Provenance | None = None) -> None:
     """Print a result as JSON, with what it was made with."""
     print(json_text(found, made_with))
 
@@ -125,7 +130,7 @@ def note(sentence: str) -> None:
 
 
 def deliver(
-    found: Mapping[str, object], text: str, folder: Path, as_json: bool,
+    found: Found, text: str, folder: Path, as_json: bool,
     write_pages: Callable[[], object], *, made_with: Provenance | None = None,
 ) -> None:  # fmt: skip
     """Keep a result in its folder, as JSON and pages, and print it.

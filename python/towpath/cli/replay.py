@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.options import AsJson, FormerOutPage, Jobs, OutPage, Seed, machine_option
+from towpath.cli.options import AsJson, Jobs, OutPage, Seed, machine_option
 from towpath.cli.output_file import command_line, json_text, page_output
 from towpath.errors import ConfigError
 
@@ -44,15 +44,14 @@ def replay(
     jobs: Jobs = 0,
     as_json: AsJson = False,
     out: OutPage = None,
-    page: FormerOutPage = None,
 ) -> None:
     """Replay the requests of a traced program: how long on this chip, and where they wait."""
     from towpath.pages.provenance import provenance
     from towpath.specs import catalogue
 
-    if trace.is_dir() and (out or page) is not None:
+    if trace.is_dir() and (out) is not None:
         raise ConfigError("is a folder; --out is for a single trace", file=str(trace))
-    output = page_output(out or page)
+    output = page_output(out)
     spec = catalogue.load_chip(machine)
     made_with = provenance([spec])
     if trace.is_dir():

@@ -1,346 +1,331 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath run`: a collective or a schedule on a described machine, between processes, or both."""
+"""`towpath run` and `towpath expect`: a collective on a described machine, between processes."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.library_options import GraphFile, RunAs, TunerFile, Variables, library_from
-from towpath.cli.machine import cluster
+from towpath.cli.library_options import LIBRARY, OfLibrary, library_from
+from towpath.cli.machine import cluster, gpu_cluster
 from towpath.cli.options import (
-    Algorithm,
+    ADVANCED,
+    MACHINE,
     AsJson,
-    CompleteFrom,
-    FormerOutPage,
-    Hosts,
-    Iterations,
     Live,
     Machine,
     OutPage,
-    Pin,
-    Protocol,
-    Ranks,
-    RanksPerHost,
     Result,
-    Root,
-    Settings,
-    Timeout,
-    Warmup,
-    Without,
     errors_name_options,
     given,
-    live_options,
+    machine_option,
     refuse,
+    request_options,
+    takes,
 )
-from towpath.cli.output_file import (
-    PageOutput,
-    check_output,
-    command_line,
-    json_text,
-    note,
-    page_output,
-)
-from towpath.cli.run_options import (
-    DEFAULT_SIZES,
-    Channels,
-    Collective,
-    Data,
-    Dtype,
-    Explain,
-    Factor,
-    FoldRanks,
-    Gpus,
-    Largest,
-    LinkFaults,
-    NetworkModel,
-    Operation,
-    ScheduleFile,
-    Sizes,
-    Smallest,
-    Threads,
-    Trace,
-    TraceSize,
-)
+from towpath.cli.output_file import check_output, command_line, json_text, note, page_output
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath import RunResult, Schedule
     from towpath.api.cluster import Cluster
-    from towpath.collectives.live import LiveOptions
-    from towpath.collectives.result import Row, Run
+    from towpath.collectives.result import RunRow
+
+DEFAULT_SIZES = "8:64M"
+_COLLECTIVES = (
+    "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter, "
+    "all_to_all_v, send_recv, barrier"
+)
 
 
-@dataclass(frozen=True)
-class RunRequest:
-    """What to run, parsed.
-
-    Attributes:
-        subject: the name of a collective, or a schedule from a file.
-        sizes_bytes: sizes of the whole array.
-        machines: the machines to simulate it on, several where --set lists several values.
-        live: the number of processes to run it between, or None.
-        common: options of both: dtype, op, root, algorithm, protocol, channels.
-        simulated: options of the simulation: data, link_faults.
-        live_options: how to measure live.
-    """
-
-    subject: str | Schedule
-    sizes_bytes: list[int]
-    machines: list[tuple[str, Cluster]]
-    live: int | None
-    common: dict[str, Any] = field(default_factory=dict)
-    simulated: dict[str, Any] = field(default_factory=dict)
-    live_options: LiveOptions | None = None
-
-
-def run(
-    collective: Collective = None,
-    schedule: ScheduleFile = None,
-    result: Result = None,
-    machine: Machine = None,
-    live: Live = None,
-    sizes: Sizes = None,
-    smallest: Smallest = None,
-    largest: Largest = None,
-    factor: Factor = None,
-    gpus: Gpus = None,
-    dtype: Dtype = "float32",
-    op: Operation = "sum",
-    root: Root = None,
-    algorithm: Algorithm = None,
-    channels: Channels = None,
-    protocol: Protocol = None,
-    run_as: RunAs = None,
-    env: Variables = None,
-    graph: GraphFile = None,
-    tuner: TunerFile = None,
-    hosts: Hosts = None,
-    ranks: Ranks = None,
-    ranks_per_host: RanksPerHost = None,
-    complete_from: CompleteFrom = None,
-    settings: Settings = None,
-    without: Without = None,
-    link_fault: LinkFaults = None,
-    data: Data = None,
-    fold: FoldRanks = None,
-    threads: Threads = None,
-    network: NetworkModel = None,
-    explain: Explain = False,
-    iterations: Iterations = None,
-    warmup: Warmup = None,
-    timeout: Timeout = None,
-    pin: Pin = None,
-    trace: Trace = None,
-    trace_size: TraceSize = None,
-    as_json: AsJson = False,
-    out: OutPage = None,
-    page: FormerOutPage = None,
-) -> None:
-    """Run a collective or a schedule: simulated (--machine), for real (--live), or both."""
-    output = page_output(out or page)
-    check_output(trace)
-    place = _size(hosts, ranks, ranks_per_host, complete_from)
-    place |= given(settings=settings or None, without=without or None)
-    faults = link_fault or None
-    simulated = given(data=data, fold=fold, threads=threads, network=network, link_fault=faults)
-    if machine is None:
-        live = _checked_live(gpus if live is None else live, place, trace=trace, **simulated)
-    trace_bytes = _trace_size(trace_size, is_traced=trace is not None or output is not None)
-    own = given(root=root, algorithm=algorithm, protocol=protocol, channels=channels)
-    loaded = [] if machine is None else _machines(machine, place, gpus)
-    library = library_from(run_as, env, graph_file=graph, tuner_file=tuner)
-    if library is not None:
-        _check_library(schedule, machine, live, own)
-    else:
-        own = _own_schedule(schedule, own, loaded, live)
-    measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
-    request = RunRequest(
-        subject=_subject(collective, schedule, result, root),
-        sizes_bytes=_sizes(sizes, smallest, largest, factor),
-        machines=loaded, live=live, common={"dtype": dtype, "op": op, **own},
-        simulated=_simulated_options(simulated, library), live_options=measured,
-    )  # fmt: skip
-    with errors_name_options():
-        results = run_all(request, prints=not as_json, explains=explain)
-    _deliver(results, as_json, output, trace, trace_bytes)
-
-
-def _size(
-    hosts: int | None, ranks: int | None, ranks_per_host: int | None, complete_from: Any
-) -> dict[str, Any]:
-    """Options of the machine's size that were given."""
-    return given(
-        hosts=hosts, ranks=ranks, ranks_per_host=ranks_per_host, complete_from=complete_from
+def _as_in_nccl(*flags: str, **settings: Any) -> Any:
+    return typer.Option(
+        *flags, help="as in nccl-tests", rich_help_panel=ADVANCED, **{"metavar": "SIZE", **settings}
     )
 
 
-def _simulated_options(own: dict[str, Any], library: Any) -> dict[str, Any]:
-    """Options of a simulation alone, with what was not given."""
-    return {
-        "data": own.get("data", True), "fold": own.get("fold", True),
-        "threads": own.get("threads"), "network": own.get("network", "flits"),
-        "link_faults": own.get("link_fault", ()), "library": library,
-    }  # fmt: skip
+SIZES: dict[str, Any] = {
+    "sizes": Annotated[
+        str | None,
+        typer.Option("--sizes", "--size", help=f"8:1G, 8:1G:4 or 8,64; default: {DEFAULT_SIZES}"),
+    ],
+    "minbytes": Annotated[str | None, _as_in_nccl("-b", "--minbytes")],
+    "maxbytes": Annotated[str | None, _as_in_nccl("-e", "--maxbytes")],
+    "stepfactor": Annotated[int | None, _as_in_nccl("-f", "--stepfactor", metavar="N")],
+    "ngpus": Annotated[int | None, _as_in_nccl("-g", "--ngpus", metavar="N", min=1)],
+}
+OUTPUT: dict[str, Any] = {
+    "out": OutPage,
+    "trace": Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="write a Perfetto trace of --trace-size"),
+    ],
+    "trace_size": Annotated[
+        str | None,
+        typer.Option(
+            "--trace-size", metavar="SIZE", rich_help_panel=ADVANCED,
+            help="the size of timeline and trace; default: the largest of --sizes up to 1M",
+        ),
+    ],
+    "explain": Annotated[
+        bool | None,
+        typer.Option(
+            "--explain", rich_help_panel=ADVANCED,
+            help="how many ranks were simulated at each size, and why not fewer",
+        ),
+    ],
+}  # fmt: skip
 
 
-def run_all(request: RunRequest, *, prints: bool, explains: bool = False) -> list[RunResult]:
-    """Run what is asked for, simulated first.
+@takes(sizes=SIZES, options=request_options(), size=MACHINE, output=OUTPUT)
+def run(
+    sizes: dict[str, Any],
+    options: dict[str, Any],
+    size: dict[str, Any],
+    output: dict[str, Any],
+    collective: Annotated[
+        str | None, typer.Argument(metavar="COLLECTIVE", help=_COLLECTIVES)
+    ] = None,
+    machine: Machine = None,
+    live: Live = None,
+    schedule: Annotated[
+        Path | None, typer.Option("--schedule", metavar="FILE", help="an MSCCL XML file instead")
+    ] = None,
+    result: Result = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a collective or a schedule: simulated (--machine), for real (--live), or both."""
+    gpus = sizes.pop("ngpus", None)
+    subject = _subject(collective, schedule, result)
+    if schedule is not None:
+        own = ("root", "algorithm", "protocol", "channels")
+        refuse(
+            {name: options[name] for name in own if name in options},
+            "is for towpath's own schedules; a --schedule file contains its own",
+        )
+    if machine is None:
+        live = _checked_live(gpus if live is None else live, size, output)
+    elif live is not None and schedule is None:
+        # One schedule, so that the two can be compared.
+        options = {"algorithm": None, "protocol": "Simple", **options}
+    machines = [] if machine is None else _machines(machine, size, gpus)
+    simulated, measured = _by_kind(options, machine, live)
+    request = {"size_bytes": _sizes(**sizes)}
+    deliver = Delivery(as_json, output)
+    with errors_name_options():
+        for setting, each in machines:
+            if setting and not as_json:
+                print(f"# with {setting}")
+            deliver.run(each.run, subject, request | simulated)
+        if live is not None:
+            from towpath import run_live
 
-    Args:
-        request: what to run.
-        prints: whether to print tables, each row as it comes.
-        explains: whether to print why all ranks were simulated, too.
+            deliver.run(run_live, subject, {"ranks": live} | request | measured)
+    deliver.finish()
 
-    Returns:
-        One result per place.
 
-    Raises:
-        ConfigError: an option is wrong.
-        LiveError: a live rank failed.
-        TransportError: the schedule hangs in the simulation.
-    """
-    results = []
-    for setting, machine in request.machines:
-        if prints and setting:
+@takes(
+    sizes=SIZES, options=request_options("dtype", "root", "data", "fold", "threads"), size=MACHINE,
+    library=LIBRARY, output=OUTPUT,
+)  # fmt: skip
+def expect(
+    sizes: dict[str, Any],
+    options: dict[str, Any],
+    size: dict[str, Any],
+    library: dict[str, Any],
+    output: dict[str, Any],
+    collective: Annotated[str, typer.Argument(metavar="COLLECTIVE", help=_COLLECTIVES)],
+    machine: Annotated[str, machine_option("the cluster of GPUs: a name or a file")],
+    run_as: OfLibrary = "nccl",
+    as_json: AsJson = False,
+) -> None:
+    """Print the table that nccl-tests should print, with the model's error beside each row."""
+    gpus = sizes.pop("ngpus", None)
+    chosen = library_from(run_as, library)
+    sizes = sizes or {"sizes": "8:64M:8"}
+    deliver = Delivery(as_json, output)
+    for setting, each in _machines(machine, size, gpus, gpu_cluster):
+        if setting and not as_json:
             print(f"# with {setting}")
-        results.append(_simulate(request, machine, prints))
-        if prints and explains:
-            _print_folds(results[-1])
-    if request.live is not None:
-        results.append(_run_live(request, prints))
-    return results
+        with errors_name_options():
+            asked = {"size_bytes": _sizes(**sizes), "library": chosen, "data": False, **options}
+            deliver.run(each.run, collective, asked)
+    deliver.finish()
 
 
-def _simulate(request: RunRequest, machine: Cluster, prints: bool) -> RunResult:
-    with _shown(prints, len(request.sizes_bytes)) as on_row:
-        result = machine.run(
-            request.subject, size_bytes=request.sizes_bytes, on_row=on_row, **request.common,
-            **request.simulated,
-        )  # fmt: skip
-    if prints:
-        _print_footer(result)
-    return result
+class Delivery:
+    """Prints results as they come, and writes their page, JSON and trace at the end."""
+
+    def __init__(self, as_json: bool, output: dict[str, Any]) -> None:
+        """Checks where the output goes, before anything runs.
+
+        Args:
+            as_json: print JSON instead of tables.
+            output: the options in OUTPUT that were typed.
+
+        Raises:
+            ConfigError: a file cannot be written, or an option has no effect.
+        """
+        self._as_json = as_json
+        self._explains = output.get("explain", False)
+        self._trace = output.get("trace")
+        check_output(self._trace)
+        self._page = page_output(output.get("out"))
+        self._trace_bytes = _trace_size(
+            output.get("trace_size"), is_traced=bool(self._trace or self._page)
+        )
+        self._results: list[RunResult] = []
+
+    def run(
+        self, function: Callable[..., RunResult], subject: Any, options: dict[str, Any]
+    ) -> None:
+        """Runs a request and prints its rows as they come."""
+        count = len(options["size_bytes"])
+        with _shown(not self._as_json, count, self._explains) as on_row:
+            result = function(subject, on_row=on_row, **options)
+        result = replace(result, command=command_line())
+        self._results.append(result)
+        if not self._as_json:
+            from towpath.pages import table
+
+            print("\n".join(table.footer(result, explains=self._explains)))
+
+    def finish(self) -> None:
+        """Writes what was asked for. Wrong data is a status of 1."""
+        results = self._results
+        wants_links = self._page is not None
+        text = json_text({"results": [each.to_dict(links=wants_links) for each in results]})
+        if self._as_json:
+            print(text)
+        if self._page is not None:
+            from towpath.pages.report import write_report
+
+            self._page.write(
+                lambda path: write_report(results, path, trace_size_bytes=self._trace_bytes), text
+            )
+        if self._trace is not None:
+            results[0].trace(self._trace, size_bytes=self._trace_bytes)
+            note(f"trace: {self._trace} (open it at ui.perfetto.dev)")
+        if any(result.wrong for result in results):
+            raise typer.Exit(1)
 
 
-def _run_live(request: RunRequest, prints: bool) -> RunResult:
-    from towpath.api.live_run import run_live
+@contextmanager
+def _shown(
+    prints: bool, count: int, explains: bool
+) -> Iterator[Callable[[RunResult, RunRow | None], None]]:
+    """Prints a table as its rows come, with a bar while it waits for the next one."""
+    from towpath.cli.progress import bar
+    from towpath.pages import table
 
-    with _shown(prints, len(request.sizes_bytes)) as on_row:
-        result = run_live(
-            request.subject, ranks=request.live or 0, size_bytes=request.sizes_bytes,
-            options=request.live_options, on_row=on_row, **request.common,
-        )  # fmt: skip
-    if prints:
-        _print_footer(result)
-    return result
+    shown = 0
+    with bar("running", count) as update:
+
+        def show(result: RunResult, row: RunRow | None) -> None:
+            nonlocal shown
+            if row is None:
+                lines = table.header(result)
+            else:
+                shown += 1
+                lines = table.row_lines(result, row, explains=explains)
+            text = "\n".join(lines)
+            if prints and text:
+                print(text, flush=True)
+            update(shown, f"{result.kind} {result.collective}")
+
+        yield show
 
 
 # --- what was typed -------------------------------------------------------------------------------
 
 
-def _subject(
-    collective: str | None, schedule: Path | None, result: str | None, root: int | None
-) -> str | Schedule:
+def _subject(collective: str | None, schedule: Path | None, result: str | None) -> str | Schedule:
     import towpath
-    from towpath.schedules.words import check_root, collective_named
 
     if collective is not None and schedule is None:
         refuse(given(result=result), "requires --schedule")
-        check_root(root, collective_named(collective))
         return collective
     if schedule is not None and collective is None:
         return towpath.Schedule.load(schedule, result=result)
     raise ConfigError("name either a collective or a --schedule file")
 
 
-def _sizes(text: str | None, smallest: str | None, largest: str | None, factor: int | None
-           ) -> list[int]:  # fmt: skip
+def _sizes(
+    sizes: str | None = None, minbytes: str | None = None, maxbytes: str | None = None,
+    stepfactor: int | None = None,
+) -> list[int]:  # fmt: skip
     """--sizes, or the same as -b, -e and -f."""
     from towpath.specs.sizes import parse_sizes
 
-    if smallest is None and largest is None and factor is None:
-        return parse_sizes(DEFAULT_SIZES if text is None else text)
-    if text is not None:
+    if minbytes is None and maxbytes is None and stepfactor is None:
+        return parse_sizes(DEFAULT_SIZES if sizes is None else sizes)
+    if sizes is not None:
         raise ConfigError("--sizes and -b, -e, -f exclude each other")
     first, last = DEFAULT_SIZES.split(":")
-    return parse_sizes(f"{smallest or first}:{largest or smallest or last}:{factor or 2}")
+    return parse_sizes(f"{minbytes or first}:{maxbytes or minbytes or last}:{stepfactor or 2}")
 
 
-def _checked_live(live: int | None, place: dict[str, Any], **simulated: Any) -> int:
-    """Refuse options of a simulation where nothing is simulated, and no place at all."""
+def _checked_live(live: int | None, size: dict[str, Any], output: dict[str, Any]) -> int:
+    """Refuses options of a simulation if there is none, and a run without a place."""
     if live is None:
         raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
-    refuse(place | given(**simulated), "requires --machine")
+    refuse(size | given(trace=output.get("trace")), "requires --machine")
     return live
 
 
-def _own_schedule(
-    schedule: Path | None,
-    options: dict[str, Any],
-    machines: list[tuple[str, Cluster]],
-    live: int | None,
-) -> dict[str, Any]:
-    """Options of towpath's own schedules.
-
-    By default the fastest for each size of a simulation, none where it only runs live, and the
-    collective's first algorithm with Simple on both.
-    """
-    if schedule is not None:
-        refuse(options, "is for towpath's own schedules; a --schedule file contains its own")
-        return {"algorithm": None}
-    if not machines:
-        return {"algorithm": None, **options}
-    if live is None:
-        return {"algorithm": "auto", "protocol": "auto", **options}
-    return {"algorithm": None, "protocol": "Simple", **options}
-
-
-def _check_library(
-    schedule: Path | None, machine: str | None, live: int | None, own: dict[str, Any]
-) -> None:
-    """Refuse what does not go with --as.
+def _by_kind(
+    options: dict[str, Any], machine: str | None, live: int | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the simulation and of the live run.
 
     Raises:
-        ConfigError: something does not.
+        ConfigError: an option would have no effect.
     """
-    if machine is None or live is not None:
-        raise ConfigError("--as is for a simulation, so it needs --machine and no --live")
-    if schedule is not None:
-        raise ConfigError("--as chooses a schedule, and --schedule names one; give either")
-    chosen = {name: value for name, value in own.items() if name != "root"}
-    refuse(chosen, "is for Towpath's own choice; with --as, --env NCCL_ALGO=Ring bends the choice")
+    from towpath.api.request import LIVE, SIMULATED, option_fields
+
+    only = {each.name: each.metadata["only"] for each in option_fields()}
+    typed = {
+        kind: {name: value for name, value in options.items() if only[name] == kind}
+        for kind in (LIVE, SIMULATED)
+    }
+    names = {name.removesuffix("_s"): value for name, value in typed[LIVE].items()}
+    if live is None:
+        refuse(names, "requires --live; a simulated call takes the same time each time")
+    if machine is None:
+        faults = {name.replace("faults", "fault"): None for name in typed[SIMULATED]}
+        refuse(faults, "requires --machine")
+    simulated = {name: value for name, value in options.items() if only[name] != LIVE}
+    measured = {name: value for name, value in options.items() if only[name] != SIMULATED}
+    return simulated, measured
 
 
-def _machines(name: str, sizes: dict[str, Any], gpus: int | None) -> list[tuple[str, Cluster]]:
-    """The machine, as large as asked for, with each combination of settings and these in words.
+def _machines(
+    name: str, size: dict[str, Any], gpus: int | None, load: Callable[..., Any] = cluster
+) -> list[tuple[str, Cluster]]:
+    """The machine in the size that was typed, with each combination of settings as text.
 
     Raises:
         ConfigError: there is no such machine, or no collective runs on it.
     """
-    settings = sizes.pop("settings", None)
+    size = dict(size)
+    settings = size.pop("settings", None)
     if gpus is not None:
-        refuse(
-            {name: sizes[name] for name in sizes if name != "without"}, "and -g exclude each other"
-        )
-        sizes |= _sizes_for(cluster(name), gpus)
+        refuse({each: None for each in size if each != "without"}, "and -g exclude each other")
+        size |= _size_of(load(name), gpus)
     if settings is None:
-        return [("", cluster(name, **sizes))]
+        return [("", load(name, **size))]
     from towpath.specs.override import combinations
 
-    return [
-        (", ".join(each), cluster(name, settings=each, **sizes)) for each in combinations(settings)
-    ]
+    return [(", ".join(each), load(name, settings=each, **size)) for each in combinations(settings)]
 
 
-def _sizes_for(machine: object, gpus: int) -> dict[str, int]:
+def _size_of(machine: object, gpus: int) -> dict[str, int]:
     """The options of `towpath.load` for a number of ranks: part of one host, or whole hosts."""
     from towpath import GpuCluster
 
@@ -356,91 +341,3 @@ def _trace_size(text: str | None, *, is_traced: bool) -> int | None:
     if not is_traced:
         refuse(given(trace_size=text), "requires --trace or --out")
     return None if text is None else timeline_size([], parse_size(text))
-
-
-# --- what is shown --------------------------------------------------------------------------------
-
-
-@contextmanager
-def _shown(prints: bool, count: int) -> Iterator[Callable[[Run, Row | None], None]]:
-    """Prints a table as its rows come, with a bar while it waits for the next one."""
-    from towpath.cli.progress import bar
-    from towpath.pages import table
-
-    runs: list[Run] = []
-    rows: list[Row] = []
-    with bar("running", count) as update:
-
-        def show(run: Run, row: Row | None) -> None:
-            if row is not None:
-                rows.append(row)
-                lines = table.row_lines(run, row)
-            elif not runs:
-                lines = table.header(run)
-            elif run.is_chosen:
-                lines = iter(())  # each row says what was chosen
-            else:
-                lines = iter([next(table.header(run))])  # another schedule serves the next sizes
-            if row is None:
-                runs.append(run)
-            text = "\n".join(lines)
-            if prints and text:
-                print(text, flush=True)
-            update(len(rows), f"{run.kind} {run.collective}")
-
-        yield show
-
-
-def _print_footer(result: RunResult) -> None:
-    """The lines below the last row, and what limits the largest size."""
-    from towpath.pages import table
-
-    rows = [row for run in result.runs for row in run.rows]
-    limit = None if result.limit is None else result.limit.sentence
-    print("\n".join(table.footer(replace(result.runs[0], rows=rows, limit=limit))))
-
-
-def _print_folds(result: RunResult) -> None:
-    from towpath.pages import table
-
-    for run in result.runs:
-        for line in table.fold_lines(run):
-            print(line)
-
-
-def _deliver(
-    results: list[RunResult], as_json: bool, output: PageOutput | None, trace: Path | None,
-    trace_bytes: int | None,
-) -> None:  # fmt: skip
-    from towpath.api.result import traced_run
-    from towpath.collectives.result import Report
-    from towpath.pages.provenance import joined
-
-    wants_timeline = output is not None or trace is not None
-    if not (as_json or wants_timeline):
-        return _end(results)
-    runs = [
-        traced_run(part, trace_bytes) if wants_timeline else part.run
-        for result in results
-        for part in result.parts
-    ]
-    title = f"{runs[0].collective}: {', '.join(dict.fromkeys(run.where for run in runs))}"
-    report = Report(title, command_line(), runs)
-    made_with = joined(result.provenance for result in results)
-    text = json_text(json.loads(report.to_json()), made_with)
-    if as_json:
-        print(text)
-    if output is not None:
-        from towpath.pages.report import write_report
-
-        output.write(lambda path: write_report(report, path, made_with), text)
-    if trace is not None:
-        results[0].trace(trace, size_bytes=trace_bytes)
-        note(f"trace: {trace} (open it at ui.perfetto.dev)")
-    _end(results)
-
-
-def _end(results: list[RunResult]) -> None:
-    """Wrong data is a status of 1."""
-    if any(result.wrong for result in results):
-        raise typer.Exit(1)

@@ -5,47 +5,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from towpath.cli import groups
-from towpath.cli.library_options import RunAs, Variables, library_from
-from towpath.cli.machine import chip_cluster, one_setting
+from towpath.cli.library_options import library_from
+from towpath.cli.machine import chip_cluster, cluster, one_setting
 from towpath.cli.options import (
+    MACHINE,
     AsJson,
-    CompleteFrom,
-    Hosts,
-    Iterations,
     Jobs,
     Live,
     Machine,
     OutFolder,
-    Pin,
-    Ranks,
-    RanksPerHost,
     Scheduler,
-    Settings,
-    Timeout,
-    Warmup,
-    Without,
     errors_name_options,
     given,
-    live_options,
     machine_option,
     refuse,
+    request_options,
+    takes,
 )
 from towpath.cli.output_file import check_output, command_line, deliver, note, results_folder
-from towpath.cli.run_options import NetworkModel
 from towpath.errors import ConfigError, Interruption, quoted
 
 if TYPE_CHECKING:
-    from towpath.cli.tune_library import LibrarySide
+    from towpath.collectives.nccl.imitation import Library
+    from towpath.pages.provenance import Provenance
     from towpath.tuning.collective import Tuning
-    from towpath.tuning.target import TuneTarget
 
 app = groups.group("What to use on a machine: schedules by size, packets on links.")
 
+_NOT_WITH_AS = (
+    "is for Towpath's own candidates; with --as, --env NCCL_PROTO=LL bends those of the library"
+)
 Csv = Annotated[
     Path | None,
     typer.Option("--csv", help="write a configuration of NCCL's tuner plugin to this file"),
@@ -90,7 +84,10 @@ def ethernet(
 # --- collectives ----------------------------------------------------------------------------------
 
 
+@takes(size=MACHINE, options=request_options("iterations", "warmup", "timeout_s", "pin", "network"))
 def collective(
+    size: dict[str, Any],
+    options: dict[str, Any],
     context: typer.Context,
     machine: Machine = None,
     live: Live = None,
@@ -102,71 +99,113 @@ def collective(
         str | None,
         typer.Option(
             "--protocol",
-            "--protocols",
             help="protocols to try; default: Simple,LL,LL128 on GPUs, otherwise Simple",
         ),
     ] = None,
-    run_as: RunAs = None,
-    env: Variables = None,
-    hosts: Hosts = None,
-    ranks: Ranks = None,
-    ranks_per_host: RanksPerHost = None,
-    complete_from: CompleteFrom = None,
-    settings: Settings = None,
-    without: Without = None,
-    iterations: Iterations = None,
-    warmup: Warmup = None,
-    timeout: Timeout = None,
-    pin: Pin = None,
+    run_as: Annotated[
+        str | None,
+        typer.Option("--as", metavar="LIBRARY", help="the candidates of this library: nccl, rccl"),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="a variable of the library; repeatable"),
+    ] = None,
     csv: Csv = None,
     xml: Xml = None,
     out: OutFolder = None,
     jobs: Jobs = 0,
     scheduler: Scheduler = None,
-    network: NetworkModel = None,
     as_json: AsJson = False,
 ) -> None:
     """Which algorithm, protocol and channels at which size; every candidate is timed."""
+    from towpath import GpuCluster, tune_live
     from towpath.cli.progress import bar
-    from towpath.cli.tune_library import library_side
+    from towpath.pages.provenance import provenance
     from towpath.specs.sizes import parse_sizes
-    from towpath.studies.sweep import SweepOptions, how_to_resume
-    from towpath.tuning.target import TuneRequest, find_target, tune
+    from towpath.studies.sweep import how_to_resume
 
     name = context.info_name or ""
-    if live is not None:
-        refuse(given(scheduler=scheduler), "is for simulations; --live measures on this host")
-    measured = live_options(live, iterations=iterations, warmup=warmup, timeout_s=timeout, pin=pin)
+    _check_place(machine, live, {**size, **given(scheduler=scheduler)}, options)
     _check_exports(name, csv, xml)
-    request = TuneRequest(
-        machine, live, hosts, ranks, ranks_per_host, complete_from,
-        settings=one_setting(settings) or None, without=tuple(without or ()) or None,
+    candidates = given(
         channels=None if channels is None else _channels(channels),
-        protocols=None if protocol is None else _protocols(protocol), network=network,
+        protocols=None if protocol is None else _protocols(protocol),
     )  # fmt: skip
+    asked = {"size_bytes": parse_sizes(sizes), "progress": bar, **candidates, **options}
     with errors_name_options():
-        target = find_target(request, name)
-    side = library_side(request, target, library_from(run_as, env), csv)
-    sizes_bytes = parse_sizes(sizes)
-    folder = results_folder(out, f"tune-{name}-{target.name}")
-    file = folder / "points.jsonl"
-    if target.simulator is not None:
-        context.ensure_object(Interruption).sentence = how_to_resume(file)
-    tuning = tune(
-        target, name, sizes_bytes, file,
-        SweepOptions(jobs=jobs, scheduler=scheduler, progress=bar),
-        live_options=measured,
-        sources=None if side is None else side.sources(name, sizes_bytes),
-    )  # fmt: skip
-    _deliver_tuning(tuning, target, folder, as_json)
-    _export(tuning, side, csv, xml)
+        loaded = (
+            None
+            if machine is None
+            else cluster(machine, **{**size, "settings": one_setting(size.get("settings"))})
+        )
+        library = _library(loaded, live, run_as, env, csv, candidates)
+        folder = results_folder(out, f"tune-{name}-{loaded.name if loaded else f'live-{live}'}")
+        if loaded is None:
+            tuning = tune_live(name, ranks=live or 0, **asked)
+        else:
+            file = folder / "points.jsonl"
+            context.ensure_object(Interruption).sentence = how_to_resume(file)
+            sources = None
+            if library is not None and run_as is not None and isinstance(loaded, GpuCluster):
+                sources = loaded.imitate(library).candidates(name, asked["size_bytes"])
+            tuning = loaded.tune(
+                name, file=file, jobs=jobs, scheduler=scheduler, sources=sources, **asked
+            )
+    _deliver_tuning(tuning, folder, as_json, provenance([loaded.spec] if loaded else []))
+    if csv is not None:
+        _write_csv(loaded, library, tuning, csv)
+    if xml is not None:
+        from towpath.tuning.export import write_xml
+
+        for sentence in write_xml(tuning, xml):
+            note(f"towpath: {sentence}")
 
 
-def _deliver_tuning(tuning: Tuning, target: TuneTarget, folder: Path, as_json: bool) -> None:
-    from towpath.pages.provenance import provenance
+def _check_place(
+    machine: str | None, live: int | None, simulated: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """Refuses options that have no effect.
+
+    Raises:
+        ConfigError: there is one, or there is no place or two.
+    """
+    if (machine is None) == (live is None):
+        raise ConfigError("say where: either --machine NAME simulates or --live RANKS runs here")
+    if machine is None:
+        network = given(network=options.get("network"))
+        refuse(simulated | network, "is for simulations; --live measures on this host")
+    else:
+        names = {name.removesuffix("_s"): None for name in options if name != "network"}
+        refuse(names, "requires --live; a simulated call takes the same time each time")
+
+
+def _library(
+    machine: Any, live: int | None, run_as: str | None, env: list[str] | None, csv: Path | None,
+    candidates: dict[str, Any],
+) -> Library | None:  # fmt: skip
+    """The library whose candidates are tried, or for which the file is; None for neither.
+
+    Raises:
+        ConfigError: there are no GPUs, or options exclude each other.
+    """
+    if run_as is None and csv is None:
+        refuse(given(env=env or None), "requires --as")
+        return None
+    option = "--csv" if run_as is None else "--as"
+    if machine is None or not machine.has_nccl:
+        where = f"{live} processes of this host" if machine is None else repr(machine.name)
+        raise ConfigError(f"{option} is for GPUs, where NCCL runs; this is for {where}")
+    if run_as is not None:
+        typed = {name.removesuffix("s"): None for name in candidates if name == "protocols"}
+        refuse(typed | {name: None for name in candidates if name == "channels"}, _NOT_WITH_AS)
+        if csv is not None and run_as.lower() != "nccl":
+            raise ConfigError("--csv is for NCCL's tuner plugin, so --as rccl has no use for it")
+    return library_from(run_as or "nccl", given(env=env))
+
+
+def _deliver_tuning(tuning: Tuning, folder: Path, as_json: bool, made_with: Provenance) -> None:
     from towpath.pages.tune_collective_page import tuning_text, write_tuning
 
-    made_with = provenance([] if target.simulator is None else [target.simulator.site.spec])
     deliver(
         tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,
         lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with=made_with),
@@ -185,14 +224,13 @@ def _check_exports(collective: str, csv: Path | None, xml: Path | None) -> None:
         check_xml(xml, collective)
 
 
-def _export(tuning: Tuning, side: LibrarySide | None, csv: Path | None, xml: Path | None) -> None:
-    from towpath.tuning.export import write_xml
+def _write_csv(machine: Any, library: Library | None, tuning: Tuning, csv: Path) -> None:
+    """Writes a configuration of NCCL's example tuner plugin."""
+    from towpath.api.library import nccl_advice
+    from towpath.tuning.export import nccl_lines
 
-    if csv is not None and side is not None:
-        side.write_csv(tuning, csv)
-    if xml is not None:
-        for sentence in write_xml(tuning, xml):
-            note(f"towpath: {sentence}")
+    advice = nccl_advice(machine, tuning.collective, tuning.sizes_bytes, library or "nccl")
+    csv.write_text("\n".join(nccl_lines(tuning, advice)) + "\n", encoding="utf-8")
 
 
 for _name in groups.COLLECTIVES:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.collectives.live_processes import LiveError, RankProcesses
-from towpath.collectives.result import Measurement, Percentiles, Row, measure
+from towpath.collectives.result import Measurement, Percentiles, RunRow, measure
 from towpath.collectives.simulated import Call
 from towpath.errors import ConfigError
 from towpath.names import unknown
@@ -154,7 +154,7 @@ def measuring_ranks(calls_of_rank: list[Sequence[LiveCall]], options: LiveOption
 
 def measure_calls(
     calls: list[LiveCall], ranks: int, options: LiveOptions
-) -> Iterator[tuple[LiveCall, Row]]:
+) -> Iterator[tuple[LiveCall, RunRow]]:
     """One row per call and size, in order; its time is the mean of the ranks' medians.
 
     Raises:
@@ -170,10 +170,11 @@ def measure_calls(
             reports = collected[message["index"]]
             reports.append(message)
             if len(reports) == ranks:
-                yield expected[message["index"]], _row(reports, ranks)
+                call = expected[message["index"]]
+                yield call, _row(call, reports, ranks)
 
 
-def _row(messages: list[dict[str, Any]], ranks: int) -> Row:
+def _row(call: LiveCall, messages: list[dict[str, Any]], ranks: int) -> RunRow:
     collective = messages[0]["collective"]
 
     def column(name: str) -> Measurement | None:
@@ -192,9 +193,15 @@ def _row(messages: list[dict[str, Any]], ranks: int) -> Row:
             sum(median) / ranks, size_bytes, collective, ranks, wrong, percentiles=percentiles
         )
 
-    return Row(
-        size_bytes=messages[0]["size_bytes"],
-        count=messages[0]["count"],
-        out_of_place=column("out_of_place"),
-        in_place=column("in_place"),
-    )
+    if call.is_direct:
+        ran: dict[str, Any] = dict(
+            algorithm="direct", schedule="direct", protocol="none", channels=1
+        )
+    else:
+        ran = {name: messages[0][name] for name in ("schedule", "protocol", "channels")}
+        own = call.source.file is None
+        ran["algorithm"] = call.source.algorithm_name() if own else ran["schedule"]
+    return RunRow(
+        size_bytes=messages[0]["size_bytes"], count=messages[0]["count"],
+        out_of_place=column("out_of_place"), in_place=column("in_place"), is_simulated=False, **ran,
+    )  # fmt: skip

@@ -136,6 +136,9 @@ class Measuring:
             "collective": call.collective,
             "size_bytes": elements * type_bytes(call.type_name),
             "count": elements,
+            "schedule": call.schedule.name,
+            "protocol": self._core.name_of(call.schedule.protocol),
+            "channels": call.schedule.channels,
             **columns,
         }
 

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.collectives.result import LinkFailure, LinkLoad
@@ -13,15 +14,22 @@ from towpath.collectives.threads import threads_for
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from towpath.collectives.link_faults import LinkFault
 
 _STEPS_MAX = 10_000_000_000  # half an hour, where nothing but time is kept
 _NO_FOLD = "only GPUs are known to do the same at the same time"
 
 
-class Place(Protocol):
-    """A described machine, and which part of it each rank runs on."""
+@dataclass(frozen=True)
+class Place(ABC):
+    """A described machine, and which part of it each rank runs on.
 
+    What most kinds of machine have in common is here: no folding, no links, no faults.
+    """
+
+    @abstractmethod
     def run_of(
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
         trace: _core.Trace | None = None,
@@ -37,48 +45,40 @@ class Place(Protocol):
         Raises:
             ValueError: the machine is too small for the plan.
         """
-        ...
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
-        """What each link has carried in `run`, in the machine's order; empty if it has no links
-        of its own."""
-        ...
+        """The load of each link in `run`, in the machine's order; empty if it has no links."""
+        return []
 
     def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
         """One entry per link that has a fault."""
-        ...
+        return []
 
     def track_names(self) -> dict[str, str]:
-        """The simulator's name of a track -> its name in a timeline, where they differ."""
-        ...
+        """The simulator's name of a track -> its name in a timeline, if they differ."""
+        return {}
 
-    def without_faults(self) -> Place:
-        """The same place with links that never fail."""
-        ...
+    def changed(self, **conditions: Any) -> Self:
+        """The same place under other conditions: fields of this class that exist here.
 
-    def quick(self) -> Place:
-        """The same place, simulated as quickly as a choice between schedules allows."""
-        ...
-
-    def without_fold(self) -> Place:
-        """The same place, where every rank is simulated."""
-        ...
-
-    def on_threads(self, threads: int | None) -> Place:
-        """The same place, simulated by so many threads; None: as `threads_for` chooses."""
-        ...
+        Args:
+            conditions: `threads`, `folds`, `by_packets`, `link_faults`; a kind of machine without
+                such a field ignores the condition.
+        """
+        known = {each.name for each in fields(self)}
+        return replace(self, **{name: conditions[name] for name in known & set(conditions)})
 
     def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
-        """Why every rank of an untraced run is simulated, in words; empty if not all are."""
-        ...
+        """Why every rank of an untraced run is simulated; empty if not all are."""
+        return _NO_FOLD
 
     def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
         """The first of the busiest links; None without links."""
-        ...
+        return busiest(self.links_of(run))
 
 
 @dataclass(frozen=True)
-class GpuPlace:
+class GpuPlace(Place):
     """A machine with GPUs.
 
     Attributes:
@@ -100,7 +100,6 @@ class GpuPlace:
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
         trace: _core.Trace | None = None,
     ) -> _core.SimulatedRun:  # fmt: skip
-        """See Place."""
         places = list(self.places)
         is_exact = self.folds and not with_data and trace is None and self.jitter_ns == 0
         fold = _core.find_fold(self.machine, plan, places) if is_exact else None
@@ -115,20 +114,7 @@ class GpuPlace:
             jitter_ns=self.jitter_ns, trace=trace, fold=fold, threads=threads_for(self.threads),
         )  # fmt: skip
 
-    def on_threads(self, threads: int | None) -> GpuPlace:
-        """See Place."""
-        return replace(self, threads=threads)
-
-    def quick(self) -> GpuPlace:
-        """See Place."""
-        return self
-
-    def without_fold(self) -> GpuPlace:
-        """See Place."""
-        return replace(self, folds=False)
-
     def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
-        """See Place."""
         if not self.folds:
             return "as asked for"
         if with_data:
@@ -138,7 +124,7 @@ class GpuPlace:
         return _core.find_fold(self.machine, plan, list(self.places)).refusal
 
     def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
-        """See Place. Of a large machine that is less work than the loads of all links."""
+        # Less work on a large machine than the loads of all links.
         found = run.busiest
         if found is None:
             return None
@@ -150,7 +136,6 @@ class GpuPlace:
         )
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
-        """See Place."""
         names = [device.name for device in self.machine.devices]
         total_us = max(run.now_us, 1e-9)
         return [
@@ -164,21 +149,9 @@ class GpuPlace:
             for link, (size_bytes, busy_us, _) in zip(self.machine.links, run.loads, strict=True)
         ]
 
-    def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
-        """See Place."""
-        return []
-
-    def track_names(self) -> dict[str, str]:
-        """See Place."""
-        return {}
-
-    def without_faults(self) -> GpuPlace:
-        """See Place."""
-        return self
-
 
 @dataclass(frozen=True)
-class ChipPlace:
+class ChipPlace(Place):
     """Chips that Ethernet joins.
 
     Attributes:
@@ -201,7 +174,6 @@ class ChipPlace:
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
         trace: _core.Trace | None = None,
     ) -> _core.SimulatedRun:  # fmt: skip
-        """See Place."""
         faults = [_core.LinkFaults() for _ in self.cluster.links]
         for link, fault in self._faults().items():
             faults[link] = fault.core()
@@ -221,7 +193,6 @@ class ChipPlace:
         ]
 
     def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
-        """See Place."""
         faults = self._faults()
         return [
             LinkFailure(
@@ -234,7 +205,6 @@ class ChipPlace:
         ]  # fmt: skip
 
     def track_names(self) -> dict[str, str]:
-        """See Place."""
         names = {}
         for link in self.cluster.links:
             core_a, core_b = (self._core_name(end) for end in link.ends)
@@ -243,30 +213,6 @@ class ChipPlace:
             names[f"link {core_b} > {core_a}"] = f"link {end_b} > {end_a}"
             names[f"ethernet link between {core_a} and {core_b}"] = f"outages of {end_a} - {end_b}"
         return names
-
-    def without_faults(self) -> ChipPlace:
-        """See Place."""
-        return replace(self, link_faults=())
-
-    def on_threads(self, threads: int | None) -> ChipPlace:
-        """See Place."""
-        return replace(self, threads=threads)
-
-    def quick(self) -> ChipPlace:
-        """See Place: packet by packet."""
-        return replace(self, by_packets=True)
-
-    def without_fold(self) -> ChipPlace:
-        """See Place."""
-        return self
-
-    def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
-        """See Place."""
-        return _NO_FOLD
-
-    def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
-        """See Place."""
-        return busiest(self.links_of(run))
 
     def _faults(self) -> dict[int, LinkFault]:
         if not self.link_faults:
@@ -280,7 +226,7 @@ class ChipPlace:
 
 
 @dataclass(frozen=True)
-class MailboxPlace:
+class MailboxPlace(Place):
     """A cluster with mailboxes; rank r is on node r. It has no links of its own.
 
     Attributes:
@@ -293,46 +239,9 @@ class MailboxPlace:
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
         trace: _core.Trace | None = None,
     ) -> _core.SimulatedRun:  # fmt: skip
-        """See Place."""
         return _core.SimulatedRun.on_mailboxes(
             self.cluster, plan, carries_data=with_data, seed=seed, trace=trace
         )
-
-    def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
-        """See Place."""
-        return []
-
-    def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
-        """See Place."""
-        return []
-
-    def track_names(self) -> dict[str, str]:
-        """See Place."""
-        return {}
-
-    def without_faults(self) -> MailboxPlace:
-        """See Place."""
-        return self
-
-    def on_threads(self, threads: int | None) -> MailboxPlace:
-        """See Place."""
-        return self
-
-    def quick(self) -> MailboxPlace:
-        """See Place."""
-        return self
-
-    def without_fold(self) -> MailboxPlace:
-        """See Place."""
-        return self
-
-    def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
-        """See Place."""
-        return _NO_FOLD
-
-    def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
-        """See Place."""
-        return busiest(self.links_of(run))
 
 
 def busiest(links: list[LinkLoad]) -> LinkLoad | None:

@@ -1,11 +1,21 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run found out: plain, frozen data that the table, the report and --json are made of."""
+"""The result of a collective at one size: plain, frozen data for tables, pages and JSON."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from towpath.errors import ConfigError
+from towpath.specs.sizes import format_size
+
+if TYPE_CHECKING:
+    from towpath.collectives.simulated import Outcome
+
+_REDUCING = ("all_reduce", "reduce_scatter", "reduce", "barrier")
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 # Bus bandwidth over algorithm bandwidth, as nccl-tests defines it (its PERFORMANCE.md): what every
 # rank must at least send through its own link, over the size of the array.
@@ -187,30 +197,6 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One size.
-
-    Attributes:
-        size_bytes: the whole array.
-        count: its elements.
-        out_of_place: input and output apart; None when the schedule does not run that way.
-        in_place: input and output in the same memory; None likewise.
-        fault_cost: where links fail; else None.
-        error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
-            rows nearest to it; None where the prediction is not validated.
-        fold: how many ranks were simulated; None when live.
-    """
-
-    size_bytes: int
-    count: int
-    out_of_place: Measurement | None
-    in_place: Measurement | None
-    fault_cost: FaultCost | None = None
-    error_pct: tuple[float, float] | None = None
-    fold: Fold | None = None
-
-
-@dataclass(frozen=True)
 class Timeline:
     """What happened when, in one simulated call. timeline.py reads it.
 
@@ -267,108 +253,118 @@ class Limit:
     weights: dict[str, float]
 
 
-@dataclass(frozen=True)
-class Run:
-    """One schedule, over all sizes, in one place.
+@dataclass(frozen=True, repr=False)
+class RunRow:
+    """One size of a run, and the schedule that served it.
 
     Attributes:
-        kind: "simulated" or "live".
-        where: the machine and its ranks, or this host.
-        collective: as for bus_factor().
-        schedule: its name; "direct" for a live run without one.
-        protocol: Simple, LL or LL128; "none" without a schedule.
-        channels: parallel copies of the pattern.
-        ranks: how many take part.
-        type: element type, "float32".
-        operation: "sum"; ignored where the collective does not reduce.
-        root: ignored where the collective has none.
-        rows: one per size, smallest first.
-        iterations: timed calls per size.
-        warmup: calls before them that are not timed.
-        timeline: of one size; None when none was asked for or the run was live.
-        links: loads of one call at the largest size; empty when live.
-        topology_svg: the machine as an SVG drawing with these loads, or None.
-        notes: sentences the reader should know.
-        is_chosen: whether the model chose the schedule for these sizes.
-        choice: how it was chosen, where that needs a word; the notes have it, too.
-        limit: what limits the largest size, in words; None where nothing is known.
+        size_bytes: the whole array, rounded to what the schedule can cut.
+        count: its elements.
+        algorithm: the algorithm that ran; the schedule's name if it came from a file; "direct" for
+            a live run without a schedule.
+        schedule: the schedule's name.
+        protocol: "Simple", "LL" or "LL128"; "none" without a schedule.
+        channels: parallel channels.
+        out_of_place: with input and output apart; None if the schedule does not run so.
+        in_place: with input and output in the same memory; None if the schedule does not run so.
+        fault_cost: the cost of failing links; None if none may fail.
+        error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
+            rows nearest to it; None if the prediction is not validated.
+        fold: how many ranks were simulated; None when live.
+        choice: how the schedule was chosen, if that needs an explanation.
+        error_rows: how many measured rows `error_pct` is from.
+        is_simulated: False for a live run, and if the time is a library's own prediction, as there
+            is no schedule of its algorithm here.
     """
 
-    kind: str
-    where: str
-    collective: str
+    size_bytes: int
+    count: int
+    algorithm: str
     schedule: str
     protocol: str
     channels: int
-    ranks: int
-    type: str
-    operation: str
-    root: int
-    rows: list[Row]
-    iterations: int
-    warmup: int
-    timeline: Timeline | None = None
-    links: list[LinkLoad] = field(default_factory=list)
-    topology_svg: str | None = None
-    notes: list[str] = field(default_factory=list)
-    is_chosen: bool = False
+    out_of_place: Measurement | None
+    in_place: Measurement | None
+    fault_cost: FaultCost | None = None
+    error_pct: tuple[float, float] | None = None
+    fold: Fold | None = None
     choice: str | None = None
-    limit: str | None = None
+    error_rows: int = 0
+    is_simulated: bool = True
+    # Simulates the call once more for what its links do, at a size, traced or not; None when live.
+    again: Callable[[int, bool], Outcome] | None = field(default=None, repr=False, compare=False)
 
     @property
     def measurements(self) -> list[Measurement]:
-        """All that were taken, out of place before in place, size by size."""
-        both = (way for row in self.rows for way in (row.out_of_place, row.in_place))
-        return [measurement for measurement in both if measurement is not None]
+        """What was measured, out of place before in place."""
+        return [way for way in (self.out_of_place, self.in_place) if way is not None]
 
     @property
-    def reduces(self) -> bool:
-        """Whether `operation` means anything."""
-        return self.collective in ("all_reduce", "reduce_scatter", "reduce", "barrier")
+    def _measurement(self) -> Measurement:
+        if not self.measurements:
+            raise ConfigError(f"schedule {self.schedule} runs neither in place nor out of place")
+        return self.measurements[0]
 
     @property
-    def has_root(self) -> bool:
-        """Whether `root` means anything."""
-        return self.collective in ("broadcast", "reduce", "gather", "scatter")
+    def time_us(self) -> float:
+        """Time of one call in microseconds: out of place if the schedule runs so, else in place."""
+        return self._measurement.time_us
 
     @property
-    def busbw_mean_gb_per_s(self) -> float | None:
-        """Mean over all measurements in 1e9 bytes per second, as nccl-tests does; None for none."""
-        rates = [measurement.busbw_gb_per_s for measurement in self.measurements]
-        return sum(rates) / len(rates) if rates else None
+    def algorithm_bandwidth_gb_per_s(self) -> float:
+        """Array size over time, in 1e9 bytes per second."""
+        return self._measurement.algbw_gb_per_s
+
+    @property
+    def bus_bandwidth_gb_per_s(self) -> float:
+        """Algorithm bandwidth times the bus factor of nccl-tests, in 1e9 bytes per second."""
+        return self._measurement.busbw_gb_per_s
 
     @property
     def wrong(self) -> int | None:
-        """Wrong elements of all checked measurements together; None when none was checked."""
-        checked = [m.wrong for m in self.measurements if m.wrong is not None]
+        """Wrong elements on all ranks, in and out of place; None if data was not checked."""
+        checked = [way.wrong for way in self.measurements if way.wrong is not None]
         return sum(checked) if checked else None
 
-    def to_dict(self) -> dict:
-        """Plain data without `timeline` and `topology_svg`: the trace and the report hold those."""
-        plain = asdict(replace(self, timeline=None, topology_svg=None))
-        del plain["timeline"], plain["topology_svg"]
-        return plain
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain data for JSON.
 
-    def to_json(self) -> str:
-        """to_dict() as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
+        Returns:
+            One key per attribute and property.
+        """
+        return {
+            "size_bytes": self.size_bytes, "count": self.count, "algorithm": self.algorithm,
+            "schedule": self.schedule, "protocol": self.protocol, "channels": self.channels,
+            "time_us": self.time_us,
+            "algorithm_bandwidth_gb_per_s": self.algorithm_bandwidth_gb_per_s,
+            "bus_bandwidth_gb_per_s": self.bus_bandwidth_gb_per_s, "wrong": self.wrong,
+            "out_of_place": None if self.out_of_place is None else asdict(self.out_of_place),
+            "in_place": None if self.in_place is None else asdict(self.in_place),
+            "fault_cost": None if self.fault_cost is None else asdict(self.fault_cost),
+            "error_pct": None if self.error_pct is None else list(self.error_pct),
+            "fold": None if self.fold is None else asdict(self.fold),
+            "choice": self.choice, "error_rows": self.error_rows,
+            "is_simulated": self.is_simulated,
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"RunRow({self.text()})"
+
+    def text(self) -> str:
+        """The row in one line."""
+        checked = "" if self.wrong is None else f", {self.wrong} wrong"
+        return (
+            f"{format_size(self.size_bytes)}, {self.time_us:.2f} us, "
+            f"{self.bus_bandwidth_gb_per_s:.2f} GB/s, {self.algorithm}, {self.protocol}, "
+            f"{self.channels} channel{'' if self.channels == 1 else 's'}{checked}"
+        )
 
 
-@dataclass(frozen=True)
-class Report:
-    """What one command found out.
+def reduces(collective: str) -> bool:
+    """Whether a collective has a reduction."""
+    return collective in _REDUCING
 
-    Attributes:
-        title: one line.
-        command: what was typed.
-        runs: one per schedule and place.
-    """
 
-    title: str
-    command: str
-    runs: list[Run]
-
-    def to_json(self) -> str:
-        """Title, command and every run's to_dict() as JSON text."""
-        runs = [run.to_dict() for run in self.runs]
-        return json.dumps({"title": self.title, "command": self.command, "runs": runs}, indent=2)
+def has_root(collective: str) -> bool:
+    """Whether a collective has a root rank."""
+    return collective in _ROOTED

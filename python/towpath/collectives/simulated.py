@@ -16,16 +16,15 @@ from towpath.collectives.places import busiest
 from towpath.collectives.result import (
     FaultCost,
     Fold,
+    Limit,
     LinkFailure,
     LinkLoad,
-    Row,
+    RunRow,
     Timeline,
     measure,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from towpath.collectives.places import Place
 
 # Where messages of different ranks met at a link at the same time, all ranks are simulated if that
@@ -53,6 +52,7 @@ class Outcome:
     trace_hash: int | None = None
     timeline: Timeline | None = None
     failures: list[LinkFailure] = field(default_factory=list)
+    limit: Limit | None = None
 
     @cached_property
     def links(self) -> list[LinkLoad]:
@@ -114,7 +114,7 @@ def _timed(
     )
     if run.events * call.ranks // run.simulated_ranks > _EVENTS_MAX:
         return run, time_us, f"{met}: the time of all ranks may differ a little"
-    run = place.without_fold().run_of(plan, with_data=False, seed=seed)
+    run = place.changed(folds=False).run_of(plan, with_data=False, seed=seed)
     return run, run.invoke_within(limit_us), met
 
 
@@ -172,63 +172,55 @@ def invoke(
     )
 
 
-def measure_sizes(
-    place: Place, call: Call, sizes_bytes: list[int], *, with_data: bool = True,
+def measure_size(
+    place: Place, call: Call, size_bytes: int, *, with_data: bool = True,
     kept: dict[int, Outcome] | None = None,
-) -> Iterator[Row]:  # fmt: skip
-    """One row per size, out of place and in place as far as the schedule runs that way.
+) -> RunRow:  # fmt: skip
+    """A size, out of place and in place if the schedule runs that way.
 
     Args:
         place: where the ranks run.
         call: what they run.
-        sizes_bytes: of the array.
-        with_data: whether bytes are carried and checked, where they fit.
-        kept: gets the last outcome by its exact size if it kept time only, so that nobody needs
-            to simulate it again; others are too large to keep.
+        size_bytes: of the array.
+        with_data: whether bytes are carried and checked, if they fit.
+        kept: gets the outcome by its exact size if it kept time only, instead of the one before, so
+            that it need not be simulated again.
     """
-    for size_bytes in sizes_bytes:
-        elements = call.elements(size_bytes)
-        exact_bytes = elements * type_bytes(call.type_name)
-
-        carries = with_data and fits(call, size_bytes)
-
-        def column(
-            in_place: bool, size_bytes: int = size_bytes, carries: bool = carries
-        ) -> Outcome:
-            return invoke(place, call, size_bytes, in_place=in_place, with_data=carries)
-
-        ways = {False: call.schedule.out_of_place, True: call.schedule.in_place}
-        if carries:
-            outcomes = {in_place: column(in_place) for in_place, runs in ways.items() if runs}
-        else:
-            # Without memory, in place and out of place are the same.
-            outcomes = dict.fromkeys((way for way, runs in ways.items() if runs), column(False))
-        one = next(iter(outcomes.values()))
-        if kept is not None:
-            kept.clear()
-            if one.wrong is None:
-                kept[exact_bytes] = one
-        measured = {
-            in_place: measure(
-                outcome.time_us, exact_bytes, call.collective, call.ranks, outcome.wrong
-            )
-            for in_place, outcome in outcomes.items()
-        }
-        yield Row(
-            size_bytes=exact_bytes,
-            count=elements,
-            out_of_place=measured.get(False),
-            in_place=measured.get(True),
-            fault_cost=_fault_cost(place, call, size_bytes, one),
-            fold=one.fold,
-        )
+    elements = call.elements(size_bytes)
+    exact_bytes = elements * type_bytes(call.type_name)
+    carries = with_data and fits(call, size_bytes)
+    schedule = call.schedule
+    ways = [
+        way for way, runs in ((False, schedule.out_of_place), (True, schedule.in_place)) if runs
+    ]
+    # Without memory, in place and out of place are the same.
+    outcomes = [
+        invoke(place, call, size_bytes, in_place=in_place and carries, with_data=carries)
+        for in_place in (ways if carries else ways[:1])
+    ]
+    if kept is not None:
+        kept.clear()
+        if outcomes[0].wrong is None:
+            kept[exact_bytes] = outcomes[0]
+    measured = {
+        in_place: measure(outcome.time_us, exact_bytes, call.collective, call.ranks, outcome.wrong)
+        for in_place, outcome in zip(ways, outcomes * (len(ways) // len(outcomes)), strict=True)
+    }
+    return RunRow(
+        size_bytes=exact_bytes, count=elements, algorithm=schedule.name, schedule=schedule.name,
+        protocol=_core.name_of(schedule.protocol), channels=schedule.channels,
+        out_of_place=measured.get(False), in_place=measured.get(True),
+        fault_cost=_fault_cost(place, call, size_bytes, outcomes[0]), fold=outcomes[0].fold,
+    )  # fmt: skip
 
 
 def _fault_cost(place: Place, call: Call, size_bytes: int, outcome: Outcome) -> FaultCost | None:
     """Against the same call where nothing fails; None where nothing may."""
     if not outcome.failures:
         return None
-    healthy = invoke(place.without_faults(), call, size_bytes, in_place=False, with_data=False)
+    healthy = invoke(
+        place.changed(link_faults=()), call, size_bytes, in_place=False, with_data=False
+    )
     return FaultCost(outcome.time_us, healthy.time_us, outcome.failures)
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a library would run, and the table to expect, as plain text."""
+"""The choice of a library as plain text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ from towpath.pages.table import format_time
 
 if TYPE_CHECKING:
     from towpath.collectives.nccl.explanation import CandidateTime, Explanation
-    from towpath.validation.accuracy import Accuracy
-    from towpath.validation.expectation import Expectation, ExpectedRow
 
-_HEADINGS = (
-    "#       size         count      type   redop    root     time   algbw   busbw  runs",
-    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)",
-)
 _REFUSED_SHOWN = 8
 
 
@@ -74,44 +68,3 @@ def _candidate_line(candidate: CandidateTime) -> str:
     ]
     first, second, third, fourth = texts
     return f"{candidate.name:<22} {first:>12} {second:>10} {third:>8} {fourth:>11}"
-
-
-def expectation_text(found: Expectation) -> Iterator[str]:
-    """The table, in lines; what is not in nccl-tests' table is at the end of each row."""
-    library = found.library.upper()
-    yield f"# {found.collective} on {found.where}: what nccl-tests should print with {library}"
-    for sentence in found.notes:
-        yield f"# {sentence}"
-    if not all(row.is_simulated for row in found.rows):
-        yield (
-            f"# * the time of {library}'s own model: of that algorithm there is no schedule here"
-        )
-    yield "#"
-    yield from _HEADINGS
-    is_reduction = found.collective in ("all_reduce", "reduce_scatter", "reduce")
-    root = 0 if found.collective in ("broadcast", "reduce") else -1
-    for row in found.rows:
-        yield (
-            f"{row.size_bytes:>12}  {row.count:>12}  {'float':>8}  "
-            f"{'sum' if is_reduction else 'none':>6}  {root:>6}  {_numbers(row)}"
-            f"  {row.choice}, {row.channels} ch{'' if row.is_simulated else ' *'}; "
-            f"{accuracy_text(row.accuracy)}"
-        )
-
-
-def _numbers(row: ExpectedRow) -> str:
-    return f"{format_time(row.time_us):>7}  {row.algbw_gb_per_s:>6.2f}  {row.busbw_gb_per_s:>6.2f}"
-
-
-def accuracy_text(accuracy: Accuracy | None) -> str:
-    """How far the model was from measured rows near a prediction.
-
-    >>> accuracy_text(None)
-    'not validated'
-    """
-    if accuracy is None:
-        return "not validated"
-    return (
-        f"error {accuracy.median_pct:.0f}% median, {accuracy.p90_pct:.0f}% p90 on {accuracy.rows} "
-        "measured rows"
-    )

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from towpath.collectives.result import LinkLoad, Measurement, Run, Timeline
+from towpath.collectives.result import LinkLoad, Measurement, Timeline
 from towpath.collectives.timeline import (
     BEGIN_PS,
     END_PS,
@@ -27,6 +27,9 @@ from towpath.collectives.timeline import (
     spans_array,
 )
 from towpath.specs.sizes import format_size
+
+if TYPE_CHECKING:
+    from towpath.api.result import RunResult
 
 LINKS_SHOWN_MAX = 40
 RANKS_SHOWN_MAX = 16  # in the menu of the thread blocks' figure
@@ -66,16 +69,9 @@ def kind_color(kind: str) -> str:
     return _KIND_COLORS.get(kind, _OTHER_STEP_COLOR)
 
 
-def run_names(runs: list[Run]) -> list[str]:
-    """A short name per run: its schedule and what else differs between runs; never two alike."""
-    described = [
-        (
-            run.schedule, run.collective, run.protocol,
-            f"{run.channels} channel{'' if run.channels == 1 else 's'}", run.type, run.operation,
-            run.where,
-        )
-        for run in runs
-    ]  # fmt: skip
+def run_names(results: list[RunResult]) -> list[str]:
+    """A short name per run: what differs between them; never two alike."""
+    described = [(each.collective, each.dtype, each.op, each.kind, each.where) for each in results]
     differing = [
         i for i, column in enumerate(zip(*described, strict=True)) if i == 0 or len(set(column)) > 1
     ]
@@ -88,7 +84,7 @@ def run_names(runs: list[Run]) -> list[str]:
     return names
 
 
-def time_over_size(runs: list[Run], names: list[str]) -> go.Figure:
+def time_over_size(runs: list[RunResult], names: list[str]) -> go.Figure:
     """Both axes logarithmic, every run."""
     figure = _curves(runs, names, lambda measurement: measurement.time_us, "%{y:,.4~g} us")
     times_us = [measurement.time_us for run in runs for measurement in run.measurements]
@@ -116,7 +112,7 @@ def time_axis(times_us: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def bandwidth_over_size(runs: list[Run], names: list[str]) -> go.Figure:
+def bandwidth_over_size(runs: list[RunResult], names: list[str]) -> go.Figure:
     """Size logarithmic, bandwidth linear, every run."""
     figure = _curves(runs, names, lambda measurement: measurement.busbw_gb_per_s, "%{y:.2f} GB/s")
     figure.update_yaxes(title="bus bandwidth (GB/s)", rangemode="tozero")
@@ -326,7 +322,7 @@ def _blocks(
     return figure
 
 
-def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figure:
+def _curves(runs: list[RunResult], names: list[str], value_of, hover: str) -> go.Figure:
     """A line per run and way; in place is dotted with open markers. One legend entry per run."""
     figure = go.Figure()
     for index, (run, name) in enumerate(zip(runs, names, strict=True)):
@@ -355,7 +351,7 @@ def _curves(runs: list[Run], names: list[str], value_of, hover: str) -> go.Figur
     return figure
 
 
-def _points(run: Run, way: str) -> list[tuple[int, Measurement]]:
+def _points(run: RunResult, way: str) -> list[tuple[int, Measurement]]:
     """Sizes above 0 with what was measured out_of_place or in_place."""
     return [
         (row.size_bytes, measurement)

@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from towpath.collectives.result import Measurement, Percentiles, Row, Run
+from towpath.collectives.result import Measurement, Percentiles, RunRow, has_root, reduces
+
+if TYPE_CHECKING:
+    from towpath.api.result import RunResult
 
 _HEADINGS = (
     "#                                                              out-of-place"
@@ -18,48 +22,56 @@ _HEADINGS = (
 )
 
 
-def header(run: Run) -> Iterator[str]:
+def header(result: RunResult) -> Iterator[str]:
     """The comment lines above the first row."""
-    if run.is_chosen:
-        yield f"# {run.collective}, ranks {run.ranks}, the fastest schedule at each size"
-    else:
-        yield (
-            f"# {run.collective}, schedule {run.schedule}, protocol {run.protocol}, "
-            f"channels {run.channels}, ranks {run.ranks}"
-        )
-    yield f"# {run.kind} on {run.where}"
-    yield f"# warmup iters: {run.warmup} iters: {run.iterations}"
-    for note in run.notes:
+    yield f"# {result.collective}, ranks {result.ranks}"
+    yield f"# {result.kind} on {result.where}"
+    yield f"# warmup iters: {result.warmup} iters: {result.iterations}"
+    for note in result.notes:
         yield f"# {note}"
     yield "#"
     yield from _HEADINGS
 
 
-def row(run: Run, row: Row) -> str:
+def row(result: RunResult, row: RunRow) -> str:
     """One size. A way the schedule does not run, and data not checked, read N/A.
 
-    At the end of the line are what the model chose, and the error to expect.
+    At the end of the line are the schedule, and the error to expect.
     """
-    operation = run.operation if run.reduces else "none"
-    root = run.root if run.has_root else -1
-    chosen = f"  {run.schedule} {run.protocol} {run.channels}" if run.is_chosen else ""
+    operation = result.op if reduces(result.collective) else "none"
+    root = result.root if has_root(result.collective) else -1
     return (
-        f"{row.size_bytes:>12}  {row.count:>12}  {run.type:>8}  {operation:>6}  {root:>6}"
-        f"{_columns(row.out_of_place)}{_columns(row.in_place)}{chosen}{_error(row)}"
+        f"{row.size_bytes:>12}  {row.count:>12}  {result.dtype:>8}  {operation:>6}  {root:>6}"
+        f"{_columns(row.out_of_place)}{_columns(row.in_place)}"
+        f"  {row.schedule} {row.protocol} {row.channels}"
+        f"{' *' if _is_predicted(result, row) else ''}{_error(row)}"
     )
 
 
-def _error(row: Row) -> str:
+def _is_predicted(result: RunResult, row: RunRow) -> bool:
+    """Whether the time is the prediction of the library that is imitated."""
+    return result.kind == "simulated" and not row.is_simulated
+
+
+def _error(row: RunRow) -> str:
     """The error to expect, median and 90th percentile."""
     return "" if row.error_pct is None else "  +-{:.0f}/{:.0f}%".format(*row.error_pct)
 
 
-def row_lines(run: Run, each: Row) -> Iterator[str]:
-    """One size, and below it, as comments, how live times spread and what failing links cost."""
-    yield row(run, each)
+def row_lines(result: RunResult, each: RunRow, *, explains: bool = False) -> Iterator[str]:
+    """One size, and below it, as comments, how live times spread and what failing links cost.
+
+    Args:
+        result: the run.
+        each: its row.
+        explains: whether to say how the schedule was chosen and why all ranks were simulated.
+    """
+    yield row(result, each)
     for way, measurement in (("out of place", each.out_of_place), ("in place", each.in_place)):
         if measurement is not None and measurement.percentiles is not None:
             yield _spread(way, measurement.time_us, measurement.percentiles)
+    if explains and each.choice is not None:
+        yield f"#   choice: {each.choice}"
     cost = each.fault_cost
     if cost is None:
         return
@@ -84,45 +96,27 @@ def _spread(way: str, median_us: float, spread: Percentiles) -> str:
     )
 
 
-def footer(run: Run) -> Iterator[str]:
-    """The comment lines below the last row; run.rows must be complete."""
-    measurements = run.measurements
+def footer(result: RunResult, *, explains: bool = False) -> Iterator[str]:
+    """The comment lines below the last row; `result.rows` must be complete."""
+    measurements = result.measurements
     unchecked = sum(measurement.wrong is None for measurement in measurements)
-    if run.wrong is None:
+    if result.wrong is None:
         yield "# Out of bounds values : N/A (data not checked)"
     else:
-        yield f"# Out of bounds values : {run.wrong} {'FAILED' if run.wrong else 'OK'}"
+        yield f"# Out of bounds values : {result.wrong} {'FAILED' if result.wrong else 'OK'}"
         if unchecked:
             yield f"# Data not checked     : {unchecked} of {len(measurements)} measurements"
-    mean_gb_per_s = run.busbw_mean_gb_per_s
+    mean_gb_per_s = result.busbw_mean_gb_per_s
     yield f"# Avg bus bandwidth    : {'N/A' if mean_gb_per_s is None else f'{mean_gb_per_s:g}'}"
-    yield from _folds(run, is_folded=True)
-    if run.limit is not None:
-        yield f"# Limit                : {run.limit}"
-    yield "#"
-
-
-def fold_lines(run: Run) -> Iterator[str]:
-    """Why all ranks were simulated, where they were, as `footer` says where they were not; and how
-    the schedule was chosen, as `header` says of the first sizes only."""
-    yield from _folds(run, is_folded=False)
-    if run.choice is not None:
-        sizes = ", ".join(str(each.size_bytes) for each in run.rows)
-        yield f"# Choice               : at {sizes} B {run.choice}"
-
-
-def _folds(run: Run, *, is_folded: bool) -> Iterator[str]:
-    folds = [row.fold for row in run.rows if row.fold is not None]
-    for sentence in dict.fromkeys(fold.sentence for fold in folds if fold.is_folded == is_folded):
+    if any(_is_predicted(result, row) for row in result.rows):
+        yield "# *                    : predicted by the library's own model, without a schedule"
+    folds = [row.fold for row in result.rows if row.fold is not None]
+    shown = [fold.sentence for fold in folds if fold.is_folded or explains]
+    for sentence in dict.fromkeys(shown):
         yield f"# Ranks                : {sentence}"
-
-
-def lines(run: Run) -> Iterator[str]:
-    """The whole table."""
-    yield from header(run)
-    for each in run.rows:
-        yield from row_lines(run, each)
-    yield from footer(run)
+    if result.limit is not None:
+        yield f"# Limit                : {result.limit.sentence}"
+    yield "#"
 
 
 def format_time(time_us: float) -> str:

@@ -11,34 +11,63 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, lru_cache
-from inspect import getfile
+from functools import lru_cache
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath import _core
-from towpath.collectives import fabric, places, simulated
+from towpath.collectives import fabric
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import type_bytes
 from towpath.collectives.result import bus_factor
-from towpath.errors import ConfigError, DeadlockError
-from towpath.schedules import schedule_source
+from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
-from towpath.tuning import sites
 from towpath.tuning.rule import choose
-from towpath.tuning.sites import Options, Site, open_site
 
 if TYPE_CHECKING:
     from towpath.collectives.live import LiveOptions
-    from towpath.studies.sweep import Point, Result, SweepOptions
+    from towpath.studies.sweep import Measure, SweepOptions
 
 CHUNKS_PER_CHANNEL = (1, 4, 16)
 _SMALL_BYTES = 64 << 10
 _LEAST_SHARE = 0.4  # of the time that a candidate's line says; see least_us
 _SIZE_SHARE = 0.01  # a schedule that cuts an array may miss the size asked for by so much
+
+
+@dataclass(frozen=True)
+class Options:
+    """What candidates are made of besides the collective's algorithms.
+
+    Attributes:
+        ranks: how many take part.
+        channels: numbers of channels to try.
+        protocols: Simple, LL, LL128.
+        both_ways: whether every other ring may go round the other way.
+        hosts: over which the ranks are spread.
+        grid: the columns and rings of a mesh or torus of chips, as ScheduleSource has them; empty
+            without a grid.
+        reaches: how ranks reach each other.
+    """
+
+    ranks: int
+    channels: tuple[int, ...]
+    protocols: tuple[str, ...] = ("Simple",)
+    both_ways: tuple[bool, ...] = (False,)
+    hosts: int = 1
+    grid: dict[str, Any] = field(default_factory=dict)
+    reaches: tuple[_core.Reach, ...] = (_core.Reach.fifo,)
+
+
+def powers_to(most: int) -> tuple[int, ...]:
+    """1, 2, 4 and so on, and the last one itself.
+
+    >>> powers_to(24)
+    (1, 2, 4, 8, 16, 24)
+    """
+    return tuple(sorted({*(1 << power for power in range(most.bit_length())), most}))
 
 
 @dataclass(frozen=True)
@@ -207,59 +236,19 @@ def _able(sources: Sequence[ScheduleSource], size_bytes: int) -> list[ScheduleSo
 # --- simulated ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Simulator:
-    """Times points on a described machine, of which each process reads the description itself.
-
-    Attributes:
-        machine: a name or a file.
-        options: options of `towpath.load`, each with its value.
-        network: how networks on chips are simulated: one of `sites.NETWORKS`.
-    """
-
-    machine: str
-    options: tuple[tuple[str, Any], ...] = ()
-    network: str = "flits"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Simulator, (self.machine, self.options, self.network)  # without what is cached
-
-    @cached_property
-    def site(self) -> Site:
-        """The machine.
-
-        Raises:
-            ConfigError: as `open_site`.
-        """
-        return open_site(self.machine, **dict(self.options))
-
-    def __call__(self, point: Point) -> Result:
-        """Times one candidate at one size; `problem` says why there is no time."""
-        source = ScheduleSource(**point["source"])
-        call = Call(schedule_of(source))
-        try:
-            place = self.site.place_for(call.schedule, source)
-            if self.network == "packets":
-                place = place.quick()
-            time_us = simulated.time_us(place, call, point["size_bytes"])
-        except DeadlockError as error:
-            return {"time_us": None, "problem": str(error)}
-        return {"time_us": time_us, "problem": None}
-
-    def digest(self) -> str:
-        """Digest of the machine, the simulator, and where ranks are."""
-        from towpath.studies.sweep import digest_of
-
-        modules = (_core, fabric, places, simulated, sites, schedule_source)
-        described = repr((self.site.spec, self.options, self.network))
-        return digest_of(described, *map(getfile, modules))
-
-
 def simulated_timings(
-    simulator: Simulator, sources: list[ScheduleSource], sizes_bytes: list[int], file: Path,
-    options: SweepOptions,
+    simulator: Measure, digest: str, sources: list[ScheduleSource], sizes_bytes: list[int],
+    file: Path, options: SweepOptions,
 ) -> tuple[list[Timing], list[str]]:  # fmt: skip
-    """Times all candidates, on all cores; `file` keeps what is measured.
+    """Times all candidates, on all cores.
+
+    Args:
+        simulator: times a point: a candidate and a size.
+        digest: of the machine and the simulator.
+        sources: the candidates.
+        sizes_bytes: of the whole array.
+        file: keeps what is measured.
+        options: of the sweep.
 
     Raises:
         ConfigError: no schedule cuts an array of one of the sizes.
@@ -269,7 +258,6 @@ def simulated_timings(
 
     timings: list[Timing] = []
     problems: dict[str, None] = {}
-    digest = simulator.digest()
     for sizes in _rounds(sizes_bytes):
         asked = [
             (source, size)

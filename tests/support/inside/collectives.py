@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulated collectives: calls, places to run them, results, link faults and timelines."""
 
-from towpath.api.result import traced_run
 from towpath.api.sizes import size_of, sizes_of
 from towpath.collectives import fabric, places, simulated
 from towpath.collectives.call import Call
@@ -14,9 +13,7 @@ from towpath.collectives.result import (
     Fold,
     LinkLoad,
     Measurement,
-    Report,
-    Row,
-    Run,
+    RunRow,
     Timeline,
     bus_factor,
     measure,

@@ -22,7 +22,6 @@ from towpath.pages.replay_page import (
 from towpath.pages.report import write_report
 from towpath.pages.show_chip_cluster import describe_chip_cluster, draw_chip_cluster_svg
 from towpath.pages.show_host import describe_host
-from towpath.pages.table import fold_lines
 from towpath.pages.tune_collective_page import all_table, candidate_name, tuning_text, write_tuning
 from towpath.pages.validation_text import summary_line, validation_text, verdict_text
 from towpath.studies.plain_table import PlainTable

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for the fastest schedule: candidates, choice, export and synthesis."""
 
-from towpath.api import auto
-from towpath.api.affordable import affordable
-from towpath.api.auto import Chooser, _interpolated, _Race, _told_apart_in_full
-from towpath.tuning import answers, link_bench
+from towpath.tuning import answers, chooser, link_bench
+from towpath.tuning.affordable import affordable
+from towpath.tuning.chooser import Chooser, _interpolated, _Race, _told_apart_in_full
 from towpath.tuning.collective import (
     CHUNKS_PER_CHANNEL,
     Options,
@@ -21,8 +20,6 @@ from towpath.tuning.collective import (
 from towpath.tuning.export import NcclAdvice, check_nccl, check_xml, nccl_lines, ranges, write_xml
 from towpath.tuning.link_bench import PACKET_BYTES, LinkBench, channel_counts, steady_points
 from towpath.tuning.rule import choose, reaches
-from towpath.tuning.sites import SITES, GpuSite, open_site
 from towpath.tuning.synthesis.bounds import bound_of
 from towpath.tuning.synthesis.network import network_of
 from towpath.tuning.synthesis.packing import pack_rings, pack_trees
-from towpath.tuning.target import TuneRequest, find_target

@@ -49,6 +49,11 @@ class Library:
     graph_file: str | None = None
     tuner: tuple[TunerLine, ...] = ()
 
+    @property
+    def has_files(self) -> bool:
+        """Whether channels or choices come from a user's files."""
+        return self.graph_file is not None or bool(self.tuner)
+
     @classmethod
     def of(
         cls,

@@ -115,7 +115,7 @@ def check_collective(collective: str, ranks: int) -> None:
         )
 
 
-def synthesise(
+def synthesize(
     place: GpuPlace,
     collective: str,
     size_bytes: int,

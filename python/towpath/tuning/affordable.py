@@ -11,7 +11,7 @@ from towpath.collectives import fabric
 from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import algorithms_within
-from towpath.tuning.sites import Options
+from towpath.tuning.collective import Options
 
 # Candidates' steps together stay below this: about 20 seconds of simulation.
 _STEPS_BUDGET = 2_500_000

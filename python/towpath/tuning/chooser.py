@@ -12,7 +12,6 @@ from itertools import zip_longest
 from operator import itemgetter
 
 from towpath import _core
-from towpath.api.affordable import affordable, with_channels
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import type_bytes
 from towpath.collectives.places import Place
@@ -20,7 +19,9 @@ from towpath.collectives.simulated import time_within_us
 from towpath.collectives.threads import on_several_threads
 from towpath.errors import ConfigError, DeadlockError, TowpathError
 from towpath.schedules.schedule_source import ScheduleSource
+from towpath.tuning.affordable import affordable, with_channels
 from towpath.tuning.collective import (
+    Options,
     Timing,
     candidates,
     cuts,
@@ -31,7 +32,6 @@ from towpath.tuning.collective import (
     schedule_of,
     with_chance,
 )
-from towpath.tuning.sites import Options
 
 # Up to this, candidates are simulated at the size asked for alone. For a larger one they are at the
 # sizes of the ladder below it, too; above this, only those with the shortest lines are.
