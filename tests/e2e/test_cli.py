@@ -30,9 +30,9 @@ def towpath(arguments, folder, code=0):
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_collective_runs_simulated_and_live_with_right_data(collective, tmp_path):
     done = towpath(f"run {collective} {SMALL} --live 3 --iterations 2 --root 0 --json", tmp_path)
-    report = json.loads(done.stdout)
-    assert [run["kind"] for run in report["runs"]] == ["simulated", "live"]
-    for run in report["runs"]:
+    runs = json.loads(done.stdout)["results"]
+    assert [run["kind"] for run in runs] == ["simulated", "live"]
+    for run in runs:
         assert len(run["rows"]) == 2
         for row in run["rows"]:
             assert row["out_of_place"]["wrong"] == 0
@@ -56,7 +56,7 @@ def test_every_algorithm_is_right_on_two_hosts():
             f"run {collective} --algorithm {algorithm} --machine dgx-h100 --hosts {hosts} "
             "--ranks-per-host 4 --sizes 4,256K --json"
         )
-        for row in json.loads(report)["runs"][0]["rows"]:
+        for row in json.loads(report)["results"][0]["rows"]:
             ways = [row[way] for way in ("out_of_place", "in_place") if row[way] is not None]
             assert ways and all(way["wrong"] == 0 for way in ways), algorithm
 
@@ -72,7 +72,7 @@ def test_every_algorithm_is_right_on_two_hosts():
 )
 def test_types_and_operations(options, tmp_path):
     done = towpath(f"run all_reduce {SMALL} --live 3 --iterations 1 {options} --json", tmp_path)
-    for run in json.loads(done.stdout)["runs"]:
+    for run in json.loads(done.stdout)["results"]:
         assert all(row["in_place"]["wrong"] == 0 for row in run["rows"])
 
 
@@ -88,7 +88,7 @@ def test_a_live_run_pins_its_ranks_unless_told_otherwise(option, note, tmp_path)
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs a core for each of 2 ranks")
     done = towpath(f"run all_reduce --live 2 --sizes 8 --iterations 1 --json{option}", tmp_path)
-    (run,) = json.loads(done.stdout)["runs"]
+    (run,) = json.loads(done.stdout)["results"]
     assert note in run["notes"]
 
 
@@ -102,7 +102,9 @@ def test_the_table_the_report_and_the_trace(tmp_path):
 
 def test_export_verify_and_run_a_schedule_file(tmp_path):
     towpath("export all_reduce ring.xml --ranks 4 --channels 2", tmp_path)
-    verdict = json.loads(towpath("verify ring.xml --sizes 64M --json", tmp_path).stdout)
+    verdict = json.loads(towpath("verify ring.xml --sizes 64M --json", tmp_path).stdout)["results"][
+        0
+    ]
     assert verdict["is_correct"] and verdict["hangs_from_bytes"] is None
     towpath("run --schedule ring.xml --machine dgx-h100 --ranks-per-host 2 --sizes 4K", tmp_path)
     spoilt = (tmp_path / "ring.xml").read_text().replace('type="rrs"', 'type="r"', 1)
@@ -137,7 +139,7 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
     table = towpath("routes t3000 0-1-2-3-0 4-0-3-7", tmp_path).stdout
     assert "2 routes of 7 hops on t3000" in table
     done = towpath("routes t3000 0-1-2-3-0 4-0-3-7 --buffers 2 --json", tmp_path)
-    assert json.loads(done.stdout)["given"]["timesteps"] == 4
+    assert json.loads(done.stdout)["results"][0]["given"]["timesteps"] == 4
 
 
 @pytest.mark.parametrize(

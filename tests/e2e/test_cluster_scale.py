@@ -26,7 +26,7 @@ print(json.dumps({"time_us": outcome.time_us, "peak_bytes": peak_bytes}))
 @pytest.mark.long
 def test_a_ring_over_1024_gpus_needs_less_than_2_gib():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
-    result = json.loads(done.stdout)
+    result = json.loads(done.stdout)["results"][0]
     assert result["peak_bytes"] < 2 << 30
     # 2046 steps of at least a LL-free NVLink hop each cannot take less than a millisecond.
     assert result["time_us"] > 1_000

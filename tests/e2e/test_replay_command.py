@@ -58,7 +58,7 @@ def test_the_command_prints_predicted_beside_measured(trace, tmp_path):
 
 def test_json_and_page_are_written(trace, tmp_path):
     done = command(tmp_path, "replay", "small.json", "--json", "--out", "page.html")
-    shown = json.loads(done.stdout)
+    shown = json.loads(done.stdout)["results"][0]
     assert shown["measured"] == {
         "longest_core": 1300, "median_core": 1200, "first_begin_to_last_event": 1300,
     }  # fmt: skip
@@ -84,8 +84,10 @@ def test_a_folder_gets_a_line_per_trace_and_a_summary(trace, tmp_path):
         ["small.json", "7"],
     ]
     assert summary.startswith("2 traces on wormhole; absolute error: median ")
-    found = json.loads(command(tmp_path, "replay", ".", "--json", "--jobs", "1").stdout)
-    alone = json.loads(command(tmp_path, "replay", "small.json", "--json").stdout)
+    found = json.loads(command(tmp_path, "replay", ".", "--json", "--jobs", "1").stdout)["results"][
+        0
+    ]
+    alone = json.loads(command(tmp_path, "replay", "small.json", "--json").stdout)["results"][0]
     assert found["summary"]["traces"] == 2 and found["summary"]["problems"] == 0
     assert found["traces"][1]["predicted_cycles"] == alone["predicted"]["longest_core"]
     assert found["provenance"]["machines"] == alone["provenance"]["machines"]

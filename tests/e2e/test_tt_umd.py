@@ -92,7 +92,7 @@ def test_two_folders_are_two_chips(tmp_path):
 
 def test_the_command_writes_what_the_driver_opens(tmp_path):
     done = towpath_command("export", "driver", str(tmp_path / "chip"), "--json")
-    library = json.loads(done.stdout)["library"]
+    library = json.loads(done.stdout)["results"][0]["library"]
     device = tt_umd.create_simulation_tt_device(library)
     device.noc_write(1, 2, 0, b"by name")
     assert device.noc_read(1, 2, 0, 7) == b"by name"

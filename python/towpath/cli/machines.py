@@ -47,7 +47,7 @@ def machines(as_json: AsJson = False) -> None:
             {"name": machine.name, "kind": machine.kind, "description": machine.description}
             for machine in found
         ]
-        print_json({"machines": listed})
+        print_json(listed)
         return
     width = max(len(machine.name) for machine in found)
     for kind, of_kind in classes().items():
@@ -76,7 +76,7 @@ def algorithms(as_json: AsJson = False) -> None:
             }
             for algorithm in found
         ]
-        print_json({"algorithms": listed})
+        print_json(listed)
         return
     for algorithm in found:
         print(f"{algorithm.collective:<15} {algorithm.name:<26} {algorithm.cost}")

@@ -198,9 +198,12 @@ class Delivery:
 
     def finish(self) -> None:
         """Writes what was asked for. Wrong data is a status of 1."""
+        from towpath.pages.provenance import joined
+
         results = self._results
         wants_links = self._page is not None
-        text = json_text({"results": [each.to_dict(links=wants_links) for each in results]})
+        found = [each.to_dict(links=wants_links) for each in results]
+        text = json_text(found, joined(each.provenance for each in results))
         if self._as_json:
             print(text)
         if self._page is not None:

@@ -77,7 +77,7 @@ def _validate_all(jobs: int, as_json: bool) -> None:
         if not as_json:
             print(summary_line(summary), flush=True)
     if as_json:
-        print_json({"tables": [summary.to_dict() for summary in summaries]})
+        print_json([summary.to_dict() for summary in summaries])
     else:
         print(verdict_text(summaries))
     if any(summary.verdict == "exceeded" for summary in summaries):

@@ -58,7 +58,9 @@ def test_rows_and_results_say_it():
     assert f"  +-{expected.median_pct:.0f}/{expected.p90_pct:.0f}%" in text
     assert "# the end of a row is the error to expect" in text
     assert "# not validated" in towpath_command(*line, "--machine", "dgx-a100").stdout
-    found = json.loads(towpath_command(*line, "--machine", "dgx-h100", "--json").stdout)
+    found = json.loads(towpath_command(*line, "--machine", "dgx-h100", "--json").stdout)["results"][
+        0
+    ]
     assert found["runs"][0]["rows"][0]["error_pct"] == [expected.median_pct, expected.p90_pct]
     row = towpath.load("dgx-a100").run(size_bytes="1K", data=False).rows[0]
     assert row.error_pct is None and row.to_dict()["error_pct"] is None

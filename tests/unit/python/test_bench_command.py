@@ -38,7 +38,7 @@ def test_the_folder_holds_points_page_and_json(bench, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == [
         "points.jsonl", "study.html", "study.json",
     ]  # fmt: skip
-    study = json.loads((folder / "study.json").read_text())
+    study = json.loads((folder / "study.json").read_text())["results"][0]
     assert list(study["parts"]) == [
         "patterns", "agreement", "orders", "loopback", "flow_control", "classes", "throttle",
         "stalled_vcs",
@@ -74,9 +74,9 @@ def test_a_second_run_measures_nothing_again(bench, monkeypatch, tmp_path):
     def refuse(*arguments, **options):
         raise ValueError("measured again")
 
-    first = json.loads(bench(*SMALL, "--json").stdout)
+    first = json.loads(bench(*SMALL, "--json").stdout)["results"][0]
     monkeypatch.setattr(_core, "run_traffic", refuse)
-    again = json.loads(bench(*SMALL, "--json").stdout)
+    again = json.loads(bench(*SMALL, "--json").stdout)["results"][0]
     first["provenance"]["date"] = again["provenance"]["date"]
     assert again == first
     with pytest.raises(RuntimeError, match=r"^experiment \w+, noc 0, .*, seed 2: measured again$"):
@@ -136,6 +136,6 @@ def test_a_folder_that_is_a_file_is_refused(bench, tmp_path):
 
 def test_every_worker_takes_part_without_a_grid(bench, tmp_path):
     bench("--only", "study", "--patterns", "one_to_all", "--sizes", "32", "--vcs", "1")
-    study = json.loads((tmp_path / "noc-vc-wormhole" / "study.json").read_text())
+    study = json.loads((tmp_path / "noc-vc-wormhole" / "study.json").read_text())["results"][0]
     assert {row["grid"] for row in study["parts"]["patterns"]} == {"8x8"}
     assert len(WORMHOLE.workers) == 64

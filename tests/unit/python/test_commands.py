@@ -218,7 +218,7 @@ def test_short_names_of_algorithm_protocol_and_type():
     words = ("--algorithm", "one-shot", "--protocol", "ll", "--dtype", "half", "--op", "mean")
     run = json.loads(
         towpath_command("run", "all_reduce", *RING, "--sizes", "64", *words, "--json").stdout
-    )
+    )["results"][0]
     (run,) = run["runs"]
     assert (run["schedule"], run["protocol"]) == ("one_shot_all_reduce", "LL")
     assert (run["type"], run["operation"]) == ("float16", "avg")
@@ -228,7 +228,7 @@ def test_options_of_nccl_tests():
     words = "-b 8 -e 1K -f 4 -g 4 -d half -o max".split()
     found = json.loads(
         towpath_command("run", "all_reduce", "--machine", "dgx-h100", *words, "--json").stdout
-    )
+    )["results"][0]
     for run in found["runs"]:  # one for each schedule that is the fastest at some size
         assert (run["ranks"], run["type"], run["operation"]) == (4, "float16", "max")
         assert run["where"] == "dgx-h100, 4 of 8 GPUs on 1 host"
@@ -240,7 +240,7 @@ def test_more_gpus_than_a_host_has_are_whole_hosts():
     words = "-b 1K -e 1K -g 24 --no-data".split()
     found = json.loads(
         towpath_command("run", "all_reduce", "--machine", "dgx-h100", *words, "--json").stdout
-    )
+    )["results"][0]
     assert found["runs"][0]["where"] == "dgx-h100, 24 of 24 GPUs on 3 hosts"
 
 
@@ -322,7 +322,7 @@ def test_part_of_a_host_is_named_as_the_way_out():
 
 def test_a_collective_is_verified_without_a_file():
     words = "verify all_reduce --ranks 8 --sizes 1M,64M --json".split()
-    found = json.loads(towpath_command(*words).stdout)
+    found = json.loads(towpath_command(*words).stdout)["results"][0]
     assert found["is_correct"] and found["hangs_from_bytes"] is None
     assert [verdict["size_bytes"] for verdict in found["verdicts"]] == [1 << 20, 64 << 20]
     assert list(found["provenance"]["schedules"]) == ["ring_all_reduce"]
@@ -392,7 +392,7 @@ def test_machines_are_a_table_by_kind():
     assert lines[0].startswith("Clusters of GPUs")
     names = [line.split()[0] for line in lines if line.startswith("  ")]
     assert sorted(names) == sorted(shipped.kinds())
-    listed = json.loads(towpath_command("machines", "--json").stdout)["machines"]
+    listed = json.loads(towpath_command("machines", "--json").stdout)["results"]
     assert [machine["name"] for machine in listed] == names
     assert {machine["kind"] for machine in listed} == {
         "gpu_cluster", "chip_cluster", "mailbox_cluster", "chip", "host",
@@ -400,7 +400,7 @@ def test_machines_are_a_table_by_kind():
 
 
 def test_algorithms_and_show_as_json():
-    listed = json.loads(towpath_command("algorithms", "--json").stdout)["algorithms"]
+    listed = json.loads(towpath_command("algorithms", "--json").stdout)["results"]
     assert {"ring_all_reduce", "ring_broadcast"} <= {algorithm["name"] for algorithm in listed}
-    shown = json.loads(towpath_command("show", "t3000", "--json").stdout)
+    shown = json.loads(towpath_command("show", "t3000", "--json").stdout)["results"][0]
     assert shown["kind"] == "chip_cluster" and "t3000" in shown["provenance"]["machines"]

@@ -117,7 +117,9 @@ def test_explain_prints_all_of_it():
     for part in ("NCCL runs Ring/LL, 1 channel", "next best: Tree/LL", "not considered:",
                  "Channel 00/24 : 0 1 2 3 4 5 6 7", "note: the GPUs are Hopper"):  # fmt: skip
         assert part in text, part
-    found = json.loads(towpath_command("explain", "all_reduce", *PLACE, "--json").stdout)
+    found = json.loads(towpath_command("explain", "all_reduce", *PLACE, "--json").stdout)[
+        "results"
+    ][0]
     assert found["explanations"][0]["choice"]["name"] == "Ring/LL"
 
 

@@ -66,7 +66,7 @@ def test_command_runs_a_kernel_on_a_rectangle_of_cores(kernel: str) -> None:
         "--read", "2,1:0x20000:4", "--json",
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
+    found = json.loads(ran.stdout)["results"][0]
     assert [row["core"] for row in found["kernels"]] == [[0, 0], [1, 0]]
     assert found["read"][0]["bytes"] == (26).to_bytes(4, "little").hex()
     assert [line["text"] for line in found["lines"]] == ["value 5"] * 2

@@ -160,7 +160,7 @@ def test_the_command_prints_json_and_a_page(tmp_path, monkeypatch):
     ]  # fmt: skip
     result = CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
     assert result.exception is None
-    answer = json.loads(result.stdout)
+    answer = json.loads(result.stdout)["results"][0]
     assert answer["message"]["median_ns"] > 0 and len(answer["peers"]) == 3
     assert "Messages of the same size in the same run" in page.read_text()
 

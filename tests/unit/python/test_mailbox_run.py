@@ -13,7 +13,7 @@ from towpath import ConfigError
 
 def run(*arguments):
     result = towpath_command("run", *arguments, "--machine", "carvnet", "--json")
-    return json.loads(result.stdout)["runs"][0]
+    return json.loads(result.stdout)["results"][0]
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)

@@ -149,7 +149,7 @@ def test_the_command_prints_tables_json_and_a_page(tmp_path):
     assert "Over mailbox depth (packets)" in text
     html = page.read_text()
     assert "Small messages on carvnet" in html and "A round trip in cycles" in html
-    result = json.loads(run("--json").stdout)
+    result = json.loads(run("--json").stdout)["results"][0]
     assert result["breakdown"][-1]["cycle"] == 144
     assert "--machine" in str(CliRunner().invoke(
         cli.app, ["bench", "mailbox"], standalone_mode=False, obj=Interruption()

@@ -183,7 +183,7 @@ def test_the_folder_holds_both_pages_and_json(bench, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == [
         "study.html", "study.json", "why_is_my_read_slow.html",
     ]  # fmt: skip
-    study = json.loads((folder / "study.json").read_text())
+    study = json.loads((folder / "study.json").read_text())["results"][0]
     assert list(study["tables"]) == [table.title for table in TABLES]
     assert {row["size_bytes"] for row in study["sweep"]} == {4096, 16384, 65536}
     assert "# Static windows, L1 (MB/s)" in text and "+41.0 %" in text
@@ -198,7 +198,7 @@ def test_another_host_has_no_errors_to_show(bench):
     text = bench(*arguments).stdout
     table = text.split("# Dynamic windows, DRAM (MB/s)")[1].split("# Dynamic windows, L1")[0]
     assert "document" in table and "%" not in table
-    assert json.loads(bench(*arguments, "--json").stdout)["is_the_documents"] is False
+    assert json.loads(bench(*arguments, "--json").stdout)["results"][0]["is_the_documents"] is False
 
 
 @pytest.mark.parametrize(

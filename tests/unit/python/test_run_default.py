@@ -77,7 +77,7 @@ def test_the_choice_at_a_size_does_not_depend_on_the_other_sizes():
 @pytest.mark.parametrize("machine", ["n300", "t3000", "carvnet"])
 def test_other_machines_get_the_fastest_schedule_too(machine):
     command = ["run", "all_reduce", "--machine", machine, "--sizes", "1K,64K", "--no-data"]
-    runs = json.loads(towpath_command(*command, "--json").stdout)["runs"]
+    runs = json.loads(towpath_command(*command, "--json").stdout)["results"]
     assert all(each["is_chosen"] for each in runs)
     rows = [row for each in runs for row in each["rows"]]
     times_us = {row["size_bytes"]: row["out_of_place"]["time_us"] for row in rows}

@@ -258,7 +258,7 @@ def test_without_an_argument_all_tables_are_held_against_the_models(small_tables
     assert len(lines) == 3
     assert lines[1].startswith("a/t ") and lines[1].endswith("1000, 1000, 1000%   holds")
     assert lines[2] == "1 tables: 1 within tolerance"
-    (found,) = json.loads(towpath_command("validate", "--json").stdout)["tables"]
+    (found,) = json.loads(towpath_command("validate", "--json").stdout)["results"]
     assert found["name"] == "a/t" and found["statistics"]["predicted"] == 1
 
 
