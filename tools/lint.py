@@ -4,7 +4,7 @@
 """Runs the checks of style and types. Prints what fails; exits 1 if an enforced check does.
 
 Usage: tools/lint.py [--all] [NAME ...]
-Without names, the enforced checks; with --all, those that the sources do not pass yet, too.
+Without names, the enforced checks; with --all, also those that the sources do not pass yet.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ def cpp_files() -> list[str]:
     ]  # fmt: skip
 
 
+def text_files() -> list[str]:
+    suffixes = (".md", ".py", ".cpp", ".hpp", ".h", ".yaml", ".toml", ".sh", ".jinja")
+    return [path for path in source_files(ROOT) if path.endswith(suffixes)]
+
+
 CHECKS = [
     Check("tidy", lambda: [sys.executable, "tools/tidy.py"], True),
     Check("ruff", lambda: [installed("ruff"), "check", "--quiet", "."], True),
@@ -58,7 +63,9 @@ CHECKS = [
     ),
     Check("limits", lambda: [sys.executable, "tools/limits.py"], True),
     Check("classes", lambda: [sys.executable, "tools/classes.py"], True),
-    Check("words", lambda: [sys.executable, "tools/words.py"], True),
+    Check("prose", lambda: [sys.executable, "tools/prose.py"], True),
+    Check("subjects", lambda: [sys.executable, "tools/subjects.py"], True),
+    Check("codespell", lambda: [installed("codespell"), *text_files()], True),
     Check("mypy", lambda: [installed("mypy"), "--no-error-summary"], True),
 ]
 
@@ -79,7 +86,10 @@ def chosen(arguments: list[str]) -> list[Check]:
 def main(arguments: list[str]) -> int:
     failed = False
     for check in chosen(arguments):
-        done = subprocess.run(check.command(), cwd=ROOT, capture_output=True, text=True)
+        command = check.command()
+        if not Path(command[0]).is_file():
+            sys.exit(f"lint: {command[0]} is not installed; `make lint` installs it")
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if done.returncode == 0:
             continue
         output = (done.stdout + done.stderr).strip()
