@@ -28,7 +28,7 @@ class Text:
     Attributes:
         path: Its file, below the root.
         line: Its first line.
-        kind: `paragraph`, `comment` (docstrings as well) or `message`.
+        kind: `paragraph`, `table` (one row), `comment` (docstrings as well) or `message`.
         shown: The text as written.
         words: The text for the rules: code is replaced by placeholders, line breaks are kept.
     """
@@ -75,7 +75,8 @@ def paragraphs(path: str, text: str) -> Iterator[Text]:
         starts = bool(re.match(r"\s*(?:[-*|#>]|\d+\.)\s?", line)) or not line.strip()
         if block and (starts or not outside):
             shown = "\n".join(block)
-            yield Text(path, first, "paragraph", shown, without_code(shown))
+            kind = "table" if shown.lstrip().startswith("|") else "paragraph"
+            yield Text(path, first, kind, shown, without_code(shown))
             block = []
         if outside and line.strip() and not re.fullmatch(r"[\s|:-]+", line):
             first = first if block else number
