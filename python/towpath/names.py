@@ -31,10 +31,10 @@ def chosen(what: str, text: str, allowed: Iterable[str], spellings: Mapping[str,
     'Simple'
     """
     names = list(allowed)
-    known = {_key(word): name for word, name in spellings.items()}
-    known.update((_key(name), name) for name in names)
-    if _key(text) in known:
-        return known[_key(text)]
+    known = {comparable(word): name for word, name in spellings.items()}
+    known.update((comparable(name), name) for name in names)
+    if comparable(text) in known:
+        return known[comparable(text)]
     raise unknown(f"{what} is", text, names, [*names, *spellings])
 
 
@@ -66,10 +66,11 @@ def nearest(text: str, words: Iterable[str]) -> str | None:
     """
     from difflib import get_close_matches
 
-    by_key = {_key(word): word for word in words}
-    found = get_close_matches(_key(text), by_key, 1, _SIMILARITY_LEAST)
+    by_key = {comparable(word): word for word in words}
+    found = get_close_matches(comparable(text), by_key, 1, _SIMILARITY_LEAST)
     return by_key[found[0]] if found else None
 
 
-def _key(word: str) -> str:
+def comparable(word: str) -> str:
+    """A name without case, hyphens and underscores: equal for all its spellings."""
     return word.strip().lower().replace("-", "").replace("_", "")

@@ -118,9 +118,9 @@ def load(
     """A machine by its name, or from a file of any kind that Towpath reads.
 
     Args:
-        name_or_file: a name that `machines` lists, or the path of a file, known by its content: our
-            YAML, an NCCL topology XML, the output of `nvidia-smi topo -m`, or one of Tenstorrent's
-            SoC and cluster descriptors.
+        name_or_file: a name that `machines` lists, "NAME:HOSTS", or the path of a file, known by
+            its content: our YAML, an NCCL topology XML, the output of `nvidia-smi topo -m`, or one
+            of Tenstorrent's SoC and cluster descriptors.
         hosts: another number of hosts, for GPUs.
         ranks: another number of GPUs or mailbox nodes altogether.
         ranks_per_host: use only this many GPUs of each host.
@@ -141,9 +141,13 @@ def load(
     >>> load("t3000")
     ChipCluster('t3000', 8 chips)
     """
-    name = os.fspath(name_or_file)
+    name, in_name = catalogue.named(os.fspath(name_or_file))
+    if in_name and hosts is not None:
+        raise ConfigError(
+            f"'{name_or_file}' and hosts={hosts} both say how many hosts", field="hosts"
+        )
     options = {
-        "hosts": hosts, "ranks": ranks, "ranks_per_host": ranks_per_host,
+        "hosts": in_name.get("hosts", hosts), "ranks": ranks, "ranks_per_host": ranks_per_host,
         "complete_from": complete_from, "settings": tuple(settings) or None,
         "without": tuple(without) or None, "harvest_mask": harvest_mask,
     }  # fmt: skip

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from towpath.api.schedule import Schedule
 from towpath.collectives.result import Limit, LinkLoad, Measurement, RunRow, Timeline
 from towpath.errors import ConfigError
 from towpath.specs.sizes import format_size
@@ -141,6 +142,24 @@ class RunResult:
         """
         key = lambda row: (row.schedule, row.protocol, row.channels)  # noqa: E731
         return [list(rows) for _, rows in groupby(self.rows, key)]
+
+    def schedule(self, size_bytes: int | None = None) -> Schedule:
+        """The schedule that served a size.
+
+        Args:
+            size_bytes: the size of a row; None: the largest.
+
+        Returns:
+            The schedule, which `Schedule.save` writes.
+
+        Raises:
+            ConfigError: no schedule ran: the run was live, or its time is a library's prediction.
+        """
+        wanted = max(row.size_bytes for row in self.rows) if size_bytes is None else size_bytes
+        row = min(self.rows, key=lambda each: abs(each.size_bytes - wanted))
+        if row.steps is None:
+            raise ConfigError(f"a {self.kind} run of {row.schedule} has no schedule to write")
+        return Schedule(row.steps)
 
     @cached_property
     def _largest(self) -> Outcome | None:

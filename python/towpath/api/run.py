@@ -73,7 +73,7 @@ def run_simulated(machine: Cluster, request: Request, on_row: OnRow) -> RunResul
                 result = _without_rows(machine, request, call)
                 on_row(result, None)
             row = simulated.measure_size(place, call, size_bytes, with_data=request.data, kept=kept)
-            row = replace(row, again=_again(machine, place, call, kept))
+            row = replace(row, steps=schedule, again=_again(machine, place, call, kept))
             if source is not None and source.file is None:
                 row = replace(row, algorithm=source.algorithm_name())
                 row = _with_error(machine, request, call.ranks, row, size_bytes)

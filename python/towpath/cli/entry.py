@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -14,13 +15,14 @@ from towpath.errors import Interruption
 
 # New objects after which garbage is looked for: imports make a hundred thousand, and none of it.
 _COLLECTED_FROM = 100_000
+_PIPE_CLOSED = 141  # as a program that SIGPIPE ends
 
 
 def main() -> None:
     """Run the command line and exit.
 
     Exit codes: 0 success; 1 wrong data, an incorrect schedule, or figures out of tolerance; 2 a
-    mistake in what was typed or in a file, or a run that failed; 130 Ctrl-C.
+    mistake in what was typed or in a file, or a run that failed; 130 Ctrl-C; 141 a closed pipe.
     """
     _spare_what_takes_long()
     interruption = Interruption()
@@ -54,7 +56,13 @@ def _end_without_collecting() -> None:
 def _run(interruption: Interruption) -> int:
     from towpath.cli import main as commands
 
-    code = commands.app(prog_name="towpath", standalone_mode=False, obj=interruption)
+    stdout = sys.stdout
+    try:
+        code = commands.app(prog_name="towpath", standalone_mode=False, obj=interruption)
+    except SystemExit:
+        if sys.stdout is not stdout:  # typer wraps it if the reader of the pipe has gone
+            raise SystemExit(_PIPE_CLOSED) from None
+        raise
     if sys.stdout is not None:  # started without one
         sys.stdout.flush()
     return code if isinstance(code, int) else 0
@@ -69,7 +77,8 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, MemoryError):
         return "this needs more memory than there is"
     if isinstance(error, OSError) and error.errno is not None:
-        parts = (error.filename, error.strerror or error)
+        name = "standard output" if error.errno == errno.ENOSPC else None
+        parts = (error.filename or name, error.strerror or error)
         return ": ".join(str(part) for part in parts if part)
     if isinstance(error, ValueError) or _is_failure(error):
         return str(error)

@@ -13,6 +13,7 @@ from towpath.cli.library_options import LIBRARY, OfLibrary, library_from
 from towpath.cli.machine import gpu_cluster
 from towpath.cli.options import MACHINE, AsJson, errors_name_options, machine_option, takes
 from towpath.cli.output_file import check_output, note, print_json
+from towpath.files import write_text
 
 
 @takes(size=MACHINE, library=LIBRARY)
@@ -54,5 +55,5 @@ def explain(
         from towpath.collectives.nccl.graph_file import graphs_text
 
         graphs = gpus.imitate(chosen).facts.communicator.graphs
-        graph_out.write_text(graphs_text(graphs), encoding="utf-8")
+        write_text(graph_out, graphs_text(graphs))
         note(f"graphs: {graph_out}")

@@ -28,6 +28,7 @@ from towpath.cli.options import (
 from towpath.cli.output_file import check_output, note, print_json
 from towpath.cli.verify import generated
 from towpath.errors import ConfigError
+from towpath.files import write_text
 
 app = groups.group("Write one of towpath's own schedules, a machine, or a chip for other programs.")
 
@@ -63,7 +64,7 @@ def schedule(
     if is_output:
         sys.stdout.write(text)
         return
-    file.write_text(text, encoding="utf-8")
+    write_text(file, text)
     steps = text.count("<step ")
     if as_json:
         found = {"file": str(file), "schedule": written.name, "ranks": written.ranks}

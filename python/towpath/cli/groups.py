@@ -12,6 +12,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from towpath.names import comparable
+
 # The collectives, here for the names of commands: help must not load the compiled core.
 COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all",
@@ -32,7 +34,8 @@ class Group(TyperGroup):
             command = command.commands[name]
             innermost = typer.Context(command, parent=innermost, info_name=name)
             del words[0]
-        if set(_HELP) & set(words) or (not words and isinstance(command, TyperGroup)):
+        own = words[: words.index("--")] if "--" in words else words
+        if set(_HELP) & set(own) or (not words and isinstance(command, TyperGroup)):
             if isinstance(command, CommandOfFile):
                 command = command.of_file(words) or command
                 innermost = typer.Context(
@@ -166,9 +169,5 @@ def group(description: str, kind: type[Group] = Group) -> typer.Typer:
 
 def _command_named(command: Any, word: str) -> str | None:
     """The name of the command of a group that a word means."""
-    names = {_key(name): name for name in getattr(command, "commands", {})}
-    return names.get(_key(word))
-
-
-def _key(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    names = {comparable(name): name for name in getattr(command, "commands", {})}
+    return names.get(comparable(word))

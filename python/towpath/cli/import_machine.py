@@ -12,6 +12,7 @@ import typer
 
 from towpath.cli.options import CompleteFrom, Hosts
 from towpath.cli.output_file import check_output
+from towpath.files import write_text
 
 
 def import_machine(
@@ -43,7 +44,7 @@ def import_machine(
         sys.stdout.write(yaml_of(spec.sized(hosts)))
         return
     spec = spec.model_copy(update={"name": machine_name(str(output))})
-    output.write_text(yaml_of(spec.sized(hosts)), encoding="utf-8")
+    write_text(output, yaml_of(spec.sized(hosts)))
     print(f"written: {output}, {spec.gpus_per_host} GPUs in each host")
     for sentence in spec.notes:
         print(f"  {sentence}")

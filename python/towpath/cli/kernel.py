@@ -32,6 +32,13 @@ class _Run(groups.CommandOfFile):
         found = next((word for word in words if _is_kernel(word)), None)
         return None if found is None else _command_of(found)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keeps the `--` before a program's own arguments, which the file's command parses."""
+        if "--" in args:
+            place = args.index("--")
+            args = [*args[:place], "--", *args[place:]]
+        return super().parse_args(ctx, args)
+
 
 @app.command(
     "run", cls=_Run, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
@@ -42,7 +49,8 @@ def run(
 ) -> None:
     """Compile a kernel and run it on a described machine.
 
-    The options are those of the file's kind: `towpath kernel run FILE --help` lists them.
+    The options depend on the file: `towpath kernel run X.cu --help` lists those of CUDA programs,
+    `towpath kernel run X.cpp --help` those of TT-Metalium kernels.
     """
     # Options are not known yet, so that the first word may be one of them.
     words = [str(file), *context.args]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,6 +81,8 @@ def run(
         raise ConfigError("give either --machine, to simulate one, or --live")
     check_output(trace)
     check_output(out)
+    if sys.stderr.isatty():
+        note(f"towpath: compiling {file}")
     is_recorded = profile or trace is not None or out is not None
     source = kernel(file, flags=flags or ())
     if live:

@@ -91,12 +91,13 @@ def _load(name_or_file: str, wanted: type[Any], **sizes: Any) -> Any:
     import towpath
     from towpath.api.machine import classes
     from towpath.names import unknown
-    from towpath.specs import shipped
+    from towpath.specs import catalogue, shipped
     from towpath.specs.kinds import KINDS
 
     kinds = [kind for kind, found in classes().items() if issubclass(found, wanted)]
     known = [name for kind in kinds for name in shipped.names(kind)]
-    if name_or_file not in shipped.kinds() and not Path(name_or_file).is_file():
+    name, _ = catalogue.named(name_or_file)
+    if name not in shipped.kinds() and not Path(name).is_file():
         raise unknown("there is no machine or file", name_or_file, known)
     with errors_name_options():
         machine = towpath.load(name_or_file, **sizes)

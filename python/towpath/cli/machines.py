@@ -23,6 +23,7 @@ from towpath.cli.options import (
 )
 from towpath.cli.output_file import check_output, note, print_json
 from towpath.errors import ConfigError
+from towpath.files import write_text
 
 # Commands for each kind besides `show` and, where collectives run, `run` and `tune`.
 _COMMANDS = {
@@ -116,7 +117,7 @@ def show(
     else:
         print(loaded.show())
     if svg is not None:
-        svg.write_text(loaded.draw(), encoding="utf-8")
+        write_text(svg, loaded.draw())
         note(f"drawn: {svg}")
 
 

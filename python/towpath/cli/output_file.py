@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from towpath.errors import ConfigError, quoted
+from towpath.files import write_text
 
 if TYPE_CHECKING:
     from towpath.pages.provenance import Provenance
@@ -58,7 +59,7 @@ class PageOutput:
         """
         write_page(self.page)
         if self.json is not None:
-            self.json.write_text(text + "\n", encoding="utf-8")
+            write_text(self.json, text + "\n")
         note(f"page: {self.page}")
 
 
@@ -144,7 +145,7 @@ def deliver(
         made_with: what the result was made with.
     """
     plain = json_text(found, made_with)
-    (folder / "study.json").write_text(plain + "\n", encoding="utf-8")
+    write_text(folder / "study.json", plain + "\n")
     write_pages()
     print(plain if as_json else text)
     note(f"study: {folder / 'study.html'}")

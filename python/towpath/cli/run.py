@@ -73,6 +73,13 @@ OUTPUT: dict[str, Any] = {
             help="the size of timeline and trace; default: the largest of --sizes up to 1M",
         ),
     ],
+    "schedule_out": Annotated[
+        Path | None,
+        typer.Option(
+            "--schedule-out", metavar="FILE", rich_help_panel=ADVANCED,
+            help="write the schedule of the largest size as MSCCL XML",
+        ),
+    ],
     "explain": Annotated[
         bool | None,
         typer.Option(
@@ -117,6 +124,8 @@ def run(
     machines = [] if machine is None else _machines(machine, size, gpus)
     simulated, measured = _by_kind(options, machine, live)
     request = {"size_bytes": _sizes(**sizes)}
+    if options.get("algorithm") == "synthesis":
+        output.setdefault("explain", True)
     deliver = Delivery(as_json, output)
     with errors_name_options():
         for setting, each in machines:
@@ -174,8 +183,9 @@ class Delivery:
         """
         self._as_json = as_json
         self._explains = output.get("explain", False)
-        self._trace = output.get("trace")
+        self._trace, self._schedule = output.get("trace"), output.get("schedule_out")
         check_output(self._trace)
+        check_output(self._schedule)
         self._page = page_output(output.get("out"))
         self._trace_bytes = _trace_size(
             output.get("trace_size"), is_traced=bool(self._trace or self._page)
@@ -215,6 +225,9 @@ class Delivery:
         if self._trace is not None:
             results[0].trace(self._trace, size_bytes=self._trace_bytes)
             note(f"trace: {self._trace} (open it at ui.perfetto.dev)")
+        if self._schedule is not None:
+            results[0].schedule().save(self._schedule)
+            note(f"schedule: {self._schedule}")
         if any(result.wrong for result in results):
             raise typer.Exit(1)
 

@@ -29,6 +29,7 @@ from towpath.cli.options import (
 )
 from towpath.cli.output_file import check_output, command_line, deliver, note, results_folder
 from towpath.errors import ConfigError, Interruption, quoted
+from towpath.files import write_text
 
 if TYPE_CHECKING:
     from towpath.collectives.nccl.imitation import Library
@@ -230,7 +231,7 @@ def _write_csv(machine: Any, library: Library | None, tuning: Tuning, csv: Path)
     from towpath.tuning.export import nccl_lines
 
     advice = nccl_advice(machine, tuning.collective, tuning.sizes_bytes, library or "nccl")
-    csv.write_text("\n".join(nccl_lines(tuning, advice)) + "\n", encoding="utf-8")
+    write_text(csv, "\n".join(nccl_lines(tuning, advice)) + "\n")
 
 
 for _name in groups.COLLECTIVES:

@@ -12,6 +12,7 @@ from towpath.errors import ConfigError
 from towpath.specs.sizes import format_size
 
 if TYPE_CHECKING:
+    from towpath import _core
     from towpath.collectives.simulated import Outcome
 
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce", "barrier")
@@ -291,6 +292,7 @@ class RunRow:
     choice: str | None = None
     error_rows: int = 0
     is_simulated: bool = True
+    steps: _core.Schedule | None = field(default=None, repr=False, compare=False)
     # Simulates the call once more for what its links do, at a size, traced or not; None when live.
     again: Callable[[int, bool], Outcome] | None = field(default=None, repr=False, compare=False)
 

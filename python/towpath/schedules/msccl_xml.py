@@ -13,7 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path as FilePath
+from io import StringIO
 from typing import IO, NamedTuple
 from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
@@ -25,6 +25,7 @@ from defusedxml.expatreader import DefusedExpatParser
 from towpath import _core
 from towpath._core import Buffer, Collective, RankProgram, Schedule, Step, StepType, ThreadBlock
 from towpath.errors import ConfigError, quoted
+from towpath.files import write_text
 
 SIZE_MAX_BYTES = 64 * 1024 * 1024
 RANKS_MAX = 65_536
@@ -154,8 +155,9 @@ def dump_schedule(schedule: Schedule, target: str | os.PathLike[str] | IO[str]) 
     if not isinstance(target, (str, os.PathLike)):
         _write(schedule, ranks, target)
         return
-    with open(FilePath(target), "w", encoding="utf-8") as stream:
-        _write(schedule, ranks, stream)
+    text = StringIO()
+    _write(schedule, ranks, text)
+    write_text(target, text.getvalue())
 
 
 # --- import ---------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 from towpath import _core
 from towpath._core import Schedule
+from towpath.files import write_text
 from towpath.schedules.msccl_xml import ScheduleFormatError
 from towpath.schedules.mscclpp_reader import read_plan
 from towpath.schedules.mscclpp_writer import plan_of
@@ -51,7 +51,7 @@ def dump_schedule(schedule: Schedule, path: str | os.PathLike[str]) -> None:
         ScheduleError: it does not pass `check_structure`.
     """
     text = to_json(schedule)
-    Path(path).write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def to_json(schedule: Schedule) -> str:

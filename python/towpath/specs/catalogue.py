@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath.errors import ConfigError
+from towpath.names import comparable
 from towpath.specs import kinds, shipped
 from towpath.specs.input_file import read_text
 from towpath.specs.kinds import KINDS, Spec, SpecFile
@@ -20,6 +21,27 @@ if TYPE_CHECKING:
     from towpath.specs.host_spec import HostSpec
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+
+
+def named(text: str) -> tuple[str, dict[str, int]]:
+    """The name that a text means, and the options of `towpath.load` in it.
+
+    Case does not matter in the name of a shipped machine, and "-" is as good as "_". "NAME:N" is a
+    cluster of N hosts.
+
+    Args:
+        text: as typed; the path of a file is returned as it is.
+
+    >>> named("DGX_H100:2")
+    ('dgx-h100', {'hosts': 2})
+    """
+    if Path(text).is_file():
+        return text, {}
+    known = {comparable(name): name for name in shipped.kinds()}
+    name, colon, hosts = text.rpartition(":")
+    if colon and hosts.isdecimal() and (comparable(name) in known or Path(name).is_file()):
+        return known.get(comparable(name), name), {"hosts": int(hosts)}
+    return known.get(comparable(text), text), {}
 
 
 def load_any(name_or_path: str | Path) -> Spec:

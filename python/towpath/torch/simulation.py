@@ -44,14 +44,8 @@ class Simulation:
 
     def __init__(self, machine: str, hosts: int | None, ranks_per_host: int | None) -> None:
         """Describes the machine; users call `simulate`."""
-        name, _, number = machine.partition(":")
-        if number and hosts is None:
-            if not number.isdecimal():
-                raise ConfigError(f"'{machine}' is not a machine; write NAME or NAME:HOSTS")
-            hosts = int(number)
-        options = {"hosts": hosts, "ranks_per_host": ranks_per_host}
-        self._name = name
-        self._machine: Cluster = _open(name, **options)
+        self._machine: Cluster = _open(machine, hosts=hosts, ranks_per_host=ranks_per_host)
+        self._name = machine.rpartition(":")[0] or machine  # its parts have other sizes
         self._parts: dict[tuple[int, int], Cluster] = {}
         self._times_us: dict[tuple[str, int, tuple[int, int]], float] = {}
         self.timeline = load_extension().Timeline()

@@ -48,6 +48,10 @@ _FINALIST_SHARE = 1.3  # of the shortest interpolated time
 # two leaves out most before the largest. Beyond the last one all times are lines.
 _ANCHORS_OF_MANY = 3
 _MANY_BYTES_MAX = _ANCHORS_BYTES[-1]
+# Between few ranks, times of larger arrays are lines as well. Interpolation between logarithms is
+# wrong that far beyond the last anchor (16 GiB on dgx-h100: 370 GB/s instead of 454), and to
+# simulate all finalists of 1 TiB takes minutes.
+_FEW_BYTES_MAX = 1 << 30
 # Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
 _SAME_SHARE = 1.005
 # For more ranks than this, candidates are those that are affordable.
@@ -184,7 +188,7 @@ class Chooser:
 
     def _search_by_anchors(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         able = self._able(size_bytes)
-        if not self._has_ladder and size_bytes > _MANY_BYTES_MAX:
+        if size_bytes > (_FEW_BYTES_MAX if self._has_ladder else _MANY_BYTES_MAX):
             return self._by_line(size_bytes, able)
         first = self._finalists(size_bytes, able) if len(able) > _FINALISTS else able
         race = _Race(lambda _, fastest_us: fastest_us * _SAME_SHARE)
