@@ -7,8 +7,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import asdict
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -58,10 +57,7 @@ Transactions = Annotated[
 ]
 
 
-class _Part(str, Enum):
-    study = "study"
-    follow_ups = "follow-ups"
-
+_Part = Literal["study", "follow-ups"]
 
 app.command()(mailbox)
 app.command()(exchange)
@@ -107,7 +103,7 @@ def noc_vc(
     from towpath.studies.noc_traffic import shape_of
     from towpath.studies.sweep import SweepOptions
 
-    if patterns is not None and only is _Part.follow_ups:
+    if patterns is not None and only == "follow-ups":
         raise ConfigError("--patterns is for the study, which --only follow-ups leaves out")
     spec = chip(machine).spec
     plan = StudyPlan(
@@ -117,9 +113,9 @@ def noc_vc(
         vcs=_numbers(vcs, "--vcs", 1, VCS_MAX),
         transactions=transactions,
         workers=None if grid is None else _grid(grid),
-        follow_ups=only is not _Part.study,
+        follow_ups=only != "study",
         seed=seed,
-        has_study=only is not _Part.follow_ups,
+        has_study=only != "follow-ups",
     )
     options = SweepOptions(jobs=jobs, scheduler=scheduler, progress=bar)
     interruption = context.ensure_object(Interruption)

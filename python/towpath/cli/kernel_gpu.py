@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from towpath.cli.options import Seed, refuse
+from towpath.cli.options import Seed, advanced, refuse
 from towpath.cli.output_file import check_output, command_line, note
 from towpath.errors import ConfigError
 
@@ -19,16 +19,24 @@ if TYPE_CHECKING:
 
 KernelLimit = Annotated[
     float,
-    typer.Option(
-        min=0, help="seconds that a thread of a kernel may compute without a wait; 0: any number"
+    advanced(
+        min=0,
+        help="seconds that a thread of a kernel may compute without a wait; 0: any number",
     ),
 ]
 Unchecked = Annotated[
-    bool, typer.Option("--unchecked", help="with --live: loads and stores are not checked")
+    bool,
+    advanced(
+        "--unchecked",
+        help="with --live: loads and stores are not checked",
+    ),
 ]
 RaceCheck = Annotated[
     bool,
-    typer.Option("--race-check", help="blocks that race for a word of global memory are an error"),
+    advanced(
+        "--race-check",
+        help="blocks that race for a word of global memory are an error",
+    ),
 ]
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -51,7 +59,8 @@ def run(
         typer.Option("--set", help="another value: gpu_cost.kernel.queue_pairs=32"),
     ] = None,
     flags: Annotated[
-        list[str] | None, typer.Option("--flag", help="of the compiler: --flag=-DSIZE=4")
+        list[str] | None,
+        advanced("--flag", help="of the compiler: --flag=-DSIZE=4"),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, help="with --live: seconds in which nothing may happen")

@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from towpath.cli.options import AsJson, Seed, machine_option
+from towpath.cli.options import AsJson, Seed, advanced, machine_option
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.api.chips import Chip, ChipCluster
     from towpath.kernels.chip_kernel import (
-        Fabric,
         FabricConnection,
         KernelRun,
         MemoryBlock,
@@ -28,31 +26,17 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-class ProcessorWord(str, Enum):
-    """Which processor of a core runs the kernel."""
-
-    data_movement_0 = "data_movement_0"
-    data_movement_1 = "data_movement_1"
-    compute = "compute"
-    ethernet = "ethernet"
-
-
-class FabricWord(str, Enum):
-    """How the fabric's packets go: in their line, or with turns, and whether rings are closed."""
-
-    one_dimension = "1d"
-    one_dimension_ring = "1d_ring"
-    two_dimensions = "2d"
-    two_dimensions_torus = "2d_torus"
-
-
+ProcessorWord = Literal["data_movement_0", "data_movement_1", "compute", "ethernet"]
+# How the fabric's packets travel: along a line or with turns, and whether rings are closed.
+FabricWord = Literal["1d", "1d_ring", "2d", "2d_torus"]
 IncludeFolders = Annotated[
-    list[Path] | None, typer.Option("--include", "-I", help="folder of headers; repeatable")
+    list[Path] | None,
+    advanced("--include", "-I", help="folder of headers; repeatable"),
 ]
 CyclesMax = Annotated[
     int | None,
-    typer.Option(
-        help="cycles after which kernels that go on are an error; 0: any number; default: 100000000"
+    advanced(
+        help="cycles after which running kernels are an error; 0: any number; default: 100000000",
     ),
 ]
 FabricOption = Annotated[FabricWord | None, typer.Option(help="routers that run beside the kernel")]
@@ -122,25 +106,29 @@ def run(
     chip: Annotated[int, typer.Option(help="number of the chip", min=0)] = 0,
     processor: Annotated[
         ProcessorWord, typer.Option(help="the core's processor")
-    ] = ProcessorWord.data_movement_0,
-    noc: Annotated[int | None, typer.Option(help="the kernel's NoC, 0 or 1")] = None,
+    ] = "data_movement_0",
+    noc: Annotated[int | None, advanced(help="the kernel's NoC, 0 or 1")] = None,
     arg: Annotated[
         list[str] | None,
         typer.Option(help="runtime argument, or to:CHIP, a connection there; repeatable, in order"),
     ] = None,
     fabric: FabricOption = None,
     compile_arg: Annotated[
-        list[str] | None, typer.Option(help="compile-time argument; repeatable, in order")
+        list[str] | None,
+        advanced(help="compile-time argument; repeatable, in order"),
     ] = None,
     define: Annotated[
-        list[str] | None, typer.Option("--define", "-D", help="macro NAME=VALUE; repeatable")
+        list[str] | None,
+        advanced("--define", "-D", help="macro NAME=VALUE; repeatable"),
     ] = None,
     include: IncludeFolders = None,
     circular_buffer: Annotated[
-        list[str] | None, typer.Option(help="NUMBER:OFFSET:SIZE:PAGE, in bytes; repeatable")
+        list[str] | None,
+        advanced(help="NUMBER:OFFSET:SIZE:PAGE, in bytes; repeatable"),
     ] = None,
     semaphore: Annotated[
-        list[int] | None, typer.Option(help="initial value of the next semaphore; repeatable")
+        list[int] | None,
+        advanced(help="initial value of the next semaphore; repeatable"),
     ] = None,
     read: Annotated[
         list[str] | None, typer.Option(help="print memory afterwards: X,Y:OFFSET:SIZE; repeatable")
@@ -157,7 +145,7 @@ def run(
     common = SourceKernel(
         file,
         chip=chip,
-        processor=processor.value,
+        processor=processor,
         noc=noc,
         args=_arguments(arg),
         compile_args=_words(compile_arg),
@@ -168,8 +156,7 @@ def run(
     places = [place for text in core or ["0,0"] for place in _cores(text)]
     kernels = [replace(common, core=place) for place in places]
     blocks = [block._replace(chip=chip) for block in _blocks(read or [])]
-    mode: Fabric | None = None if fabric is None else fabric.value
-    options: dict[str, Any] = {"seed": seed, "cycles_max": cycles_max, "fabric": mode}
+    options: dict[str, Any] = {"seed": seed, "cycles_max": cycles_max, "fabric": fabric}
     found = loaded.run_kernels(kernels, semaphores=semaphore or [], read=blocks, **options)
     if as_json:
         from towpath.cli.output_file import json_text

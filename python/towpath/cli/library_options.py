@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.options import ADVANCED
+from towpath.cli.options import advanced
 from towpath.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ LIBRARY: dict[str, Any] = {
     ],
     "generation": Annotated[
         str | None,
-        typer.Option(
-            "--generation", metavar="NAME", rich_help_panel=ADVANCED,
+        advanced(
+            "--generation", metavar="NAME",
             help="of the GPUs: volta, ampere, hopper, blackwell",
         ),
     ],
     "cpu": Annotated[
         str | None,
-        typer.Option(
-            "--cpu", metavar="NAME", rich_help_panel=ADVANCED,
+        advanced(
+            "--cpu", metavar="NAME",
             help="of the hosts: intel (default), amd, arm, other",
         ),
     ],

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,13 +26,6 @@ if TYPE_CHECKING:
 
 _ITERATIONS_MAX = 100_000_000
 _MESSAGE_BYTES_MAX = 65_536
-
-
-class Engine(str, Enum):
-    """What plays the programs of a described cluster."""
-
-    MODEL = "model"
-    RTL = "rtl"
 
 
 @dataclass(frozen=True)
@@ -75,8 +67,9 @@ def mailbox(
         typer.Option(help="live: where zeromq_peer and mpi_peer were built; default: build"),
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(help="the model, or instructions on RTL (`make rtl` builds it)")
-    ] = Engine.MODEL,
+        Literal["model", "rtl"],
+        typer.Option(help="the model, or instructions on RTL (`make rtl` builds it)"),
+    ] = "model",
     rtl: Annotated[
         Path | None, typer.Option(help="--engine rtl: where it was built; default: build/rtl")
     ] = None,
@@ -97,7 +90,7 @@ def mailbox(
         outcome = _live(iterations or 200_000, size_bytes, cores, peers or Path("build"))
     else:
         refuse(given(cores=cores, peers=peers), "is for --live")
-        if engine is Engine.RTL:
+        if engine == "rtl":
             refuse(given(seed=seed), "is for --engine model; the RTL has no seed")
             outcome = _rtl(machine, iterations or 20_000, size_bytes, rtl or Path("build/rtl"), vcd)
         else:

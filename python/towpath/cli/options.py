@@ -95,6 +95,11 @@ def takes(**groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
     return decorate
 
 
+def advanced(*flags: str, **settings: Any) -> Any:
+    """An option below the common ones in the help of its command."""
+    return typer.Option(*flags, rich_help_panel=ADVANCED, **settings)
+
+
 def machine_option(description: str) -> object:
     """`--machine` where it means a certain kind of machine."""
     return typer.Option(
@@ -107,14 +112,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object inst
 Jobs = Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="processes; 0: one per core")]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        "--scheduler", metavar="HOST:PORT", help="a dask scheduler whose workers simulate instead"
+    advanced(
+        "--scheduler",
+        metavar="HOST:PORT",
+        help="a dask scheduler whose workers simulate instead",
     ),
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        "--seed", metavar="N", min=0, max=_SEED_MAX, help="seed of what is random in the model"
+    advanced(
+        "--seed",
+        metavar="N",
+        min=0,
+        max=_SEED_MAX,
+        help="seed of what is random in the model",
     ),
 ]
 OutFolder = Annotated[
@@ -133,47 +144,45 @@ Machine = Annotated[str | None, machine_option("simulate on this machine: a name
 Hosts = Annotated[int | None, typer.Option("--hosts", metavar="N", help="hosts of the machine")]
 Ranks = Annotated[
     int | None,
-    typer.Option(
-        "--ranks", metavar="N", help="GPUs or nodes of the whole machine", rich_help_panel=ADVANCED
+    advanced(
+        "--ranks",
+        metavar="N",
+        help="GPUs or nodes of the whole machine",
     ),
 ]
 RanksPerHost = Annotated[
     int | None,
-    typer.Option(
+    advanced(
         "--ranks-per-host",
         metavar="N",
         help="use only this many GPUs of each host",
-        rich_help_panel=ADVANCED,
     ),  # fmt: skip
 ]
 CompleteFrom = Annotated[
     str | None,
-    typer.Option(
+    advanced(
         "--complete-from",
         metavar="NAME",
         help="the shipped machine that supplies what a topology file does not say",
-        rich_help_panel=ADVANCED,
         autocompletion=complete_machine,
     ),
 ]
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
+    advanced(
         "--set",
         metavar="PATH=VALUE",
         help="another value for a field of the machine: fabric.spine.oversubscription=2; `run` "
         "takes several values: 1,2,4",
-        rich_help_panel=ADVANCED,
     ),
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option(
+    advanced(
         "--without",
         metavar="DEVICE",
         help="a device that has failed: host0/nic3, or nic3 for that of every host",
-        rich_help_panel=ADVANCED,
     ),
 ]
 
@@ -239,10 +248,9 @@ Root = Annotated[
 ]
 Result = Annotated[
     str | None,
-    typer.Option(
+    advanced(
         "--result",
         metavar="NAME",
-        rich_help_panel=ADVANCED,
         help="the collective that a file with coll='custom' computes",
     ),  # fmt: skip
 ]
@@ -260,7 +268,7 @@ ScheduleChannels = Annotated[
 ]
 Chunks = Annotated[
     int | None,
-    typer.Option(
+    advanced(
         "--chunks",
         metavar="N",
         min=1,
@@ -269,7 +277,10 @@ Chunks = Annotated[
 ]
 Columns = Annotated[
     int | None,
-    typer.Option(
-        "--columns", metavar="N", min=1, help="grids: columns of the ranks; default: a single row"
+    advanced(
+        "--columns",
+        metavar="N",
+        min=1,
+        help="grids: columns of the ranks; default: a single row",
     ),
 ]

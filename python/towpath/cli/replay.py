@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 import statistics
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,11 +20,7 @@ if TYPE_CHECKING:
     from towpath.studies.replay_folder import FolderReplay
 
 
-class PaceWord(str, Enum):
-    """When the calls of a trace come."""
-
-    gaps = "gaps"
-    times = "times"
+PaceWord = Literal["gaps", "times"]
 
 
 def replay(
@@ -39,7 +34,7 @@ def replay(
             help="gaps: each call as long after the one before as software takes; "
             "times: not before its time in the trace"
         ),
-    ] = PaceWord.gaps,
+    ] = "gaps",
     seed: Seed = 1,
     jobs: Jobs = 0,
     as_json: AsJson = False,
@@ -49,7 +44,7 @@ def replay(
     from towpath.pages.provenance import provenance
     from towpath.specs import catalogue
 
-    if trace.is_dir() and (out) is not None:
+    if trace.is_dir() and out is not None:
         raise ConfigError("is a folder; --out is for a single trace", file=str(trace))
     output = page_output(out)
     spec = catalogue.load_chip(machine)
@@ -79,7 +74,7 @@ def _replay_one(
 
     loaded = load_noc_trace(trace, (spec.grid.width, spec.grid.height))
     try:
-        return replay_trace(loaded, spec, pace=pace.value, seed=seed, samples_links=samples_links)
+        return replay_trace(loaded, spec, pace=pace, seed=seed, samples_links=samples_links)
     except RuntimeError as error:  # its traffic hangs on this chip
         raise ConfigError(str(error), file=str(trace)) from None
 
@@ -90,7 +85,7 @@ def _replay_folder(
     from towpath.cli.progress import bar
     from towpath.studies.replay_folder import replay_folder
 
-    return replay_folder(folder, spec, pace=pace.value, seed=seed, jobs=jobs, progress=bar)
+    return replay_folder(folder, spec, pace=pace, seed=seed, jobs=jobs, progress=bar)
 
 
 def replay_text(replayed: Replay) -> str:

@@ -15,13 +15,13 @@ import typer
 from towpath.cli.library_options import LIBRARY, OfLibrary, library_from
 from towpath.cli.machine import cluster, gpu_cluster
 from towpath.cli.options import (
-    ADVANCED,
     MACHINE,
     AsJson,
     Live,
     Machine,
     OutPage,
     Result,
+    advanced,
     errors_name_options,
     given,
     machine_option,
@@ -45,9 +45,7 @@ _COLLECTIVES = (
 
 
 def _as_in_nccl(*flags: str, **settings: Any) -> Any:
-    return typer.Option(
-        *flags, help="as in nccl-tests", rich_help_panel=ADVANCED, **{"metavar": "SIZE", **settings}
-    )
+    return advanced(*flags, help="as in nccl-tests", **{"metavar": "SIZE", **settings})
 
 
 SIZES: dict[str, Any] = {
@@ -64,26 +62,28 @@ OUTPUT: dict[str, Any] = {
     "out": OutPage,
     "trace": Annotated[
         Path | None,
-        typer.Option("--trace", metavar="FILE", help="write a Perfetto trace of --trace-size"),
+        advanced(
+            "--trace", metavar="FILE", help="write a Perfetto trace of --trace-size",
+        ),
     ],
     "trace_size": Annotated[
         str | None,
-        typer.Option(
-            "--trace-size", metavar="SIZE", rich_help_panel=ADVANCED,
+        advanced(
+            "--trace-size", metavar="SIZE",
             help="the size of timeline and trace; default: the largest of --sizes up to 1M",
         ),
     ],
     "schedule_out": Annotated[
         Path | None,
-        typer.Option(
-            "--schedule-out", metavar="FILE", rich_help_panel=ADVANCED,
+        advanced(
+            "--schedule-out", metavar="FILE",
             help="write the schedule of the largest size as MSCCL XML",
         ),
     ],
     "explain": Annotated[
         bool | None,
-        typer.Option(
-            "--explain", rich_help_panel=ADVANCED,
+        advanced(
+            "--explain",
             help="how many ranks were simulated at each size, and why not fewer",
         ),
     ],

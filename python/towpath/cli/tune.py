@@ -20,6 +20,7 @@ from towpath.cli.options import (
     Machine,
     OutFolder,
     Scheduler,
+    advanced,
     errors_name_options,
     given,
     machine_option,
@@ -109,7 +110,11 @@ def collective(
     ] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", metavar="NAME=VALUE", help="a variable of the library; repeatable"),
+        advanced(
+            "--env",
+            metavar="NAME=VALUE",
+            help="a variable of the library; repeatable",
+        ),
     ] = None,
     csv: Csv = None,
     xml: Xml = None,

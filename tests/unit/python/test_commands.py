@@ -5,12 +5,14 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from importlib.metadata import version
 
 import pytest
 import typer.main
 
 from conftest import towpath_command
+from inside.cli import kernel
 from inside.cli import main as cli
 from inside.layout import CORE, MODELS, SPECS, UNNEEDED
 from inside.machines import shipped
@@ -404,3 +406,18 @@ def test_algorithms_and_show_as_json():
     assert {"ring_all_reduce", "ring_broadcast"} <= {algorithm["name"] for algorithm in listed}
     shown = json.loads(towpath_command("show", "t3000", "--json").stdout)["results"][0]
     assert shown["kind"] == "chip_cluster" and "t3000" in shown["provenance"]["machines"]
+
+
+def test_a_command_has_at_most_a_dozen_options_above_the_advanced_ones():
+    found = {words: options_of(words) for words in all_commands() if words}
+    for suffix in (".cpp", ".cu"):
+        command = typer.main.get_command(import_module(kernel.COMMANDS[suffix][0]).app)
+        found["kernel", "run", suffix] = {
+            name: each for each in command.params for name in each.opts
+        }
+    for words, options in found.items():
+        common = {
+            each.name for name, each in options.items()
+            if name.startswith("-") and getattr(each, "rich_help_panel", None) is None
+        }  # fmt: skip
+        assert len(common - {"help"}) <= 12, (words, common)
