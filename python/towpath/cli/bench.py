@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from towpath.studies.pcie_study import PcieBench
     from towpath.studies.sweep import SweepOptions
 
-app = groups.group("Studies of a described machine, as tables and a page.")
+app = groups.group("Study a machine: tables, a page and findings.")
 
 # What a core simulates of large points, to say beforehand how long a study takes.
 _FLIT_HOPS_PER_S = 20e6

@@ -35,7 +35,7 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which algorithm, protocol and channels NCCL or RCCL would run, and why."""
+    """Explain which algorithm, protocol and channels NCCL or RCCL would use."""
     from towpath.pages.explain_text import explanation_text
     from towpath.pages.provenance import provenance
     from towpath.specs.sizes import parse_sizes

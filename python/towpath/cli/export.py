@@ -30,7 +30,7 @@ from towpath.cli.verify import generated
 from towpath.errors import ConfigError
 from towpath.files import write_text
 
-app = groups.group("Write one of towpath's own schedules, a machine, or a chip for other programs.")
+app = groups.group("Write a schedule, a machine or a chip for other programs.")
 
 
 def schedule(

@@ -30,7 +30,7 @@ def import_machine(
     hosts: Hosts = None,
     complete_from: CompleteFrom = None,
 ) -> None:
-    """Write a machine file from what the tools of a host print about it."""
+    """Write a machine file from the output of a host's own tools."""
     from towpath.specs.importers.host_draft import machine_name
     from towpath.specs.importers.own_host import import_host
     from towpath.specs.input_file import read_text

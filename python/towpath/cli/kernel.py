@@ -20,7 +20,7 @@ COMMANDS = {
     ".cu": ("towpath.cli.kernel_gpu", "a CUDA program with NVSHMEM, on GPUs"),
 }
 
-app = groups.group("Run kernels in their own source form on described machines.")
+app = groups.group("Run CUDA and TT-Metalium kernels on described machines.")
 
 
 def _command_of(file: str) -> Any:

@@ -36,7 +36,7 @@ _COMMANDS = {
 
 
 def machines(as_json: AsJson = False) -> None:
-    """List the machines that come with towpath, by kind."""
+    """List the machines that come with Towpath."""
     import towpath
     from towpath.api.cluster import Cluster
     from towpath.api.machine import classes
@@ -63,7 +63,7 @@ def machines(as_json: AsJson = False) -> None:
 
 
 def algorithms(as_json: AsJson = False) -> None:
-    """List the algorithms that towpath writes schedules for, with their cost."""
+    """List the algorithms with their costs."""
     import towpath
 
     found = towpath.algorithms()
@@ -143,7 +143,7 @@ def routes(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan static routes between chips as commands of Ethernet cores, in their best order."""
+    """Plan static routes between chips."""
     from towpath.pages.provenance import provenance
     from towpath.studies.static_routes import parse_routes
 

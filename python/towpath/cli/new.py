@@ -13,7 +13,7 @@ import typer
 from towpath.cli import groups
 from towpath.errors import ConfigError
 
-app = groups.group("Make a project to begin with.")
+app = groups.group("Create a project to start from.")
 
 # What is both a target of CMake and a file's name.
 PROJECT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -22,7 +22,7 @@ TEMPLATES = {"CMakeLists.txt.in": "CMakeLists.txt", "kernel.cpp.in": "{name}.cpp
 
 @app.callback()
 def new() -> None:
-    """Make a project to begin with."""
+    """Create a project to start from."""
 
 
 @app.command()

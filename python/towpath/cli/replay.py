@@ -40,7 +40,7 @@ def replay(
     as_json: AsJson = False,
     out: OutPage = None,
 ) -> None:
-    """Replay the requests of a traced program: how long on this chip, and where they wait."""
+    """Replay the requests of a traced program on a chip."""
     from towpath.pages.provenance import provenance
     from towpath.specs import catalogue
 

@@ -107,7 +107,7 @@ def run(
     result: Result = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a collective or a schedule: simulated (--machine), for real (--live), or both."""
+    """Run a collective: simulated (--machine), for real (--live), or both."""
     gpus = sizes.pop("ngpus", None)
     subject = _subject(collective, schedule, result)
     if schedule is not None:
@@ -154,7 +154,7 @@ def expect(
     run_as: OfLibrary = "nccl",
     as_json: AsJson = False,
 ) -> None:
-    """Print the table that nccl-tests should print, with the model's error beside each row."""
+    """Print the table that nccl-tests should print, with the model's error."""
     gpus = sizes.pop("ngpus", None)
     chosen = library_from(run_as, library)
     sizes = sizes or {"sizes": "8:64M:8"}

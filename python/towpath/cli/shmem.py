@@ -11,9 +11,7 @@ import typer
 
 from towpath.cli import groups
 
-app = groups.group(
-    "Compile and run OpenSHMEM programs in C and C++ between processes of this host."
-)
+app = groups.group("Compile and run OpenSHMEM programs on this host.")
 
 
 @app.command("run")

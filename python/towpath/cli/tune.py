@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from towpath.pages.provenance import Provenance
     from towpath.tuning.collective import Tuning
 
-app = groups.group("What to use on a machine: schedules by size, packets on links.")
+app = groups.group("Search the best schedule by size, or packets on links.")
 
 _NOT_WITH_AS = (
     "is for Towpath's own candidates; with --as, --env NCCL_PROTO=LL bends those of the library"

@@ -32,7 +32,7 @@ def validate(
     jobs: Jobs = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare tables of measurements with the models: predicted, measured, error.
+    """Compare measurements with the models: predicted, measured, error.
 
     Exits 1 where a table is out of its tolerance, 2 where no row of it could be simulated.
     """

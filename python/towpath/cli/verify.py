@@ -62,7 +62,7 @@ def verify(
     result: Result = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether a schedule is correct, and from which size it would hang."""
+    """Check a schedule, and find the size at which it hangs."""
     import towpath
     from towpath.pages.provenance import provenance
     from towpath.specs.sizes import parse_sizes
