@@ -258,7 +258,9 @@ def test_a_full_ring_says_what_it_dropped_and_keeps_the_sums(run):
     from inside.kernels import GpuKernel
 
     source = GpuKernel(str(EXAMPLE), (), ())
-    small = source.run_simulated(spec, PES, ["1024", "6"], records_max=50).recorded
+    gpus = source.simulate(spec, PES, records_max=50)
+    assert gpus.run_main([str(EXAMPLE), "1024", "6"]) == 0
+    small = gpus.recorded()
     assert len(small.spans) == 50
     assert "keeps the last 50 of" in small.dropped_sentence
     assert small.verdict.shares == run.profile.verdict.shares

@@ -8,17 +8,21 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from towpath.api.kernel_profile import KernelProfile
 from towpath.errors import ConfigError
 from towpath.kernels.gpu_kernel import (
     KERNEL_LIMIT_S,
     GpuKernel,
-    KernelRun,
     SimulatedGpus,
     existing_source,
 )
 from towpath.specs.machine_spec import MachineSpec
+
+if TYPE_CHECKING:
+    from towpath.collectives.live_communicator import Communicator
+    from towpath.kernels.profile import Recorded
 
 
 @dataclass(frozen=True)
@@ -39,15 +43,8 @@ class ProgramRun:
     remarks: tuple[str, ...] = ()
 
 
-class Kernel:
+class Kernel(GpuKernel):
     """A CUDA source with NVSHMEM, compiled for this host; `kernel` makes one."""
-
-    def __init__(self, source: GpuKernel) -> None:
-        """Wraps a source; users call `kernel`."""
-        self._source = source
-
-    def __repr__(self) -> str:
-        return f"Kernel({self._source.file!r})"
 
     def load(
         self,
@@ -80,9 +77,8 @@ class Kernel:
             CompilationError: the source does not compile; the text is the compiler's.
             ConfigError: the machine is not one of GPUs, or has fewer of them.
         """
-        spec = _gpus(machine, settings)
-        return self._source.simulate(
-            spec, pes, seed=seed, records_max=_records(profile),
+        return self.simulate(
+            _gpus(machine, settings), pes, seed=seed, records_max=_records(profile),
             kernel_limit_s=_checked_limit(kernel_limit_s), race_check=race_check,
         )  # fmt: skip
 
@@ -119,19 +115,14 @@ class Kernel:
             DeadlockError: nothing can go on; the text names who waits where.
             HazardError: a kernel does what spoils some runs.
         """
-        spec = _gpus(machine, settings)
-        return self._profiled(
-            self._source.run_simulated(
-                spec,
-                pes,
-                arguments,
-                seed=seed,
-                records_max=_records(profile),
-                kernel_limit_s=_checked_limit(kernel_limit_s),
-                race_check=race_check,
-            ),  # fmt: skip
-            pes,
-        )
+        gpus = self.load(
+            machine, pes, settings=settings, seed=seed, profile=profile,
+            kernel_limit_s=kernel_limit_s, race_check=race_check,
+        )  # fmt: skip
+        status = gpus.run_main([self.file, *arguments])
+        core = gpus._core
+        found = self._profile(gpus.recorded(), pes)
+        return ProgramRun(status, core.finished_at_us, found, tuple(core.remarks))
 
     def run_live(
         self,
@@ -161,24 +152,37 @@ class Kernel:
             CompilationError: the source does not compile; the text is the compiler's.
             RankError: a process failed.
         """
-        return self._profiled(
-            self._source.run_live(
-                pes,
-                arguments,
-                timeout_s=timeout_s,
-                records_max=_records(profile),
-                checked=checked,
-                kernel_limit_s=_checked_limit(kernel_limit_s),
-            ),  # fmt: skip
-            pes,
-        )
+        from towpath.collectives.live_launch import launch
 
-    def _profiled(self, run: KernelRun, pes: int) -> ProgramRun:
-        if run.recorded is None:
-            return ProgramRun(run.status, run.time_us, remarks=run.remarks)
-        name = Path(self._source.file).name
-        title = f"{name} on {run.recorded.where}, {pes} PE{'' if pes == 1 else 's'}"
-        return ProgramRun(run.status, run.time_us, KernelProfile(run.recorded, title), run.remarks)
+        compiled = str(self.compile(live=True, checked=checked))
+        limits = (timeout_s, _records(profile), _checked_limit(kernel_limit_s))
+        job = (compiled, [self.file, *arguments], limits)
+        results = launch(_run_main, pes, timeout_s=timeout_s, arguments=job)
+        recorded = None
+        if profile:
+            from towpath.kernels.profile import recorded_live
+
+            recorded = recorded_live([each for _, each in results])
+        status = max(status for status, _ in results)
+        return ProgramRun(status, None, self._profile(recorded, pes))
+
+    def _profile(self, recorded: Recorded | None, pes: int) -> KernelProfile | None:
+        if recorded is None:
+            return None
+        name = Path(self.file).name
+        plural = "" if pes == 1 else "s"
+        return KernelProfile(recorded, f"{name} on {recorded.where}, {pes} PE{plural}")
+
+
+def _run_main(
+    communicator: Communicator,
+    compiled: str,
+    arguments: list[str],
+    limits: tuple[float, int, float],
+) -> tuple[int, dict[str, Any] | None]:
+    from towpath import _core
+
+    return _core.run_cuda_live(communicator._open, compiled, arguments, *limits)
 
 
 def kernel(
@@ -197,7 +201,7 @@ def kernel(
     Raises:
         ConfigError: there is no such file, or it is not a CUDA source by its name.
     """
-    return Kernel(GpuKernel(existing_source(file), kernels, flags))
+    return Kernel(existing_source(file), kernels, flags)
 
 
 def _checked_limit(seconds: float) -> float:

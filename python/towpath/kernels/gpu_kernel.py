@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from towpath import _core
-    from towpath.collectives.live_communicator import Communicator
     from towpath.kernels.profile import Recorded
     from towpath.specs.machine_spec import MachineSpec
 
@@ -31,34 +29,17 @@ _FORMATS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class KernelRun:
-    """A run of a source's main() on all PEs.
-
-    Attributes:
-        status: the highest that main() returned on a PE; 0 means success.
-        time_us: when the last PE had ended, in simulated microseconds; None for a live run.
-        remarks: sentences about what is no error, but relies on more than NVSHMEM promises.
-        recorded: what happened when; None unless that was asked for.
-    """
-
-    status: int
-    time_us: float | None
-    remarks: tuple[str, ...] = ()
-    recorded: Recorded | None = field(default=None, repr=False, compare=False)
-
-
 class GpuKernel:
-    """A CUDA source; `towpath.kernel` makes one."""
+    """A CUDA source with NVSHMEM, compiled for this host."""
 
     def __init__(self, file: str, kernels: Sequence[str], flags: Sequence[str]) -> None:
-        """Keeps what will be compiled; users call `towpath.kernel`."""
+        """Keeps what will be compiled."""
         self.file = file
         self.kernels = tuple(kernels)
         self.flags = tuple(flags)
 
     def __repr__(self) -> str:
-        return f"GpuKernel({self.file!r})"
+        return f"{type(self).__name__}({self.file!r})"
 
     def compile(self, *, live: bool = False, checked: bool = True) -> Path:
         """Compiles it, unless that was done before.
@@ -126,75 +107,6 @@ class GpuKernel:
             raise ConfigError(str(error)) from None
         return SimulatedGpus(core, machine.name)
 
-    def run_simulated(
-        self,
-        machine: MachineSpec,
-        pes: int,
-        arguments: Sequence[str] = (),
-        *,
-        seed: int = 1,
-        records_max: int = 0,
-        kernel_limit_s: float = KERNEL_LIMIT_S,
-        race_check: bool = False,
-    ) -> KernelRun:
-        """Runs its main() on the GPUs of a described machine; see `simulate`."""
-        gpus = self.simulate(
-            machine, pes, seed=seed, records_max=records_max, kernel_limit_s=kernel_limit_s,
-            race_check=race_check,
-        )  # fmt: skip
-        status = gpus._core.run_main([self.file, *arguments])
-        remarks = tuple(gpus._core.remarks)
-        return KernelRun(status, gpus._core.finished_at_us, remarks, gpus.recorded())
-
-    def run_live(
-        self,
-        pes: int,
-        arguments: Sequence[str] = (),
-        *,
-        timeout_s: float = 60.0,
-        records_max: int = 0,
-        checked: bool = True,
-        kernel_limit_s: float = KERNEL_LIMIT_S,
-    ) -> KernelRun:
-        """Runs its main() in processes of this host.
-
-        Args:
-            pes: how many processes.
-            arguments: of main(), after the name of the file.
-            timeout_s: how long nothing at all may happen, in seconds.
-            records_max: how much of what happens each process keeps; 0: nothing.
-            checked: whether the loads and stores of the source are checked.
-            kernel_limit_s: as in `simulate`.
-
-        Raises:
-            CompilationError: the source does not compile.
-            RankError: a process failed; it names the PE.
-        """
-        from towpath.collectives.live_launch import launch
-
-        compiled = str(self.compile(live=True, checked=checked))
-        words = [self.file, *arguments]
-        limits = (timeout_s, records_max, kernel_limit_s)
-        results = launch(_run_main, pes, timeout_s=timeout_s, arguments=(compiled, words, limits))
-        status = max(status for status, _ in results)
-        if records_max == 0:
-            return KernelRun(status, None)
-        from towpath.kernels.profile import recorded_live
-
-        recorded = recorded_live([recorded for _, recorded in results])
-        return KernelRun(status, None, recorded=recorded)
-
-
-def _run_main(
-    communicator: Communicator,
-    compiled: str,
-    arguments: list[str],
-    limits: tuple[float, int, float],
-) -> tuple[int, dict[str, Any] | None]:
-    from towpath import _core
-
-    return _core.run_cuda_live(communicator._open, compiled, arguments, *limits)
-
 
 class SymmetricArray:
     """The same array on every PE.
@@ -225,6 +137,21 @@ class SimulatedGpus:
         from towpath.kernels.profile import recorded_simulation
 
         return recorded_simulation(self._machine, self.pes, core)
+
+    def run_main(self, words: Sequence[str]) -> int:
+        """Runs main() on every PE.
+
+        Args:
+            words: its arguments, the name of the program first.
+
+        Returns:
+            The highest status.
+
+        Raises:
+            DeadlockError: no PE can continue. The text names which PE waits where.
+            HazardError: a kernel makes a mistake that spoils some runs.
+        """
+        return self._core.run_main(list(words))
 
     @property
     def pes(self) -> int:
