@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from towpath.api.request import Request
     from towpath.api.result import RunResult
     from towpath.api.schedule import AlgorithmInfo, Schedule, algorithms
-    from towpath.api.sweep import sweep
-    from towpath.api.validation import validate, validate_shipped
     from towpath.api.verdict import Verdict, verify
     from towpath.collectives.live_communicator import Communicator, connect
     from towpath.collectives.live_launch import launch
@@ -74,9 +72,10 @@ if TYPE_CHECKING:
         MemoryBlock,
         SourceKernel,
     )
+    from towpath.studies.sweep import sweep
     from towpath.tuning.collective import Tuning
-    from towpath.validation.shipped import TableSummary
-    from towpath.validation.validate import Validation
+    from towpath.validation.shipped import TableSummary, validate_shipped
+    from towpath.validation.validate import Validation, validate
 
     __version__: str
 
@@ -154,10 +153,9 @@ _MODULES = {
     "api.verdict": ("verify", "Verdict"),
     "api.gpu_kernel": ("kernel", "Kernel"),
     "api.kernel_profile": ("KernelProfile",),
-    "api.validation": ("validate", "validate_shipped"),
-    "api.sweep": ("sweep",),
-    "validation.shipped": ("TableSummary",),
-    "validation.validate": ("Validation",),
+    "studies.sweep": ("sweep",),
+    "validation.shipped": ("TableSummary", "validate_shipped"),
+    "validation.validate": ("Validation", "validate"),
     "collectives.live_launch": ("launch",),
     "collectives.live_communicator": ("connect", "Communicator"),
     "collectives.live_mailbox": ("Mailbox",),

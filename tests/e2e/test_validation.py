@@ -24,7 +24,6 @@ from inside.validation import (
     place_carefully,
     place_randomly,
     read_table,
-    summarize,
     validate_table,
 )
 
@@ -455,5 +454,5 @@ def test_gap_large_writes_to_l1(n300_transfers):
 def test_every_shipped_table_is_within_its_tolerance(name, request):
     if name == "noc/traced_kernels":
         request.getfixturevalue("traces")
-    summary = summarize(name)
-    assert summary.verdict == "holds", summary
+    result = shipped(name)
+    assert result.statistics.predicted and result.verdict == "holds", result.statistics

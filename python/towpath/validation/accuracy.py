@@ -171,12 +171,12 @@ def measure(rows: Iterable[dict[str, Any]]) -> Iterator[Accuracy]:
 
 def measure_shipped() -> list[Accuracy]:
     """The errors of the shipped tables of GPU collectives."""
-    from towpath.validation.validate import validate_table
+    from towpath.validation.validate import validate
 
     found: list[Accuracy] = []
     for name in shipped.names():
         if name.startswith(_FOLDER):
-            found += measure(validate_table(shipped.find_table(name)).rows)
+            found += measure(validate(name).rows)
     return found
 
 

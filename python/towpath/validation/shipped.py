@@ -83,39 +83,25 @@ def find_table(name_or_file: str) -> Path:
     )
 
 
-def validate_shipped(
-    *,
-    processes: int | None = None,
-    progress: Progress = silent,
-) -> Iterator[TableSummary]:
-    """Compare every shipped table with the models, one after the other, as they are done.
+def validate_shipped(*, jobs: int = 0, progress: Progress = silent) -> Iterator[TableSummary]:
+    """Compares every table that comes with Towpath with the models.
+
+    All of them take minutes; `validate` takes one of them.
 
     Args:
-        processes: how many to use for tables that take long; None: one per processor.
-        progress: shows how many rows of a table are done.
+        jobs: processes for tables that take long; 0: one per core.
+        progress: a display for long work; see `towpath.studies.progress`.
 
-    Yields:
-        A summary per table, in the order of `names`.
+    Returns:
+        A summary per table, each as soon as its table is done.
     """
+    from towpath.validation.validate import validate  # it imports every model
+
     for name in names():
-        yield summarize(name, processes=processes, progress=progress)
-
-
-def summarize(
-    name: str,
-    *,
-    processes: int | None = None,
-    progress: Progress = silent,
-) -> TableSummary:
-    """Compare one shipped table with the models; the arguments are those of validate_shipped."""
-    from towpath.validation.validate import validate_table  # it imports every model
-
-    result = validate_table(
-        find_table(name), processes=processes,
-        progress=progress,
-    )  # fmt: skip
-    statistics = result.statistics
-    if statistics.predicted == 0:
-        reason = next((row["error"] for row in result.rows), "it has no rows")
-        return TableSummary(name, result.kind, statistics, result.tolerance, "not run", reason)
-    return TableSummary(name, result.kind, statistics, result.tolerance, result.verdict)
+        result = validate(name, jobs=jobs, progress=progress)
+        statistics = result.statistics
+        verdict, reason = result.verdict, ""
+        if statistics.predicted == 0:
+            reason = next((row["error"] for row in result.rows), "it has no rows")
+            verdict = "not run"
+        yield TableSummary(name, result.kind, statistics, result.tolerance, verdict, reason)

@@ -44,7 +44,7 @@ class ErrorStatistics:
 
 
 def error_statistics(rows: Iterable[dict[str, Any]]) -> ErrorStatistics:
-    """Statistics of rows that `validate_table` gave."""
+    """Statistics of rows that `validate` gave."""
     found = list(rows)
     errors = [abs(row["error_pct"]) for row in found if row["error_pct"] is not None]
     if not errors:

@@ -9,10 +9,10 @@ with the reason. The kinds are in gpu, noc, ethernet, fabric and pcie.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from towpath.errors import ConfigError, quoted
 from towpath.studies.parallel import map_in_order, processors
@@ -22,6 +22,7 @@ from towpath.validation.fabric import FABRIC_KINDS
 from towpath.validation.gpu import GPU_KINDS
 from towpath.validation.noc import NOC_KINDS
 from towpath.validation.pcie import PCIE_KINDS
+from towpath.validation.shipped import find_table
 from towpath.validation.statistics import ErrorStatistics, Verdict, error_statistics
 from towpath.validation.table_file import TableFile, Tolerance, read_table
 from towpath.validation.table_kind import Context, Row, TableKind, half_of
@@ -75,49 +76,49 @@ class Validation:
         }  # fmt: skip
 
 
-def validate_table(
-    path: Path,
+def validate(
+    table: str | os.PathLike[str],
     machine: str | None = None,
     *,
-    half: str | None = None,
+    half: Literal["fit", "check"] | None = None,
     group: str | None = None,
-    processes: int | None = None,
+    jobs: int = 0,
     progress: Progress = silent,
 ) -> Validation:
-    """Simulate every row of a table and compare.
+    """Simulates every row of a table of measurements, and compares.
 
     Args:
-        path: a CSV file with a header line, see table_file.
-        machine: simulate on this one instead of what the rows say.
-        half: only rows of this half of the table, "fit" or "check", see `half_of`.
+        table: the name of a shipped table, such as "host_link/accesses", or a CSV file with a
+            header line, whose columns determine its kind (docs/validation.md).
+        machine: simulate on this machine instead of the one in the rows: a name or a file.
+        half: only this half of the rows: constants are fitted on one and checked on the other.
         group: only rows in whose group this regular expression is found.
-        processes: how many to use for tables that take long; None: one per processor.
-        progress: shows how many rows are done.
+        jobs: processes for tables that take long; 0: one per core.
+        progress: a display for long work; see `towpath.studies.progress`.
 
     Returns:
-        The rows with their predictions, in the table's order.
+        Each row with predicted, measured and error in percent, and statistics per group.
 
     Raises:
-        ConfigError: the file is not a table of a known kind, there is no such machine, or no row is
-            left.
+        ConfigError: there is no such table, the file is not one of a known kind, there is no such
+            machine, or no row is left.
     """
-    table = read_table(path)
-    kind = next((kind for kind in KINDS if kind.columns <= table.columns), None)
+    path = find_table(os.fspath(table))
+    read = read_table(path)
+    kind = next((kind for kind in KINDS if kind.columns <= read.columns), None)
     if kind is None:
         known = "; ".join(f"{kind.name}: {', '.join(sorted(kind.columns))}" for kind in KINDS)
         problem = f"its columns fit no known table; known are {known}"
-        raise ConfigError(problem, file=str(path), line=table.header_line)
-    tolerance = Tolerance.of(table)
+        raise ConfigError(problem, file=str(path), line=read.header_line)
+    tolerance = Tolerance.of(read)
     if machine is not None:
         kind.check_machine(machine)
-    rows = _chosen(kind, table, half, group)
-    jobs = [_Job(kind.name, row, Context(machine, path.parent)) for row in rows]
-    if not kind.is_slow:
-        processes = 1
+    rows = _chosen(kind, read, half, group)
+    points = [_Job(kind.name, row, Context(machine, path.parent)) for row in rows]
+    processes = (jobs or processors()) if kind.is_slow else 1
     done = map_in_order(
-        _validate_row, jobs, f"validating {path.stem}", processes or processors(),
-        progress=progress,
-    )  # fmt: skip
+        _validate_row, points, f"validating {path.stem}", processes, progress=progress
+    )
     return Validation(kind.name, kind.unit, done, _groups(done), tolerance)
 
 

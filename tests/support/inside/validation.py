@@ -28,8 +28,8 @@ from towpath.validation.noc import (
 )
 from towpath.validation.noc_patterns import START_SPREAD_CYCLES, Cast, Pattern, cast_of, programs
 from towpath.validation.pcie import PCIE_KINDS
-from towpath.validation.shipped import find_table, folder, names, summarize
+from towpath.validation.shipped import find_table, folder, names
 from towpath.validation.statistics import ErrorStatistics, error_statistics
 from towpath.validation.table_file import Tolerance, read_table
 from towpath.validation.table_kind import CannotSimulate, Context, half_of
-from towpath.validation.validate import validate_table
+from towpath.validation.validate import validate as validate_table

@@ -178,7 +178,7 @@ def test_both_tables_are_known_by_their_columns(tmp_path):
         f"{FIGURE_COLUMNS}\nubench5,wormhole_b0,sender waiting for acks,payload_bytes,16,ns,785,p\n"
     )
     for path, kind in ((links, LINKS), (figures, FIGURES)):
-        validation = validate_table(path, processes=1)
+        validation = validate_table(path, jobs=1)
         assert validation.kind == kind.name
         assert abs(validation.rows[0]["error_pct"]) < 2
 
@@ -187,4 +187,4 @@ def test_a_machine_that_is_no_cluster_of_chips_is_refused(tmp_path):
     path = tmp_path / "links.csv"
     path.write_text(f"{LINK_COLUMNS}\ns,wormhole_b0,erisc,uni,bandwidth,GB/s,8192,12.07,t\n")
     with pytest.raises(ConfigError):
-        validate_table(path, "dgx-h100", processes=1)
+        validate_table(path, "dgx-h100", jobs=1)

@@ -244,14 +244,14 @@ def test_a_row_says_who_and_how_much_to_each():
 def test_a_row_that_cannot_be_run_stays_in_and_says_why(tmp_path, text, reason):
     table = tmp_path / "table.csv"
     table.write_text(f"{COLUMNS}\n{text}\n")
-    (result,) = validate_table(table, processes=1).rows
+    (result,) = validate_table(table, jobs=1).rows
     assert result["predicted"] is None and reason in result["error"]
 
 
 def test_the_prediction_is_the_median_over_masters(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text(f"{COLUMNS}\nwormhole_b0,all_to_all,l1,unicast,8,4,True,False,False,64,1000\n")
-    result = validate_table(table, processes=1)
+    result = validate_table(table, jobs=1)
     (done,) = result.rows
     assert done["predicted"] == 8 * CALL + LATENCY  # of each, whoever else is under way
     assert done["error_pct"] == pytest.approx(16)
@@ -373,10 +373,10 @@ def test_random_pairs_are_fair_and_the_same_for_the_same_seed():
 def test_bandwidth_is_all_bytes_over_the_whole_time(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text(f"{DRAM_COLUMNS}\n12,12,carefully,write,Dynamic,1,100\n")
-    (done,) = validate_table(table, processes=1).rows
+    (done,) = validate_table(table, jobs=1).rows
     assert done["predicted"] == pytest.approx(12 * (1 << 20) / (128 * CALL + LATENCY))  # 1 GHz
     table.write_text(f"{DRAM_COLUMNS}\n12,12,randomly,read,Static,0,100\n")
-    (done,) = validate_table(table, processes=1).rows
+    (done,) = validate_table(table, jobs=1).rows
     assert done["seeds"] == 5
 
 
@@ -433,7 +433,7 @@ def trace_table(folder, *rows):
 
 def test_a_trace_lies_beside_its_table(tmp_path):
     table = trace_table(tmp_path, "DRAM_TO_1.json,1500,750,1500")
-    (done,) = validate_table(table, processes=1).rows
+    (done,) = validate_table(table, jobs=1).rows
     predicted = 100 + replay_module.RECORD_CYCLES + CALL + LATENCY
     assert done["predicted"] == done["predicted_first_begin_to_last_event"] == predicted
     assert done["predicted_median_core"] == predicted // 2
@@ -445,7 +445,7 @@ def test_a_trace_lies_beside_its_table(tmp_path):
     [("../secret.json", "trace is '../secret.json'"), ("no.json", "the trace no.json is not here")],
 )
 def test_a_trace_that_is_not_there_is_named(tmp_path, name, reason):
-    (done,) = validate_table(trace_table(tmp_path, f"{name},1,1,1"), processes=1).rows
+    (done,) = validate_table(trace_table(tmp_path, f"{name},1,1,1"), jobs=1).rows
     assert done["predicted"] is None and reason in done["error"]
 
 
@@ -489,22 +489,22 @@ def test_rows_are_chosen_by_half_and_group(tmp_path):
         for n in (1, 4, 16, 64)
     ]
     table.write_text("\n".join((COLUMNS, *lines)) + "\n")
-    halves = [validate_table(table, half=half, processes=1).rows for half in ("fit", "check")]
+    halves = [validate_table(table, half=half, jobs=1).rows for half in ("fit", "check")]
     assert [len(rows) for rows in halves] == [4, 4]
-    assert len(validate_table(table, group="from", processes=1).rows) == 4
+    assert len(validate_table(table, group="from", jobs=1).rows) == 4
     with pytest.raises(ConfigError, match="none of its rows is chosen"):
-        validate_table(table, group="to_all", processes=1)
+        validate_table(table, group="to_all", jobs=1)
     with pytest.raises(ConfigError, match=r"--group is '\('"):
-        validate_table(table, group="(", processes=1)
+        validate_table(table, group="(", jobs=1)
     with pytest.raises(ConfigError, match="--half is 'better'; allowed are fit and check"):
-        validate_table(table, half="better", processes=1)
+        validate_table(table, half="better", jobs=1)
 
 
 def test_rows_of_several_processes_keep_their_order(tmp_path):
     table = tmp_path / "table.csv"
     rows = [f"12,{tiles},nicely,read,Static,0,{tiles}" for tiles in range(12, 60, 12)]
     table.write_text("\n".join((DRAM_COLUMNS, *rows)) + "\n")
-    done = validate_table(table, processes=2).rows
+    done = validate_table(table, jobs=2).rows
     assert [own["measured"] for own in done] == [12, 24, 36, 48]
     assert all("selection is 'nicely'" in own["error"] for own in done)
 
