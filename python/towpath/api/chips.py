@@ -16,13 +16,13 @@ from towpath import _core
 from towpath.api.chip_kernels import RunsKernels
 from towpath.api.cluster import Cluster
 from towpath.api.machine import Machine
-from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives import fabric
 from towpath.collectives.places import ChipPlace
 from towpath.errors import ConfigError
 from towpath.names import unknown
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import catalogue
+from towpath.specs.sizes import Sizes, sizes_of
 from towpath.tuning.collective import Options, powers_to
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from towpath.api.machine import Machine, opened
 from towpath.api.request import SIMULATED, SYNTHESIS, Request
 from towpath.api.run import OnRow, ignore, place_for, run_simulated
 from towpath.api.schedule import Schedule
-from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives import fabric, places, simulated
 from towpath.errors import ConfigError, DeadlockError
 from towpath.schedules import schedule_source
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import collective_named, protocol_named
 from towpath.specs.kinds import KINDS
+from towpath.specs.sizes import Sizes, sizes_of
 from towpath.tuning.collective import schedule_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.cluster import Cluster
-from towpath.api.sizes import Size, size_of, sizes_of
 from towpath.collectives.element_types import type_bytes, type_named
 from towpath.collectives.gpus import (
     channels_to_fill,
@@ -24,6 +23,7 @@ from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import PROTOCOLS, collective_named
 from towpath.specs import catalogue
+from towpath.specs.sizes import Size, size_of, sizes_of
 from towpath.studies.progress import Progress, silent
 from towpath.tuning.collective import Options, powers_to
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from towpath.api.request import Request
     from towpath.api.result import RunResult
     from towpath.api.schedule import Schedule
-    from towpath.api.sizes import Sizes
     from towpath.api.synthesis import Synthesis
     from towpath.collectives.link_faults import LinkFault
     from towpath.collectives.nccl.explanation import Explanation
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from towpath.collectives.result import LinkLoad
     from towpath.specs.machine_spec import MachineSpec
     from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
+    from towpath.specs.sizes import Sizes
     from towpath.studies.exchange import ExchangeStudy
     from towpath.studies.penny import PennyStudy
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from towpath.api.sizes import sizes_of
 from towpath.collectives.nccl import explanation
 from towpath.collectives.nccl.choice import Choice
 from towpath.collectives.nccl.explanation import Explanation
 from towpath.errors import ConfigError
 from towpath.schedules.words import collective_named
+from towpath.specs.sizes import sizes_of
 from towpath.tuning.export import NcclAdvice
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from towpath.api.request import LIVE, Request
 from towpath.api.run import OnRow, described, ignore, rounding_notes
-from towpath.api.sizes import Sizes, sizes_of
 from towpath.collectives import live
 from towpath.collectives.call import Call
 from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import collective_named, protocol_named
+from towpath.specs.sizes import Sizes, sizes_of
 
 if TYPE_CHECKING:
     from towpath.api.result import RunResult

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from towpath.api.schedule import Schedule
-    from towpath.api.sizes import Sizes
     from towpath.collectives.link_faults import LinkFault
     from towpath.collectives.nccl.imitation import Library
+    from towpath.specs.sizes import Sizes
 
 SYNTHESIS = "synthesis"
 SIMULATED, LIVE = "simulated", "live"
@@ -135,7 +135,7 @@ class Request:
     @property
     def sizes_bytes(self) -> tuple[int, ...]:
         """The sizes in bytes."""
-        from towpath.api.sizes import sizes_of
+        from towpath.specs.sizes import sizes_of
 
         return tuple(sizes_of(self.size_bytes))
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.schedule import Schedule
-from towpath.api.sizes import Size, size_of
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import type_bytes, type_named
 from towpath.errors import ConfigError
 from towpath.names import unknown
-from towpath.specs.sizes import SIZE_BYTES_MAX
+from towpath.specs.sizes import SIZE_BYTES_MAX, Size, size_of
 
 if TYPE_CHECKING:
     from towpath.api.cluster import Cluster

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulated collectives: calls, places to run them, results, link faults and timelines."""
 
-from towpath.api.sizes import size_of, sizes_of
 from towpath.collectives import fabric, places, simulated
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import OPERATIONS, operation_named, type_bytes, type_named
@@ -27,3 +26,4 @@ from towpath.collectives.timeline import (
     parse_track,
     spans_array,
 )
+from towpath.specs.sizes import size_of, sizes_of
