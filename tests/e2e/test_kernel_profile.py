@@ -432,7 +432,7 @@ def test_the_command_prints_the_verdict_and_writes_trace_and_page(place, tmp_pat
     page = (tmp_path / "page.html").read_text()
     assert "What each block does when" in page
     assert "halo_exchange.cu" in page
-    assert ("NVLink over time" in page) == (place[0] == "--machine")
+    assert ("<h3>NVLink</h3>" in page) == (place[0] == "--machine")
 
 
 def test_the_page_about_kernels_shows_what_the_verdict_says(kernel):

@@ -6,53 +6,56 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from types import SimpleNamespace
 
-from inside.collectives import LinkLoad, Report, Row, Run, Timeline, measure
+import towpath
+from inside.collectives import LinkLoad, RunRow, Timeline, measure
+from inside.pages import provenance
 
 NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "receive_copy_send",
          "receive", "segment"]  # fmt: skip
 
 
-def example_report(
-    ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28
-) -> Report:  # fmt: skip
+def example_report(ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28) -> list:
+    """A ring, a tree and a live ring; only the first has links and a timeline."""
     simulated = {"ranks": ranks, "blocks": blocks, "sizes": sizes}
     ring = example_run("ring", "Simple", 40.0, 330.0, loops=loops, **simulated)
     tree = example_run("tree", "LL128", 21.0, 190.0, **simulated)
     live = example_run("ring", "Simple", 90.0, 12.0, ranks=4, blocks=2, sizes=sizes, kind="live")
-    command = "towpath run all_reduce --machine dgx-h100 --sizes 8:1G --schedule ring,tree"
-    return Report("All-reduce on two DGX H100", command, [ring, tree, live])
+    return [ring, tree, live]
 
 
 def example_run(
     schedule: str, protocol: str, latency_us: float, rate_gb_per_s: float, *, ranks: int,
     blocks: int, sizes: int, loops: int = 0, kind: str = "simulated",
-) -> Run:  # fmt: skip
+) -> towpath.RunResult:  # fmt: skip
+    """A run with a row per power of two from 8 bytes."""
     chance = random.Random(1)
+    outcome = SimpleNamespace(
+        links=example_links(ranks), limit=None, timeline=example_timeline(ranks, blocks, loops)
+    )
     rows = []
     for power in range(3, 3 + sizes):
         size_bytes = 1 << power
         time_us = latency_us * chance.uniform(0.98, 1.02) + size_bytes / rate_gb_per_s / 1e3
         wrong = 0 if power < 28 else None
-        rows.append(
-            Row(
-                size_bytes,
-                size_bytes // 4,
-                measure(time_us, size_bytes, "all_reduce", ranks, wrong),
-                measure(time_us * 0.97, size_bytes, "all_reduce", ranks, wrong)
-                if schedule == "ring" else None,
-            )
-        )  # fmt: skip
+        rows.append(RunRow(
+            size_bytes, size_bytes // 4, schedule, schedule, protocol, blocks,
+            measure(time_us, size_bytes, "all_reduce", ranks, wrong),
+            measure(time_us * 0.97, size_bytes, "all_reduce", ranks, wrong)
+            if schedule == "ring" else None,
+            again=(lambda size, traced: outcome) if loops else None,
+        ))  # fmt: skip
     simulated = kind == "simulated"
-    return Run(
-        kind=kind, where=f"dgx-h100, {ranks} ranks" if simulated else f"this host, {ranks} ranks",
-        collective="all_reduce", schedule=schedule, protocol=protocol, channels=blocks,
-        ranks=ranks, type="float32", operation="sum", root=0, rows=rows,
+    return towpath.RunResult(
+        machine="dgx-h100", collective="all_reduce", kind=kind,
+        where=f"dgx-h100, {ranks} ranks" if simulated else f"this host, {ranks} ranks",
+        ranks=ranks, dtype="float32", op="sum", root=0, is_chosen=False,
         iterations=1 if simulated else 20, warmup=0 if simulated else 5,
-        timeline=example_timeline(ranks, blocks, loops) if loops else None,
-        links=example_links(ranks) if loops else [],
-        topology_svg=example_topology(ranks) if loops else None,
-        notes=["Sizes above 128 MiB keep time only: their data would not fit in memory."],
+        notes=("Sizes above 128 MiB keep time only: their data would not fit in memory.",),
+        rows=tuple(rows), provenance=provenance(),
+        command="towpath run all_reduce --machine dgx-h100 --sizes 8:1G",
+        draw=lambda links: example_topology(ranks),
     )  # fmt: skip
 
 

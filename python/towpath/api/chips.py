@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from towpath.collectives.result import LinkLoad
     from towpath.specs.chip_cluster_spec import ChipClusterSpec
     from towpath.specs.chip_spec import ChipSpec
-    from towpath.studies.ethernet_study import Figure
+    from towpath.studies.page import Plot
     from towpath.studies.progress import Progress
     from towpath.studies.replay import Replay
     from towpath.studies.static_routes import StaticRoutes
@@ -328,7 +328,7 @@ class ChipCluster(RunsKernels, Cluster):
         """
         fabric.check_linked(self.name, self.spec.build())
 
-    def study_links(self) -> list[Figure]:
+    def study_links(self) -> list[Plot]:
         """The microbenchmarks of links: utilisation, bandwidth, pings, rings where it has them.
 
         Returns:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -258,8 +259,9 @@ class GpuCluster(Cluster):
         from towpath.studies import penny
 
         shapes = (sizes_of(block_size), sizes_of(packet_size))
-        todo = penny.points(kernels, sizes_of(size_bytes), shapes, pes, rings)
-        return penny.measure(self.spec, todo, progress)
+        sizes_bytes = sizes_of(size_bytes)
+        todo = penny.points(kernels, sizes_bytes, shapes, pes, rings)
+        return replace(penny.measure(self.spec, todo, progress), sizes_bytes=sizes_bytes)
 
     def explain(
         self,

@@ -96,8 +96,7 @@ def noc_vc(
     """
     from towpath.api.noc_study import StudyPlan
     from towpath.cli.progress import bar
-    from towpath.pages.noc_study_page import write_study
-    from towpath.pages.noc_table import findings_text, study_text
+    from towpath.pages.noc_study_page import noc_page
     from towpath.pages.provenance import provenance
     from towpath.studies.noc_study import VCS_MAX
     from towpath.studies.noc_traffic import shape_of
@@ -121,12 +120,7 @@ def noc_vc(
     interruption = context.ensure_object(Interruption)
     folder, study = _noc_study(spec, plan, options, out, interruption)
     made_with = provenance([spec])
-    deliver(
-        asdict(study), "\n".join([*study_text(study.parts), *findings_text(study.findings)]),
-        folder, as_json,
-        lambda: write_study(study, folder / "study.html", made_with=made_with),
-        made_with=made_with,
-    )  # fmt: skip
+    deliver(asdict(study), noc_page(study), folder, as_json, made_with=made_with)
 
 
 @app.command("ethernet")
@@ -136,23 +130,18 @@ def ethernet(
     as_json: AsJson = False,
 ) -> None:
     """The microbenchmarks of links between chips: bandwidth, latency and rings, as figures."""
-    from towpath.pages.ethernet_study_page import study_text, write_ethernet_study
+    from towpath.pages.ethernet_study_page import ethernet_page
     from towpath.pages.provenance import provenance
 
     cluster = chip_cluster(machine)
     cluster.require_links()
     folder = results_folder(out, f"ethernet-{cluster.name}")
-    figures = cluster.study_links()
+    plots = cluster.study_links()
     title = f"Links between chips of {cluster.name}"
     made_with = provenance([cluster.spec])
-    deliver(
-        {"machine": cluster.name, "figures": [asdict(figure) for figure in figures]},
-        study_text(figures), folder, as_json,
-        lambda: write_ethernet_study(
-            title, command_line(), figures, folder / "study.html", made_with=made_with
-        ),
-        made_with=made_with,
-    )  # fmt: skip
+    found = {"machine": cluster.name, "figures": [plot.to_dict() for plot in plots]}
+    page = ethernet_page(title, command_line(), plots)
+    deliver(found, page, folder, as_json, made_with=made_with)
 
 
 @app.command("pcie")
@@ -174,7 +163,8 @@ def pcie(
 ) -> None:  # fmt: skip
     """A host's link to a chip: windows, DMA, orderings, sizes, and why reads are slow."""
     from towpath.host.host_cluster import check_host_link
-    from towpath.pages.pcie_study_page import SLOW_READ_PAGE, study_text, write_study
+    from towpath.pages.html import write_page
+    from towpath.pages.pcie_study_page import SLOW_READ_PAGE, pcie_page, slow_read_page
     from towpath.pages.provenance import provenance
     from towpath.studies.pcie_study import PcieBench
 
@@ -188,11 +178,8 @@ def pcie(
     folder = results_folder(out, f"pcie-{chip_spec.name}-{host_spec.name}")
     study = _pcie_study(PcieBench(host_spec, chip_spec), sizes_bytes)
     made_with = provenance([chip_spec, host_spec])
-    deliver(
-        study.to_dict(), "\n".join(study_text(study)), folder, as_json,
-        lambda: write_study(study, folder, made_with=made_with),
-        made_with=made_with,
-    )  # fmt: skip
+    write_page(slow_read_page(study), folder / SLOW_READ_PAGE, made_with)
+    deliver(study.to_dict(), pcie_page(study), folder, as_json, made_with=made_with)
     note(f"why is my read slow: {folder / SLOW_READ_PAGE}")
 
 

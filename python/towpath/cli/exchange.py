@@ -10,7 +10,7 @@ import typer
 
 from towpath.cli.machine import gpu_cluster, one_setting
 from towpath.cli.options import AsJson, OutFolder, Settings, machine_option
-from towpath.cli.output_file import deliver, results_folder
+from towpath.cli.output_file import command_line, deliver, results_folder
 
 
 def exchange(
@@ -23,14 +23,12 @@ def exchange(
 ) -> None:
     """Puts with signals, thread by thread: exchanges and rings, inside and between hosts."""
     from towpath.cli.progress import bar
-    from towpath.pages.exchange_page import study_text, write_study
+    from towpath.pages.exchange_page import exchange_page
     from towpath.pages.provenance import provenance
 
     cluster = gpu_cluster(machine, settings=one_setting(settings))
     folder = results_folder(out, f"exchange-{cluster.spec.name}")
     study = cluster.bench_exchange(sizes, ring_sizes, progress=bar)
     made_with = provenance([cluster.spec])
-    deliver(
-        study.to_dict(), "\n".join(study_text(study)), folder, as_json,
-        lambda: write_study(study, folder, made_with=made_with), made_with=made_with,
-    )  # fmt: skip
+    page = exchange_page(study, command_line())
+    deliver(study.to_dict(), page, folder, as_json, made_with=made_with)

@@ -23,6 +23,7 @@ from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.pages.provenance import Provenance
+    from towpath.studies.page import Page
 
 _ITERATIONS_MAX = 100_000_000
 _MESSAGE_BYTES_MAX = 65_536
@@ -30,12 +31,11 @@ _MESSAGE_BYTES_MAX = 65_536
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A study as plain data and as text, what it was made with, and how its page is written."""
+    """A study as plain data and as a page, and what it was made with."""
 
     found: dict[str, Any]
-    text: str
+    page: Page
     made_with: Provenance
-    write_page: Callable[[Path], object]
 
 
 def mailbox(
@@ -80,6 +80,9 @@ def mailbox(
     out: OutPage = None,
 ) -> None:  # fmt: skip
     """Ping-pong of small messages: histogram, breakdown, and sweeps or other libraries."""
+    from towpath.pages.html import write_page
+    from towpath.pages.text import page_text
+
     if live == (machine is not None):
         raise ConfigError("bench mailbox needs either --machine or --live")
     size_bytes = _message_size(sizes)
@@ -99,9 +102,9 @@ def mailbox(
                 machine, iterations or 1_000_000, size_bytes, 1 if seed is None else seed
             )
     text = json_text(outcome.found, outcome.made_with)
-    print(text if as_json else outcome.text)
+    print(text if as_json else page_text(outcome.page))
     if output is not None:
-        output.write(outcome.write_page, text)
+        output.write(lambda path: write_page(outcome.page, path, outcome.made_with), text)
 
 
 def _message_size(text: str) -> int:
@@ -120,9 +123,9 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> _
     from dataclasses import replace
 
     from towpath.cli.progress import bar
-    from towpath.pages.plain_text import tables_text
+    from towpath.pages.mailbox_page import live_mailbox_page
     from towpath.pages.provenance import provenance
-    from towpath.studies.mailbox_live import LiveRequest, live_tables, measure_live, parse_cores
+    from towpath.studies.mailbox_live import LiveRequest, measure_live, parse_cores
     from towpath.studies.mailbox_peers import peer_measurements
     from towpath.studies.parallel import map_in_order
 
@@ -134,29 +137,18 @@ def _live(iterations: int, size_bytes: int, cores: str | None, peers: Path) -> _
     study, *rows = map_in_order(lambda step: step(), steps, label, progress=bar)
     study = replace(study, peers=rows)
 
-    def write(path: Path) -> None:
-        from towpath.pages.mailbox_page import Drawing, TablesPage, histogram_figure
-        from towpath.pages.plots import CURVE_COLORS
-
-        drawings = [
-            Drawing("Mailbox", histogram_figure(study.message)),
-            Drawing("Cache line", histogram_figure(study.line, CURVE_COLORS[1])),
-        ]
-        pinned = "nowhere" if request.cores is None else "cores {} and {}".format(*request.cores)
-        facts = [
-            ("Message", f"{size_bytes} B"), ("Iterations", str(iterations)), ("Pinned to", pinned),
-            ("Waiting", "polling"),
-        ]  # fmt: skip
-        title = "Small messages between two processes"
-        TablesPage(title, command_line(), facts, drawings, live_tables(study)).write(path)
-
-    return _Outcome(asdict(study), tables_text(live_tables(study)), provenance(), write)
+    pinned = "nowhere" if request.cores is None else "cores {} and {}".format(*request.cores)
+    facts = [
+        ("Message", f"{size_bytes} B"), ("Iterations", str(iterations)), ("Pinned to", pinned),
+        ("Waiting", "polling"),
+    ]  # fmt: skip
+    page = live_mailbox_page(study, command_line(), facts)
+    return _Outcome(asdict(study), page, provenance())
 
 
 def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> _Outcome:
     from towpath.cli.progress import bar
-    from towpath.pages.mailbox_table import study_tables
-    from towpath.pages.plain_text import tables_text
+    from towpath.pages.mailbox_page import mailbox_page
     from towpath.pages.provenance import provenance
     from towpath.specs import catalogue
     from towpath.studies.mailbox_study import StudyRequest, measure_study
@@ -166,28 +158,23 @@ def _simulated(machine: str, iterations: int, size_bytes: int, seed: int) -> _Ou
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes, seed)
     study = measure_study(spec, request, bar)
 
-    def write(path: Path) -> None:
-        from towpath.pages.mailbox_page import write_mailbox_study
-
-        facts = [
-            ("Cluster", f"{spec.name}, {spec.nodes.value} nodes"),
-            ("Clock", f"{spec.core_clock_mhz.value:g} MHz"),
-            ("Message", f"{size_bytes} B"),
-            ("Iterations", f"{request.iterations} with interrupts, {request.calm_iterations} not"),
-            ("Seed", str(seed)),
-        ]
-        title = f"Small messages on {spec.name}"
-        write_mailbox_study(study, title, command_line(), facts, path, made_with=made_with)
-
-    return _Outcome(asdict(study), tables_text(study_tables(study)), made_with, write)
+    facts = [
+        ("Cluster", f"{spec.name}, {spec.nodes.value} nodes"),
+        ("Clock", f"{spec.core_clock_mhz.value:g} MHz"),
+        ("Message", f"{size_bytes} B"),
+        ("Iterations", f"{request.iterations} with interrupts, {request.calm_iterations} not"),
+        ("Seed", str(seed)),
+    ]
+    title = f"Small messages on {spec.name}"
+    page = mailbox_page(study, title, command_line(), facts)
+    return _Outcome(asdict(study), page, made_with)
 
 
 def _rtl(
     machine: str, iterations: int, size_bytes: int, folder: Path, vcd: Path | None
 ) -> _Outcome:
     from towpath.cli.progress import bar
-    from towpath.pages.mailbox_table import study_tables
-    from towpath.pages.plain_text import tables_text
+    from towpath.pages.mailbox_page import mailbox_page
     from towpath.pages.provenance import provenance
     from towpath.specs import catalogue
     from towpath.studies.mailbox_rtl import measure_rtl_study
@@ -202,16 +189,12 @@ def _rtl(
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes)
     study = measure_rtl_study(folder, request, bar, vcd=vcd)
 
-    def write(path: Path) -> None:
-        from towpath.pages.mailbox_page import write_mailbox_study
-
-        facts = [
-            ("Cluster", "2 nodes of RTL, simulated by Verilator"),
-            ("Clock", "100 MHz"),
-            ("Message", f"{size_bytes} B"),
-            ("Iterations", f"{request.iterations} with interrupts, {request.calm_iterations} not"),
-        ]
-        title = "Small messages on RTL"
-        write_mailbox_study(study, title, command_line(), facts, path, made_with=made_with)
-
-    return _Outcome(asdict(study), tables_text(study_tables(study)), made_with, write)
+    facts = [
+        ("Cluster", "2 nodes of RTL, simulated by Verilator"),
+        ("Clock", "100 MHz"),
+        ("Message", f"{size_bytes} B"),
+        ("Iterations", f"{request.iterations} with interrupts, {request.calm_iterations} not"),
+    ]
+    title = "Small messages on RTL"
+    page = mailbox_page(study, title, command_line(), facts)
+    return _Outcome(asdict(study), page, made_with)

@@ -18,6 +18,7 @@ from towpath.files import write_text
 
 if TYPE_CHECKING:
     from towpath.pages.provenance import Provenance
+    from towpath.studies.page import Page
 
 
 _PAGE_SUFFIXES = (".html", ".htm")
@@ -131,21 +132,22 @@ def note(sentence: str) -> None:
 
 
 def deliver(
-    found: Found, text: str, folder: Path, as_json: bool,
-    write_pages: Callable[[], object], *, made_with: Provenance | None = None,
-) -> None:  # fmt: skip
-    """Keep a result in its folder, as JSON and pages, and print it.
+    found: Found, page: Page, folder: Path, as_json: bool, *, made_with: Provenance | None = None
+) -> None:
+    """Keep a result in its folder, as JSON and as a page, and print it.
 
     Args:
         found: the result as plain data.
-        text: the result for people.
-        folder: gets study.json and what `write_pages` writes.
+        page: the result for people; study.html, and the printed text.
+        folder: gets study.json and study.html.
         as_json: print the JSON instead of the text.
-        write_pages: writes study.html and others.
         made_with: what the result was made with.
     """
+    from towpath.pages.html import write_page
+    from towpath.pages.text import page_text
+
     plain = json_text(found, made_with)
     write_text(folder / "study.json", plain + "\n")
-    write_pages()
-    print(plain if as_json else text)
+    write_page(page, folder / "study.html", made_with)
+    print(plain if as_json else page_text(page))
     note(f"study: {folder / 'study.html'}")

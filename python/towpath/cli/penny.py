@@ -10,7 +10,7 @@ import typer
 
 from towpath.cli.machine import gpu_cluster, one_setting
 from towpath.cli.options import AsJson, OutFolder, Settings, machine_option
-from towpath.cli.output_file import deliver, results_folder
+from towpath.cli.output_file import command_line, deliver, results_folder
 
 
 def penny(
@@ -29,7 +29,7 @@ def penny(
 ) -> None:
     """CUDA kernels thread by thread, with data: sweeps over blocks, packets and sizes."""
     from towpath.cli.progress import bar
-    from towpath.pages.penny_page import study_text, write_study
+    from towpath.pages.penny_page import penny_page
     from towpath.pages.provenance import provenance
 
     cluster = gpu_cluster(machine, settings=one_setting(settings))
@@ -39,7 +39,5 @@ def penny(
         rings=rings, progress=bar,
     )  # fmt: skip
     made_with = provenance([cluster.spec])
-    deliver(
-        study.to_dict(), "\n".join(study_text(study)), folder, as_json,
-        lambda: write_study(study, folder, made_with=made_with), made_with=made_with,
-    )  # fmt: skip
+    page = penny_page(study, command_line())
+    deliver(study.to_dict(), page, folder, as_json, made_with=made_with)

@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -41,7 +40,10 @@ def replay(
     out: OutPage = None,
 ) -> None:
     """Replay the requests of a traced program on a chip."""
+    from towpath.pages.html import write_page
     from towpath.pages.provenance import provenance
+    from towpath.pages.replay_page import replay_page
+    from towpath.pages.text import page_text
     from towpath.specs import catalogue
 
     if trace.is_dir() and out is not None:
@@ -56,14 +58,11 @@ def replay(
             raise typer.Exit(2)
         return
     replayed = _replay_one(trace, spec, pace, seed, samples_links=output is not None)
+    page = replay_page(replayed, command_line())
     text = json_text(replayed.to_dict(), made_with)
-    print(text if as_json else replay_text(replayed))
+    print(text if as_json else page_text(page))
     if output is not None:
-        from towpath.pages.replay_page import write_replay
-
-        output.write(
-            lambda file: write_replay(replayed, command_line(), file, made_with=made_with), text
-        )
+        output.write(lambda file: write_page(page, file, made_with), text)
 
 
 def _replay_one(
@@ -86,37 +85,6 @@ def _replay_folder(
     from towpath.studies.replay_folder import replay_folder
 
     return replay_folder(folder, spec, pace=pace, seed=seed, jobs=jobs, progress=bar)
-
-
-def replay_text(replayed: Replay) -> str:
-    """The three predicted cycles, the waits and the cores as tables."""
-    from towpath.studies.replay import FIGURE_NAMES, PHASES
-
-    shown: dict[str, Any] = replayed.to_dict()
-    lines = [
-        f"{replayed.name} on {replayed.chip}: {len(replayed.requests)} requests of "
-        f"{sum(core.end_cycle_measured > core.begin_cycle for core in replayed.cores)} processors",
-        "",
-        f"{'cycles':<28} {'predicted':>10} {'measured':>10}   error",
-    ]
-    for name, words in FIGURE_NAMES.items():
-        predicted, measured = shown["predicted"][name], shown["measured"][name]
-        lines.append(f"{words:<28} {predicted:>10} {measured:>10} {_error(predicted, measured)}")
-    lines += ["", f"{'cycles per request':<28} {'median':>10} {'longest':>10}"]
-    for number, words in enumerate(PHASES):
-        cycles = [request.phase_cycles[number] for request in replayed.requests]
-        median = statistics.median_low(cycles) if cycles else 0
-        lines.append(f"{words:<28} {median:>10} {max(cycles, default=0):>10}")
-    lines += ["", f"{'core':<20} {'begin':>7} {'last event':>10} {'measured':>10}   error"]
-    for core in replayed.cores:
-        predicted = core.end_cycle_predicted - core.begin_cycle
-        measured = core.end_cycle_measured - core.begin_cycle
-        if measured:
-            lines.append(
-                f"{core.name:<20} {core.begin_cycle:>7} {core.end_cycle_predicted:>10} "
-                f"{core.end_cycle_measured:>10} {_error(predicted, measured)}"
-            )
-    return "\n".join(lines)
 
 
 def folder_text(found: FolderReplay) -> str:

@@ -62,8 +62,8 @@ def ethernet(
 ) -> None:
     """How to use a link between chips: packet size, bytes outstanding, sync words, channels."""
     from towpath.cli.progress import bar
+    from towpath.pages.ethernet_study_page import tune_ethernet_page
     from towpath.pages.provenance import provenance
-    from towpath.pages.tune_ethernet_page import tuning_text, write_tuning
     from towpath.studies.sweep import how_to_resume
 
     cluster = chip_cluster(machine)
@@ -74,13 +74,8 @@ def ethernet(
     tuning = cluster.tune_links(file=file, jobs=jobs, progress=bar)
     title = f"How to use the links of {cluster.name}"
     made_with = provenance([cluster.spec])
-    deliver(
-        tuning.to_dict(), "\n".join(tuning_text(tuning.answers)), folder, as_json,
-        lambda: write_tuning(
-            title, command_line(), tuning.answers, folder / "study.html", made_with=made_with
-        ),
-        made_with=made_with,
-    )  # fmt: skip
+    page = tune_ethernet_page(title, command_line(), tuning.answers)
+    deliver(tuning.to_dict(), page, folder, as_json, made_with=made_with)
 
 
 # --- collectives ----------------------------------------------------------------------------------
@@ -210,13 +205,10 @@ def _library(
 
 
 def _deliver_tuning(tuning: Tuning, folder: Path, as_json: bool, made_with: Provenance) -> None:
-    from towpath.pages.tune_collective_page import tuning_text, write_tuning
+    from towpath.pages.tune_collective_page import tune_collective_page
 
-    deliver(
-        tuning.to_dict(), "\n".join(tuning_text(tuning)), folder, as_json,
-        lambda: write_tuning(tuning, command_line(), folder / "study.html", made_with=made_with),
-        made_with=made_with,
-    )  # fmt: skip
+    page = tune_collective_page(tuning, command_line())
+    deliver(tuning.to_dict(), page, folder, as_json, made_with=made_with)
 
 
 def _check_exports(collective: str, csv: Path | None, xml: Path | None) -> None:

@@ -1,72 +1,44 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The microbenchmarks of links as one HTML page and as text."""
+"""The pages of links between chips: their microbenchmarks, and how to use them."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import plotly.graph_objects as go
-
-from towpath.pages.plots import CURVE_COLORS, layout, size_axis
-from towpath.pages.provenance import Provenance
-from towpath.pages.report import write_page
-from towpath.specs.sizes import format_size
-from towpath.studies.ethernet_study import Figure
+from towpath.studies.page import Finding, Page, Plot, Section
+from towpath.tuning.answers import Answer
+from towpath.tuning.rule import RULE
 
 
-def write_ethernet_study(
-    title: str, command: str, figures: list[Figure], path: Path, *,
-    made_with: Provenance | None = None,
-) -> None:  # fmt: skip
-    """Write the page; it needs no other file and no network.
+def ethernet_page(title: str, command: str, plots: list[Plot]) -> Page:
+    """The page of `towpath bench ethernet`."""
+    sections = [Section(plot.title, [plot]) for plot in plots]
+    found = [finding for plot in plots if (finding := _best(plot)) is not None]
+    return Page(title, command, sections, found)
 
-    `made_with` becomes its foot; by default that is the version of Towpath and the date.
-    """
-    drawn = [
-        {"title": figure.title, "how": figure.how, "plot": draw_figure(figure)}
-        for figure in figures
+
+def _best(plot: Plot) -> Finding | None:
+    """The best value of a plot: the highest rate, or the shortest time."""
+    is_rate = "GB/s" in plot.y.title or "%" in plot.y.title
+    if not is_rate and plot.y.title not in ("ns", "round trip (us)"):
+        return None
+    points = [
+        (y, x, curve.name) for curve in plot.curves for x, y in zip(curve.x, curve.y, strict=True)
     ]
-    write_page(
-        path, "ethernet_study.html.jinja", made_with=made_with, title=title, command=command,
-        figures=drawn,
-    )  # fmt: skip
+    value, at, name = max(points) if is_rate else min(points)
+    unit = plot.y.title.replace("round trip (us)", "us")
+    words = f"{'at most' if is_rate else 'at least'} {value:.4g} {unit}, {name}"
+    return Finding(plot.title, f"{words}, {plot.x.text(at)}")
 
 
-def study_text(figures: list[Figure]) -> str:
-    """Every number, a table per figure."""
-    lines = []
-    for figure in figures:
-        lines += ["", f"# {figure.title}: {figure.y_title} by {figure.x_title}"]
-        for curve in figure.curves:
-            points = (
-                f"{_x_text(figure, x)}: {y:.4g}" for x, y in zip(curve.x, curve.y, strict=True)
-            )
-            lines.append(f"  {curve.name}: {', '.join(points)}")
-    return "\n".join(lines[1:])
-
-
-def _x_text(figure: Figure, x: float) -> str:
-    return format_size(int(x)) if figure.x_title == "size" else f"{x:g}"
-
-
-def draw_figure(figure: Figure) -> go.Figure:
-    """Its curves, sizes on a logarithmic axis."""
-    drawn = go.Figure()
-    for index, curve in enumerate(figure.curves):
-        drawn.add_scatter(
-            x=curve.x,
-            y=curve.y,
-            name=curve.name,
-            mode="lines+markers",
-            line={"color": CURVE_COLORS[index % len(CURVE_COLORS)], "width": 1.6},
-            marker={"size": 6},
-            text=[_x_text(figure, x) for x in curve.x],
-            hovertemplate=f"%{{text}}: %{{y:.4g}}<br>{curve.name}<extra></extra>",
+def tune_ethernet_page(title: str, command: str, answers: list[Answer]) -> Page:
+    """The page of `towpath tune ethernet`."""
+    sections = [
+        Section(
+            answer.title,
+            [answer.table] if answer.plot is None else [answer.plot, answer.table],
+            answer.how,
         )
-    drawn.update_layout(layout(height=420))
-    drawn.update_xaxes(title=figure.x_title)
-    drawn.update_yaxes(title=figure.y_title, rangemode="tozero")
-    if figure.x_title == "size":
-        drawn.update_xaxes(**size_axis({int(x) for curve in figure.curves for x in curve.x}))
-    return drawn
+        for answer in answers
+    ]
+    found = [Finding(answer.title, answer.choice) for answer in answers]
+    return Page(title, command, sections, found, how=RULE)

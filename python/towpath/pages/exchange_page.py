@@ -1,31 +1,64 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of kernels that exchange and reduce, as text, as JSON, and as an HTML page."""
+"""The page of kernels that exchange and reduce."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-import plotly.graph_objects as go
-
-from towpath.pages.plain_text import table_text
-from towpath.pages.plots import CURVE_COLORS, layout, size_axis, time_axis
-from towpath.pages.provenance import Provenance
-from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
 from towpath.studies.exchange import DOCUMENT, STAGES, ExchangeStudy, Ring, best
-from towpath.studies.plain_table import PlainTable
+from towpath.studies.page import COLORS, Axis, Curve, Finding, Page, PlainTable, Plot, Section
 
-HOW = (
+_HOW = (
     "GB/s are sent and received together, per GPU. Time is that of the kernel: a copy in it "
     "counts; launch, barriers and copies of the host do not. Each value is the best of the blocks, "
     "slices and sizes that were tried."
 )
 
 
+def exchange_page(study: ExchangeStudy, command: str) -> Page:
+    """The page of `towpath bench exchange`."""
+    largest = max(row.size_bytes for row in study.exchanges)
+    routes = dict.fromkeys(row.route for row in study.exchanges)
+    how = "The best number of threads at each point."
+    if study.is_the_documents:
+        how += " Dotted: the values of the document."
+    plots = [sweep_plot(study, route, largest) for route in routes]
+    exchange = Section("Two GPUs exchange a buffer", [best_table(study)], _HOW)
+    sweep = Section("Bytes per thread", plots, how, in_text=False)
+    rings = [
+        Section(title, [ring_plot(title, rings), ring_table(rings)])
+        for title, rings in _ring_parts(study)
+    ]
+    title = f"Kernels of puts with signals on {study.machine}"
+    return Page(title, command, [exchange, sweep, *rings], list(_findings(study)))
+
+
+def _findings(study: ExchangeStudy) -> Iterator[Finding]:
+    rows = best(study.exchanges)
+    for route in dict.fromkeys(row.route for row in rows):
+        row = max((row for row in rows if row.route == route), key=lambda row: row.gb_per_s)
+        yield Finding(
+            f"Exchange {route}",
+            f"{row.gb_per_s:.1f} GB/s at {format_size(row.size_bytes)} ({STAGES[row.stage]}, "
+            f"{row.threads} threads, {row.bytes_per_thread} bytes each)",
+        )
+    for title, rings in _ring_parts(study):
+        ends = []
+        for size_bytes in dict.fromkeys(
+            (min(ring.size_bytes for ring in rings), max(ring.size_bytes for ring in rings))
+        ):
+            ring = min(
+                (ring for ring in rings if ring.size_bytes == size_bytes),
+                key=lambda ring: ring.time_us,
+            )
+            ends.append(f"{ring.time_us:.1f} us at {format_size(size_bytes)} ({ring.variant})")
+        yield Finding(title, "; ".join(ends))
+
+
 def best_table(study: ExchangeStudy) -> PlainTable:
-    """The best exchange of each stage on each route, beside the document's figure."""
+    """The best exchange of each stage on each route, beside the document's value."""
     headings = ["route", "kernel", "size", "threads", "bytes per thread", "us", "GB/s"]
     if study.is_the_documents:
         headings += ["document", "difference"]
@@ -60,17 +93,6 @@ def ring_table(rings: Sequence[Ring]) -> PlainTable:
     return PlainTable(["size", *(f"{variant} (us)" for variant in variants)], lines)
 
 
-def study_text(study: ExchangeStudy) -> Iterator[str]:
-    """Every table, for a terminal."""
-    yield "# Two GPUs exchange a buffer"
-    yield HOW
-    yield from table_text(best_table(study))
-    for title, rings in _ring_parts(study):
-        yield ""
-        yield f"# {title}"
-        yield from table_text(ring_table(rings))
-
-
 def _ring_parts(study: ExchangeStudy) -> list[tuple[str, list[Ring]]]:
     parts = [("All-reduce inside a host", study.inside)]
     if study.between:
@@ -78,82 +100,46 @@ def _ring_parts(study: ExchangeStudy) -> list[tuple[str, list[Ring]]]:
     return parts
 
 
-# --- the page -------------------------------------------------------------------------------------
-
-
-def write_study(study: ExchangeStudy, folder: Path, *, made_with: Provenance | None = None) -> None:
-    """Write study.html; it needs no other file and no network.
-
-    Args:
-        study: what was found.
-        folder: where it goes.
-        made_with: becomes the page's foot; by default the version of Towpath and the date.
-    """
-    largest = max(row.size_bytes for row in study.exchanges)
-    write_page(
-        folder / "study.html",
-        "exchange_study.html.jinja",
-        made_with=made_with,
-        study=study,
-        how=HOW,
-        best=best_table(study),
-        figures=[
-            (f"Exchange {route}, {format_size(largest)}", sweep_figure(study, route, largest))
-            for route in dict.fromkeys(row.route for row in study.exchanges)
-        ],
-        rings=[(title, ring_table(rings), ring_figure(rings))
-               for title, rings in _ring_parts(study)],
-    )  # fmt: skip
-
-
-def sweep_figure(study: ExchangeStudy, route: str, size_bytes: int) -> go.Figure:
+def sweep_plot(study: ExchangeStudy, route: str, size_bytes: int) -> Plot:
     """Bandwidth over bytes per thread on one route, a line per kernel: the best of its blocks."""
-    figure = go.Figure()
     rows = [
         row for row in best(study.exchanges, "size_bytes", "bytes_per_thread")
         if (row.route, row.size_bytes) == (route, size_bytes)
     ]  # fmt: skip
+    ends = [min(row.bytes_per_thread for row in rows), max(row.bytes_per_thread for row in rows)]
+    curves = []
     for place, stage in enumerate(STAGES):
         own = sorted(
             (row for row in rows if row.stage == stage), key=lambda row: row.bytes_per_thread
         )
-        color = CURVE_COLORS[place % len(CURVE_COLORS)]
-        figure.add_scatter(
-            x=[row.bytes_per_thread for row in own],
-            y=[row.gb_per_s for row in own],
-            name=STAGES[stage],
-            mode="lines+markers",
-            line={"color": color, "width": 1.6},
-            text=[f"{row.threads} threads" for row in own],
-            hovertemplate="%{x} B per thread, %{text}: %{y:.1f} GB/s<extra></extra>",
-        )
-        if study.is_the_documents and (route, stage) in DOCUMENT:
-            figure.add_hline(
-                y=DOCUMENT[route, stage], line={"color": color, "width": 1, "dash": "dot"}
+        color = COLORS[place % len(COLORS)]
+        texts = [
+            f"{STAGES[stage]}, {row.bytes_per_thread} B per thread, {row.threads} threads: "
+            f"{row.gb_per_s:.1f} GB/s"
+            for row in own
+        ]
+        curves.append(
+            Curve(
+                STAGES[stage], [row.bytes_per_thread for row in own],
+                [row.gb_per_s for row in own], texts, color=color,
             )
-    figure.update_layout(layout(height=380))
-    figure.update_xaxes(
-        title="bytes per thread", **size_axis({row.bytes_per_thread for row in rows})
-    )
-    figure.update_yaxes(title="both ways (GB/s)", rangemode="tozero")
-    return figure
+        )  # fmt: skip
+        if study.is_the_documents and (route, stage) in DOCUMENT:
+            level = DOCUMENT[route, stage]
+            name = f"{STAGES[stage]}, document"
+            curves.append(
+                Curve(name, ends, [level, level], style="dot", color=color, in_legend=False)
+            )
+    title = f"Exchange {route}, {format_size(size_bytes)}"
+    return Plot(title, Axis("bytes per thread", "size"), Axis("both ways (GB/s)"), curves)
 
 
-def ring_figure(rings: Sequence[Ring]) -> go.Figure:
+def ring_plot(title: str, rings: Sequence[Ring]) -> Plot:
     """Time over size, both logarithmic, a line per variant."""
-    figure = go.Figure()
-    for place, variant in enumerate(dict.fromkeys(ring.variant for ring in rings)):
+    curves = []
+    for variant in dict.fromkeys(ring.variant for ring in rings):
         own = [ring for ring in rings if ring.variant == variant]
-        figure.add_scatter(
-            x=[ring.size_bytes for ring in own],
-            y=[ring.time_us for ring in own],
-            name=variant,
-            mode="lines+markers",
-            line={"color": CURVE_COLORS[place % len(CURVE_COLORS)], "width": 1.6},
-            text=[format_size(ring.size_bytes) for ring in own],
-            hovertemplate=f"%{{text}}: %{{y:.1f}} us<br>{variant}<extra></extra>",
+        curves.append(
+            Curve(variant, [ring.size_bytes for ring in own], [ring.time_us for ring in own])
         )
-    figure.update_layout(layout(height=400))
-    figure.update_xaxes(title="size", **size_axis({ring.size_bytes for ring in rings}))
-    figure.update_yaxes(**time_axis([ring.time_us for ring in rings]))
-    return figure
+    return Plot(title, Axis("size", "size"), Axis("time (us)", "log"), curves)

@@ -1,15 +1,13 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The profile of kernels, as text and as an HTML page."""
+"""The profile of kernels, as text and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 
 import numpy as np
-import plotly.graph_objects as go
 
 from towpath.kernels.profile import (
     ACTIVITY,
@@ -26,17 +24,28 @@ from towpath.kernels.profile import (
     LinkUse,
     Recorded,
 )
-from towpath.kernels.profile_verdict import WORDS, ProfileVerdict
-from towpath.pages.plain_text import table_text
-from towpath.pages.plots import CURVE_COLORS, kind_name, lay_out_bars, layout
+from towpath.kernels.profile_verdict import ProfileVerdict
+from towpath.pages.html import write_page
 from towpath.pages.provenance import Provenance
-from towpath.pages.report import write_page
+from towpath.pages.report import kind_name
+from towpath.pages.text import table_text
 from towpath.specs.sizes import format_size
-from towpath.studies.plain_table import PlainTable
+from towpath.studies.page import (
+    Axis,
+    Bars,
+    BarSeries,
+    Curve,
+    Finding,
+    Lanes,
+    Page,
+    PlainTable,
+    Plot,
+    Section,
+)
 
 _PES_SHOWN_MAX = 16
 _BLOCKS_SHOWN_MAX = 40
-_DRAWN_SPANS_MAX = 30_000
+_DRAWN_SPANS_MAX = 20_000
 _LINKS_SHOWN_MAX = 8
 _ROWS_SHOWN_MAX = 8
 COLORS = {
@@ -139,39 +148,52 @@ def write_profile_page(
         command: what was typed, or the call.
         made_with: the page's foot; by default the version of Towpath and the date.
     """
+    write_page(profile_page(recorded, title, command), path, made_with)
+
+
+def profile_page(recorded: Recorded, title: str, command: str) -> Page:
+    """What limits kernels, where their time goes, and what each block does when."""
     verdict = recorded.verdict
-    timeline = _timeline(recorded)
-    write_page(
-        path, "kernel_profile.html.jinja", made_with=made_with, title=title, command=command,
-        recorded=recorded, verdict=verdict, bounds=bounds_table(verdict),
-        pes=pe_table(verdict), causes=cause_table(verdict), links=link_table(verdict),
-        calls=call_table(verdict), share_figure=_share_figure(verdict), timeline=timeline,
-        link_figures=_link_figures(recorded),
-    )  # fmt: skip
+    causes = _titled(cause_table(verdict), "What blocks wait for")
+    bounds = _titled(bounds_table(verdict), "Beside the least time")
+    limits = Section("What limits this run?", [bounds, *([causes] * bool(causes.lines))])
+    time = Section(
+        "Where the time goes",
+        [_share_bars(verdict), pe_table(verdict), _titled(call_table(verdict), "In which calls")],
+        "The time of all blocks of a PE, from their start to their end, by what they do.",
+    )
+    sections = [limits, time]
+    lanes, notes = _lanes(recorded)
+    if lanes is not None:
+        sections.append(Section(lanes.title, [lanes], notes=notes))
+    plots = _link_plots(recorded)
+    if plots:
+        sections.append(Section("Links", [link_table(verdict), *plots]))
+    *reasons, last = verdict.sentences
+    found = [Finding("What limits this run?", " ".join(reasons) or last)]
+    if reasons:
+        found.append(Finding("Try this", last))
+    if recorded.dropped_sentence:
+        found.append(Finding("Left out", recorded.dropped_sentence))
+    return Page(title, command, sections, found)
 
 
-def _share_figure(verdict: ProfileVerdict) -> go.Figure:
+def _titled(table: PlainTable, title: str) -> PlainTable:
+    return PlainTable(table.headings, table.lines, title)
+
+
+def _share_bars(verdict: ProfileVerdict) -> Bars:
     """A bar for each PE, cut by what its blocks do."""
-    figure = go.Figure()
-    pes = [f"PE {pe.pe}" for pe in verdict.pes]
-    for name in verdict.shares:
-        figure.add_bar(
-            orientation="h",
-            name=name,
-            x=[pe.shares.get(name, 0.0) for pe in verdict.pes],
-            y=pes,
-            marker={"color": COLORS[name], "line_width": 0},
-            hovertemplate=f"%{{y}}: %{{x:.1%}} of block time they {WORDS[name]}<extra></extra>",
-        )
-    figure.update_layout(layout(height=110 + 26 * len(pes)), barmode="stack", bargap=0.3)
-    figure.update_layout(legend_traceorder="normal")
-    figure.update_xaxes(tickformat=".0%", range=[0, 1], title="of block time")
-    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
-    return figure
+    series = [
+        BarSeries(name, [pe.shares.get(name, 0.0) for pe in verdict.pes], color=COLORS[name])
+        for name in verdict.shares
+    ]
+    rows = [f"PE {pe.pe}" for pe in verdict.pes]
+    return Bars("By PE", Axis("of block time", "share", low=0, high=1), rows, series)
 
 
-def _timeline(recorded: Recorded) -> dict | None:
-    """A lane for each block of one PE, a bar for each span, and what it leaves out."""
+def _lanes(recorded: Recorded) -> tuple[Lanes | None, list[str]]:
+    """A lane for each block of one PE, a bar for each span, and what is left out."""
     spans, tracks = recorded.spans, recorded.tracks
     blocks = tracks[:, TRACK_BLOCK]
     is_kernel = tracks[:, TRACK_IS_KERNEL] == 1
@@ -179,55 +201,44 @@ def _timeline(recorded: Recorded) -> dict | None:
     total = int(is_kernel[spans[:, TRACK]].sum()) + recorded.dropped[0]
     spans = spans[shown[spans[:, TRACK]]]
     if len(spans) == 0:
-        return None
+        return None, []
     spans = spans[np.argsort(spans[:, BEGIN_PS], kind="stable")]
     # One cut for all, so that PEs can be compared.
     drawn = spans[:_DRAWN_SPANS_MAX]
-    end_ps = int(drawn[:, END_PS].max())
-    begin_ps = int(drawn[:, BEGIN_PS].min())
+    begin_us, end_us = int(drawn[:, BEGIN_PS].min()) / 1e6, int(drawn[:, END_PS].max()) / 1e6
     pes = np.unique(tracks[drawn[:, TRACK], TRACK_PE]).tolist()
-    figure = go.Figure()
-    owners: list[int] = []
+    texts: dict[str, int] = {}
+    kinds = np.unique(drawn[:, ACTIVITY]).tolist()
+    groups = {}
     for pe in pes:
         own = drawn[tracks[drawn[:, TRACK], TRACK_PE] == pe]
-        for number in np.unique(own[:, ACTIVITY]).tolist():
-            same = own[own[:, ACTIVITY] == number]
-            _add_bars(figure, recorded, same, is_shown=pe == pes[0])
-            owners.append(pe)
-    buttons = [
-        {"label": f"PE {pe}", "method": "update",
-         "args": [{"visible": [owner == pe for owner in owners]}]}
-        for pe in pes
-    ]  # fmt: skip
-    count = len(np.unique(blocks[drawn[:, TRACK]]))
-    lay_out_bars(figure, 160 + min(26 * count, 900), buttons, (begin_ps, end_ps))
-    figure.update_yaxes(title="block", autorange="reversed", showgrid=False, dtick=1)
-    return {
-        "figure": figure, "drawn": len(drawn), "spans": total, "blocks": count, "pes": len(pes),
-        "from_us": begin_ps / 1e6, "until_us": end_ps / 1e6,
-    }  # fmt: skip
-
-
-def _add_bars(figure: go.Figure, recorded: Recorded, spans: np.ndarray, *, is_shown: bool) -> None:
-    name = recorded.activities[spans[0, ACTIVITY]]
-    figure.add_bar(
-        orientation="h",
-        name=name,
-        base=spans[:, BEGIN_PS] / 1e6,
-        x=(spans[:, END_PS] - spans[:, BEGIN_PS]) / 1e6,
-        y=recorded.tracks[spans[:, TRACK], TRACK_BLOCK],
-        customdata=[_label(recorded, row) for row in spans.tolist()],
-        width=0.84,
-        marker={"color": COLORS[name], "line_width": 0},
-        visible=is_shown,
-        hovertemplate=f"{name}: %{{customdata}}<br>block %{{y}}<br>"
-        "from %{base:,.3f} us to %{x:,.3f} us<extra></extra>",
+        groups[f"PE {pe}"] = [
+            (int(blocks[row[TRACK]]), row[BEGIN_PS] / 1e6, row[END_PS] / 1e6,
+             kinds.index(row[ACTIVITY]), texts.setdefault(_label(recorded, row), len(texts)))
+            for row in own.tolist()
+        ]  # fmt: skip
+    names = [recorded.activities[number] for number in kinds]
+    notes = []
+    if len(drawn) < total:
+        count = len(np.unique(blocks[drawn[:, TRACK]]))
+        notes.append(
+            f"{len(drawn):,} of {total:,} spans are here: {len(pes)} PEs, {count} blocks, from "
+            f"{begin_us:,.1f} us to {end_us:,.1f} us."
+        )
+    how = (
+        "A lane for each block of the PE chosen in the menu. Point at a bar for its call; drag to "
+        "zoom, double-click to see all. The Perfetto trace (--trace) has arrows from each "
+        "transfer to its arrival."
     )
+    return Lanes(
+        "What each block does when", groups, [(name, COLORS[name]) for name in names], list(texts),
+        "block", "us", (begin_us, end_us), how,
+    ), notes  # fmt: skip
 
 
 def _label(recorded: Recorded, row: list[int]) -> str:
     text, place = recorded.names[row[NAME]]
-    words = [escape(text), escape(place)]
+    words = [text, place]
     if row[PEER] >= 0:
         words.append(f"peer {row[PEER]}")
     if row[SIZE_BYTES]:
@@ -237,36 +248,30 @@ def _label(recorded: Recorded, row: list[int]) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _link_figures(recorded: Recorded) -> list[tuple[str, str, go.Figure]]:
-    """For each kind of link in use: its name, a sentence, and the rates of its busiest links."""
-    figures = []
+def _link_plots(recorded: Recorded) -> list[Plot]:
+    """For each kind of link in use the rates of its busiest links."""
+    plots = []
     for kind in dict.fromkeys(link.kind for link in recorded.links):
         own = sorted((link for link in recorded.links if link.kind == kind),
                      key=lambda link: -link.size_bytes)  # fmt: skip
         shown = own[:_LINKS_SHOWN_MAX]
         rate = max(link.rate_bytes_per_s for link in shown) / 1e9
-        sentence = f"A link of this kind carries {rate:,.1f} GB/s at most."
+        how = f"A link of this kind carries {rate:,.1f} GB/s at most."
         if len(shown) < len(own):
-            sentence += f" The {len(shown)} that carried most of {len(own)} are shown."
-        figures.append((kind_name(kind), sentence, _rate_figure(shown, recorded)))
-    return figures
+            how += f" The {len(shown)} that carried most of {len(own)} are shown."
+        plots.append(_rate_plot(kind_name(kind), how, shown, recorded))
+    return plots
 
 
-def _rate_figure(links: list[LinkUse], recorded: Recorded) -> go.Figure:
-    figure = go.Figure()
+def _rate_plot(title: str, how: str, links: list[LinkUse], recorded: Recorded) -> Plot:
     last = max(int(np.flatnonzero(link.carried_bytes)[-1]) for link in links) + 2
-    times_us = np.arange(last) * recorded.interval_ps / 1e6
-    for place, link in enumerate(links):
+    times_us = (np.arange(last) * recorded.interval_ps / 1e6).tolist()
+    curves = []
+    for link in links:
         carried = np.append(link.carried_bytes, 0)[:last]
-        figure.add_scatter(
-            x=times_us,
-            y=carried * 1000 / recorded.interval_ps,
-            name=escape(link.name),
-            mode="lines",
-            line={"color": CURVE_COLORS[place % len(CURVE_COLORS)], "width": 1.4, "shape": "hv"},
-            hovertemplate=f"{escape(link.name)}: %{{y:,.1f}} GB/s at %{{x:,.2f}} us<extra></extra>",
-        )
-    figure.update_layout(layout(height=260 + 10 * len(links)))
-    figure.update_xaxes(title="time (us)")
-    figure.update_yaxes(title="GB/s", rangemode="tozero")
-    return figure
+        rates = (carried * 1000 / recorded.interval_ps).tolist()
+        texts = [f"{link.name}: {rate:,.1f} GB/s at {time_us:,.2f} us"
+                 for time_us, rate in zip(times_us, rates, strict=True)]  # fmt: skip
+        curves.append(Curve(link.name, times_us[: len(rates)], rates, texts, style="step",
+                            width=1.4))  # fmt: skip
+    return Plot(title, Axis("time (us)"), Axis("GB/s"), curves, how, height=260)

@@ -1,31 +1,47 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The NoC study as one HTML page: verdicts, a figure per pattern and NoC, and every number."""
+"""The page of the NoC study: verdicts, a plot per pattern and NoC, and every number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-import plotly.graph_objects as go
-
-from towpath.pages.noc_table import (
-    BandwidthTable,
-    bandwidth_sections,
-    bandwidth_table,
-    classes_table,
-    flow_control_table,
-    stalled_vcs_table,
-    throttle_table,
-)
-from towpath.pages.plots import CURVE_COLORS, layout, size_axis
-from towpath.pages.provenance import Provenance
-from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
-from towpath.studies.noc_findings import Finding, Row
+from towpath.studies.noc_findings import Finding as Claim
+from towpath.studies.noc_findings import Row
 from towpath.studies.noc_study import is_reduced
-from towpath.studies.plain_table import PlainTable
+from towpath.studies.page import COLORS, Axis, Curve, Finding, Page, PlainTable, Plot, Section
+
+_PLACEMENTS = {"alone": "without data", "own_vc": "VC of its own", "data_vc": "the data's VC"}
+
+
+_HOW = (
+    "The verdicts on the findings of the published study, by the numbers of this run. Differences "
+    "of up to 5 % are none. A page is a flit. A master sends its transactions to each of its "
+    "destinations, one destination after the other; the i-th to a destination uses VC i modulo the "
+    "number of VCs. Bandwidth is a master's bytes over its cycles from the first issue to the end "
+    "of its barrier, as the median over masters. At 1 GHz a byte per cycle is 1 GB/s. An asterisk, "
+    "or an open circle, says that a point had fewer transactions per destination than requested, "
+    "to fit its budget; points that do not fit with one on each VC are left out."
+)
+_HOWS = {
+    "orders": "Four transactions per destination. Randomized: a core at (x, y) begins 9 y + x "
+    "destinations and VCs further on than the list says.",
+    "flow_control": "Pairs of cores half a row apart: one streams the largest packets to the other "
+    "without a pause, which sends it a small message every few thousand cycles. Latency is from "
+    "issue to delivery, of the messages issued while all streams ran.",
+    "classes": "Along one line of cores three send to a DRAM channel, to an Ethernet tile, or "
+    "debug data to the core at its end; between them two send to L1. All on one VC, or each class "
+    "on its own: the delivered bytes while every stream runs.",
+    "throttle": "All to all in randomized order, every core issuing one transaction per interval. "
+    "Where accepted leaves the dotted line, the buffers on the way are full. Latency, in cycles, "
+    "counts from when a transaction was due.",
+    "stalled_vcs": "A flow along a row shares its links with flows that hardly move: each turns "
+    "down a column to a destination that the cores on the way send to on the same VC, so that "
+    "little of its rate is left to it.",
+}
 
 
 @dataclass(frozen=True)
@@ -44,168 +60,234 @@ class Study:
     command: str
     facts: list[tuple[str, str]]
     parts: dict[str, list[Row]]
-    findings: list[Finding]
+    findings: list[Claim]
 
 
-@dataclass(frozen=True)
-class _Figure:
-    title: str
-    figure: go.Figure
-
-
-@dataclass(frozen=True)
-class _Section:
-    title: str
-    figures: list[_Figure]
-    table: BandwidthTable
-
-
-def write_study(study: Study, path: Path | str, *, made_with: Provenance | None = None) -> None:
-    """Write the page; it needs no other file and no network.
-
-    `made_with` becomes its foot; by default that is the version of Towpath and the date.
-    """
+def noc_page(study: Study) -> Page:
+    """The page of `towpath bench noc-vc`."""
     parts = study.parts
-    write_page(
-        path,
-        "noc_study.html.jinja",
-        made_with=made_with,
-        study=study,
-        sections=_sections(parts.get("patterns", [])),
-        loopback=_sections(parts.get("loopback", [])),
-        orders=_order_figures(parts.get("orders", [])),
-        order_tables=_sections(parts.get("orders", [])),
-        throttle=_throttle_figures(parts.get("throttle", [])),
-        throttle_table=_table(throttle_table, parts.get("throttle", [])),
-        flow_control=_table(flow_control_table, parts.get("flow_control", [])),
-        classes=_table(classes_table, parts.get("classes", [])),
-        stalled_vcs=_table(stalled_vcs_table, parts.get("stalled_vcs", [])),
-        is_reduced=is_reduced,
-    )
+    others: list[tuple[str, str, Callable[[list[Row]], list[Any]]]] = [
+        ("orders", "Order of destinations", _orders),
+        ("flow_control", "Small messages beside data", lambda rows: [flow_control_table(rows)]),
+        ("classes", "Two classes of traffic on shared links", lambda rows: [classes_table(rows)]),
+        ("throttle", "Throttled injection",
+         lambda rows: [*_throttle_plots(rows), throttle_table(rows)]),
+        ("stalled_vcs", "Stalled VCs", lambda rows: [stalled_vcs_table(rows)]),
+    ]  # fmt: skip
+    sections = [
+        *_bandwidth_sections(parts.get("patterns", [])),
+        *(Section(title, made(parts[part]), _HOWS[part])
+          for part, title, made in others if parts.get(part)),
+        *_bandwidth_sections(parts.get("loopback", [])),
+    ]  # fmt: skip
+    found = [
+        Finding(each.claim, "; ".join(each.numbers), each.verdict, each.reason, each.shown)
+        for each in study.findings
+    ]
+    return Page(study.title, study.command, sections, found, how=_HOW, facts=study.facts)
 
 
-def _table(table, rows: list[Row]) -> PlainTable | None:
-    return table(rows) if rows else None
-
-
-def _sections(rows: list[Row]) -> list[_Section]:
+def _bandwidth_sections(rows: list[Row]) -> Iterator[Section]:
     """A section per pattern and order."""
-    sections = []
     for title, own in bandwidth_sections(rows):
         most = _most(own)
-        figures = [
-            _Figure(f"NoC {noc}", bandwidth_figure([r for r in own if r["noc"] == noc], most))
+        plots = [
+            bandwidth_plot(f"NoC {noc}", [row for row in own if row["noc"] == noc], most)
             for noc in sorted({row["noc"] for row in own})
         ]
-        sections.append(_Section(title, figures, bandwidth_table(own)))
-    return sections
+        yield Section(
+            title, [*plots, bandwidth_table(title, own)],
+            "Bandwidth over transaction size, a line per number of VCs.",
+        )  # fmt: skip
 
 
-def bandwidth_figure(rows: Iterable[Row], most: float) -> go.Figure:
-    """Bandwidth over size on one NoC, a line per VC count; the axis reaches `most`."""
-    rows = sorted(rows, key=lambda row: row["size_bytes"])
-    figure = go.Figure()
-    for vcs in sorted({row["vcs"] for row in rows}):
-        name = f"{vcs} VC{'s' if vcs > 1 else ''}"
-        _add_curve(figure, name, vcs - 1, [row for row in rows if row["vcs"] == vcs])
-    _finish_bandwidth(figure, rows, most)
-    return figure
+def bandwidth_table(title: str, rows: Iterable[Row]) -> PlainTable:
+    """A line per size, a column per NoC and VC count; an asterisk marks reduced points."""
+    at = {(row["noc"], row["vcs"], row["size_bytes"]): row for row in rows}
+    columns = sorted({key[:2] for key in at})
+    lines = [
+        [str(size), *(_rate(at.get((*column, size))) for column in columns)]
+        for size in sorted({key[2] for key in at})
+    ]
+    headings = ["size (B)", *(f"NoC {noc} VCs {vcs} " for noc, vcs in columns)]
+    title = f"{title}: bandwidth per master (B/cycle), median over masters"
+    return PlainTable(headings, lines, title, is_folded=True)
 
 
-def _order_figures(rows: list[Row]) -> list[_Figure]:
-    """Both orders of one pattern on one NoC in a figure."""
-    figures = []
+def _rate(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{row['bandwidth_bytes_per_cycle']:.2f}" + ("*" if is_reduced(row) else " ")
+
+
+def flow_control_table(rows: Iterable[Row]) -> PlainTable:
+    """Latency of small messages by where they travel."""
+    headings = [
+        "NoC", "message", "travels on", "median (cycles)", "p95", "max",
+        "messages", "data (B/cycle per sender)",
+    ]  # fmt: skip
+    lines = [
+        [
+            str(row["noc"]), row["message"].replace("_", " "), _PLACEMENTS[row["placement"]],
+            f"{row['latency_median_cycles']:,}", f"{row['latency_p95_cycles']:,}",
+            f"{row['latency_max_cycles']:,}", f"{row['messages']:,}",
+            f"{row['data_bandwidth_bytes_per_cycle']:.2f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return PlainTable(headings, lines)
+
+
+def classes_table(rows: Iterable[Row]) -> PlainTable:
+    """Bandwidth of two classes of traffic, on one VC and on a VC each."""
+    headings = ["NoC", "beside L1", "VCs", "both (B/cycle)", "to L1", "the other"]
+    lines = [
+        [
+            str(row["noc"]), row["other"], "2" if row["placement"] == "own_vc" else "1",
+            f"{row['bandwidth_bytes_per_cycle']:.2f}",
+            f"{row['l1_bandwidth_bytes_per_cycle']:.2f}",
+            f"{row['other_bandwidth_bytes_per_cycle']:.2f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return PlainTable(headings, lines)
+
+
+def throttle_table(rows: Iterable[Row]) -> PlainTable:
+    """Accepted against offered bandwidth."""
+    headings = ["NoC", "VCs", "offered (B/cycle)", "accepted (B/cycle)", "latency since due"]
+    lines = [
+        [
+            str(row["noc"]), str(row["vcs"]), f"{row['offered_bytes_per_cycle']:.2f}",
+            f"{row['bandwidth_bytes_per_cycle']:.2f}", f"{row['latency_median_cycles']:,}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return PlainTable(headings, lines)
+
+
+def stalled_vcs_table(rows: Iterable[Row]) -> PlainTable:
+    """What a flow keeps beside stalled VCs."""
+    rows = list(rows)
+    free = next((row["bandwidth_bytes_per_cycle"] for row in rows if row["stalled"] == 0), None)
+    headings = [
+        "stalled VCs",
+        "rows down",
+        "another VC (B/cycle)",
+        "of its rate with none",
+        "stalled throughout",
+    ]
+    lines = [
+        [
+            str(row["stalled"]), str(row["rows"]), f"{row['bandwidth_bytes_per_cycle']:.2f}",
+            f"{row['bandwidth_bytes_per_cycle'] / free:.1%}" if free else "",
+            "yes" if row["stalled_to_the_end"] else "no",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return PlainTable(headings, lines)
+
+
+def bandwidth_sections(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Rows of bandwidth over size, a table's worth at a time, with a title."""
+    tables: dict[tuple[str, bool], list[Row]] = {}
+    for row in rows:
+        tables.setdefault((row["pattern"], row["turned"]), []).append(row)
+    for own in tables.values():
+        yield section_title(own), own
+
+
+def section_title(rows: list[Row]) -> str:
+    """What the rows of one table have in common."""
+    row = rows[0]
+    count = row["asked_per_destination"]
+    order = ", order randomised" if row["turned"] else ""
+    words = row["pattern"].replace("_", "-").capitalize()
+    return f"{words}, {count} transaction{'s' if count > 1 else ''} per destination{order}"
+
+
+# --- plots ----------------------------------------------------------------------------------------
+
+
+def _orders(rows: list[Row]) -> list[Any]:
+    """Both orders of one pattern on one NoC in a plot, and their tables."""
+    parts: list[Any] = []
     for pattern, noc in dict.fromkeys((row["pattern"], row["noc"]) for row in rows):
         own = [row for row in rows if (row["pattern"], row["noc"]) == (pattern, noc)]
         own.sort(key=lambda row: row["size_bytes"])
-        figure = go.Figure()
-        for turned, name in ((False, "same order for all"), (True, "randomised order")):
-            curve = [row for row in own if row["turned"] == turned]
-            _add_curve(figure, name, int(turned), curve)
-        _finish_bandwidth(figure, own, _most([row for row in rows if row["pattern"] == pattern]))
+        curves = [
+            _curve(name, int(turned), [row for row in own if row["turned"] == turned])
+            for turned, name in ((False, "same order for all"), (True, "randomized order"))
+        ]
+        most = _most([row for row in rows if row["pattern"] == pattern])
         words = pattern.replace("_", "-").capitalize()
-        figures.append(_Figure(f"{words}, NoC {noc}", figure))
-    return figures
+        parts.append(_bandwidth_plot(f"{words}, NoC {noc}", curves, most))
+    return parts + [bandwidth_table(title, own) for title, own in bandwidth_sections(rows)]
 
 
-def _throttle_figures(rows: list[Row]) -> list[_Figure]:
-    figures = []
+def bandwidth_plot(title: str, rows: Iterable[Row], most: float) -> Plot:
+    """Bandwidth over size on one NoC, a line per VC count; the axis reaches `most`."""
+    rows = sorted(rows, key=lambda row: row["size_bytes"])
+    curves = [
+        _curve(_vcs(vcs), vcs - 1, [row for row in rows if row["vcs"] == vcs])
+        for vcs in sorted({row["vcs"] for row in rows})
+    ]
+    return _bandwidth_plot(title, curves, most)
+
+
+def _bandwidth_plot(title: str, curves: list[Curve], most: float) -> Plot:
+    y = Axis("bandwidth (B/cycle per master)", low=0, high=1.07 * most)
+    return Plot(title, Axis("transaction size", "size"), y, curves, height=280)
+
+
+def _curve(name: str, place: int, rows: list[Row]) -> Curve:
+    """Later curves are thinner, so that those they cover are seen."""
+    texts = [
+        f"{format_size(row['size_bytes'])}: {row['bandwidth_bytes_per_cycle']:.2f} B/cycle, {name}"
+        for row in rows
+    ]
+    return Curve(
+        name, [row["size_bytes"] for row in rows],
+        [row["bandwidth_bytes_per_cycle"] for row in rows], texts,
+        color=COLORS[place % len(COLORS)], width=max(4.8 - 1.1 * place, 1.4),
+        hollow=[number for number, row in enumerate(rows) if is_reduced(row)],
+    )  # fmt: skip
+
+
+def _vcs(count: int) -> str:
+    return f"{count} VC{'s' if count > 1 else ''}"
+
+
+def _throttle_plots(rows: list[Row]) -> list[Plot]:
+    """Accepted bandwidth and latency over what is offered, on each NoC."""
+    plots = []
     for noc in sorted({row["noc"] for row in rows}):
         own = [row for row in rows if row["noc"] == noc]
-        figures += [
-            _Figure(f"Accepted over offered, NoC {noc}", accepted_figure(own)),
-            _Figure(f"Latency over offered, NoC {noc}", latency_figure(own)),
-        ]
-    return figures
+        offered = max(row["offered_bytes_per_cycle"] for row in own)
+        accepted = Axis("accepted (B/cycle per core)", low=0, high=1.6 * _most(own))
+        line = Curve("offered", [0, offered], [0, offered], None, style="dot", color=COLORS[7])
+        x = Axis("offered (B/cycle per core)", low=0)
+        latency = Axis("median latency since due (cycles)", "log")
+        plots += [
+            Plot(f"Accepted over offered, NoC {noc}", x, accepted,
+                 [line, *_load_curves(own, "bandwidth_bytes_per_cycle")], height=280),
+            Plot(f"Latency over offered, NoC {noc}", x, latency,
+                 _load_curves(own, "latency_median_cycles"), height=280),
+        ]  # fmt: skip
+    return plots
 
 
-def accepted_figure(rows: Iterable[Row]) -> go.Figure:
-    """Accepted over offered bandwidth, a line per VC count, beside the line of what is offered."""
-    rows = list(rows)
-    figure = go.Figure()
-    ends = [0, max(row["offered_bytes_per_cycle"] for row in rows)]
-    figure.add_scatter(
-        x=ends, y=ends, name="offered", mode="lines", hoverinfo="skip",
-        line={"color": "#808890", "width": 1, "dash": "dot"},
-    )  # fmt: skip
-    _add_load_curves(figure, rows, "bandwidth_bytes_per_cycle", "%{y:.2f} B/cycle accepted")
-    accepted = max(row["bandwidth_bytes_per_cycle"] for row in rows)
-    figure.update_yaxes(title="accepted (B/cycle per core)", range=[0, 1.6 * accepted])
-    return figure
-
-
-def latency_figure(rows: Iterable[Row]) -> go.Figure:
-    """Median latency over offered bandwidth, a line per VC count."""
-    figure = go.Figure()
-    _add_load_curves(figure, rows, "latency_median_cycles", "%{y:,} cycles")
-    figure.update_yaxes(
-        title="median latency since due (cycles)", type="log", dtick=1, tickformat=",~g"
-    )
-    return figure
-
-
-def _add_load_curves(figure: go.Figure, rows: Iterable[Row], field: str, hover: str) -> None:
+def _load_curves(rows: Iterable[Row], field: str) -> list[Curve]:
     rows = sorted(rows, key=lambda row: row["offered_bytes_per_cycle"])
+    curves = []
     for vcs in sorted({row["vcs"] for row in rows}):
         own = [row for row in rows if row["vcs"] == vcs]
-        name = f"{vcs} VC{'s' if vcs > 1 else ''}"
-        figure.add_scatter(
-            x=[row["offered_bytes_per_cycle"] for row in own],
-            y=[row[field] for row in own],
-            name=name,
-            mode="lines+markers",
-            line={"color": _color(vcs - 1), "width": 1.6},
-            marker={"size": 6},
-            hovertemplate=f"%{{x:.2f}} B/cycle offered: {hover}<br>{name}<extra></extra>",
-        )
-    figure.update_layout(layout(height=340))
-    figure.update_xaxes(title="offered (B/cycle per core)", rangemode="tozero")
-
-
-def _add_curve(figure: go.Figure, name: str, place: int, rows: list[Row]) -> None:
-    """Later curves are thinner, so that those they cover are seen."""
-    symbols = ["circle-open" if is_reduced(row) else "circle" for row in rows]
-    figure.add_scatter(
-        x=[row["size_bytes"] for row in rows],
-        y=[row["bandwidth_bytes_per_cycle"] for row in rows],
-        name=name,
-        mode="lines+markers",
-        line={"color": _color(place), "width": 4.8 - 1.1 * place},
-        marker={"size": 10 - 1.4 * place, "symbol": symbols},
-        text=[format_size(row["size_bytes"]) for row in rows],
-        hovertemplate=f"%{{text}}: %{{y:.2f}} B/cycle<br>{name}<extra></extra>",
-    )
+        curves.append(Curve(
+            _vcs(vcs), [row["offered_bytes_per_cycle"] for row in own],
+            [row[field] for row in own], color=COLORS[(vcs - 1) % len(COLORS)],
+        ))  # fmt: skip
+    return curves
 
 
 def _most(rows: Iterable[Row]) -> float:
     return max(row["bandwidth_bytes_per_cycle"] for row in rows)
-
-
-def _finish_bandwidth(figure: go.Figure, rows: list[Row], most: float) -> None:
-    figure.update_layout(layout(height=340))
-    figure.update_xaxes(title="transaction size", **size_axis({row["size_bytes"] for row in rows}))
-    figure.update_yaxes(title="bandwidth (B/cycle per master)", range=[0, 1.07 * most])
-
-
-def _color(index: int) -> str:
-    return CURVE_COLORS[index % len(CURVE_COLORS)]

@@ -1,23 +1,26 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of a host link as text, as JSON, and as two HTML pages."""
+"""The pages of a host link: its study, and why reads are slow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
-
-from towpath.pages.plain_text import table_text
-from towpath.pages.plots import CURVE_COLORS, layout, size_axis
-from towpath.pages.provenance import Provenance
-from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
+from towpath.studies.page import (
+    Axis,
+    Bars,
+    BarSeries,
+    Curve,
+    Finding,
+    Page,
+    PlainTable,
+    Plot,
+    Section,
+)
 from towpath.studies.pcie_study import Cause, Row, SlowRead
-from towpath.studies.plain_table import PlainTable
 
 SLOW_READ_PAGE = "why_is_my_read_slow.html"
 READ_HOW = (
@@ -61,10 +64,93 @@ class PcieStudy:
         return plain
 
 
+def pcie_page(study: PcieStudy) -> Page:
+    """The page of `towpath bench pcie`."""
+    how = f"MB/s. {READ_HOW}"
+    if not study.is_the_documents:
+        how += " The document measured another host or chip, so there are no errors."
+    tables = [
+        document_table(rows, study.is_the_documents, f"{title} (MB/s)")
+        for title, rows in study.tables.items()
+    ]
+    targets = dict.fromkeys(row["target"] for row in study.sweep)
+    sections = [
+        Section("The tables of PCIe Bandwidth Benchmarking, ours beside theirs", tables, how),
+        *(Section(title, [comparison_table(rows)]) for title, rows in study.comparisons.items()),
+        Section("What the document explains, with the cause and without",
+                [causes_table(study.causes)],
+                "An effect is a ratio of two bandwidths; 1 is none."),
+        Section("Bandwidth over size", [
+            sweep_plot(target, [row for row in study.sweep if row["target"] == target])
+            for target in targets
+        ], in_text=False),
+        *(Section(f"Why is my read slow? {_slow_read_title(read)}", [slow_read_table(read)],
+                  is_folded=True) for read in study.slow_reads),
+    ]  # fmt: skip
+    return Page(
+        study.title, study.command, sections, list(_findings(study)),
+        how="Ten transfers one after the other; MB are 2^20 bytes.", facts=study.facts,
+        related=[("Why is my read slow?", SLOW_READ_PAGE)],
+    )  # fmt: skip
+
+
+def _findings(study: PcieStudy) -> Iterator[Finding]:
+    """The fastest way to each target, and how each slow read spends its time."""
+    for target in dict.fromkeys(row["target"] for row in study.sweep):
+        best = max((row for row in study.sweep if row["target"] == target),
+                   key=lambda row: row["mb_per_s"])  # fmt: skip
+        yield Finding(
+            f"Fastest, {target}",
+            f"{best['mb_per_s']:.4g} MB/s at {format_size(best['size_bytes'])}, {best['way']}",
+        )
+    for read in study.slow_reads:
+        name, time_us, _ = max(read.parts, key=lambda part: part[1])
+        yield Finding(
+            _slow_read_title(read), f"{100 * time_us / read.time_us:.0f} % of it is {name}"
+        )
+
+
+def slow_read_page(study: PcieStudy) -> Page:
+    """The page that says where the time of single reads goes."""
+    sections = [
+        Section(_slow_read_title(read), [slow_read_bars(read), slow_read_table(read)])
+        for read in study.slow_reads
+    ]
+    answer = (
+        "The processor loads from a window. Each load is a request that the chip must answer "
+        "before the next one is sent: the bandwidth is the length of a load over the time of a "
+        "round trip, whatever the link carries. Nothing overlaps, so the parts below add up. A "
+        "load that crosses two lines of 64 bytes is two round trips."
+    )
+    return Page(
+        "Why is my read slow?", study.command, sections,
+        [Finding("One read of 1 MB, as the driver does it", answer)],
+        related=[("The study", "study.html")],
+    )  # fmt: skip
+
+
+def sweep_plot(target: str, rows: list[Row]) -> Plot:
+    """Bandwidth over size, both logarithmic, a line per way."""
+    curves = []
+    for way in dict.fromkeys(row["way"] for row in rows):
+        own = [row for row in rows if row["way"] == way]
+        curves.append(
+            Curve(way, [row["size_bytes"] for row in own], [row["mb_per_s"] for row in own])
+        )
+    y = Axis("bandwidth (MB/s)", "log")
+    return Plot(target, Axis("size of a transfer", "size"), y, curves, height=400)
+
+
+def slow_read_bars(read: SlowRead) -> Bars:
+    """One bar, cut into the parts of the read's time."""
+    series = [BarSeries(name, [time_us / 1e3]) for name, time_us, _ in read.parts]
+    return Bars(_slow_read_title(read), Axis("time (ms)"), [""], series)
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def document_table(rows: list[Row], has_errors: bool) -> PlainTable:
+def document_table(rows: list[Row], has_errors: bool, title: str = "") -> PlainTable:
     """One of the document's tables beside ours, in MB/s."""
     headings = ["size", "write", "document", "read, aligned", "read, not aligned", "document"]
     if has_errors:
@@ -82,7 +168,7 @@ def document_table(rows: list[Row], has_errors: bool) -> PlainTable:
             line += [f"{row[f'read_{how}_error_pct']:+.1f} %" for how in ("aligned", "misaligned")]
             line.append("aligned" if row["aligned_is_nearer"] else "not aligned")
         lines.append(line)
-    return PlainTable(headings, lines)
+    return PlainTable(headings, lines, title)
 
 
 def comparison_table(rows: list[Row]) -> PlainTable:
@@ -120,102 +206,8 @@ def slow_read_table(read: SlowRead) -> PlainTable:
     return PlainTable(["part", "us", "share", "ns per round trip"], lines)
 
 
-def study_text(study: PcieStudy) -> Iterator[str]:
-    """Every table, for a terminal; MB/s are of 2^20 bytes."""
-    for title, rows in study.tables.items():
-        yield f"# {title} (MB/s)"
-        yield from table_text(document_table(rows, study.is_the_documents))
-        yield ""
-    for title, rows in study.comparisons.items():
-        yield f"# {title}"
-        yield from table_text(comparison_table(rows))
-        yield ""
-    yield "# What the document explains, with the cause and without"
-    yield from table_text(causes_table(study.causes))
-    for read in study.slow_reads:
-        yield ""
-        yield f"# Why is my read slow? {_slow_read_title(read)}"
-        yield from table_text(slow_read_table(read))
-
-
 def _slow_read_title(read: SlowRead) -> str:
     return (
         f"{read.title}: {read.time_us / 1e3:.2f} ms, {read.mb_per_s:.1f} MB/s, "
         f"{read.accesses} round trips"
     )
-
-
-# --- pages ----------------------------------------------------------------------------------------
-
-
-def write_study(study: PcieStudy, folder: Path, *, made_with: Provenance | None = None) -> None:
-    """Write study.html and the page of slow reads; they need no other file and no network.
-
-    `made_with` becomes their foot; by default that is the version of Towpath and the date.
-    """
-    write_page(
-        folder / "study.html",
-        "pcie_study.html.jinja",
-        made_with=made_with,
-        study=study,
-        tables=[
-            (title, document_table(rows, study.is_the_documents))
-            for title, rows in study.tables.items()
-        ],
-        comparisons=[(title, comparison_table(rows)) for title, rows in study.comparisons.items()],
-        causes=causes_table(study.causes),
-        figures=[
-            (target, sweep_figure([row for row in study.sweep if row["target"] == target]))
-            for target in dict.fromkeys(row["target"] for row in study.sweep)
-        ],
-        read_how=READ_HOW,
-    )
-    write_page(
-        folder / SLOW_READ_PAGE,
-        "slow_read.html.jinja",
-        made_with=made_with,
-        study=study,
-        reads=[
-            (_slow_read_title(read), slow_read_table(read), slow_read_figure(read))
-            for read in study.slow_reads
-        ],
-    )
-
-
-def sweep_figure(rows: list[Row]) -> go.Figure:
-    """Bandwidth over size, both logarithmic, a line per way."""
-    figure = go.Figure()
-    for place, way in enumerate(dict.fromkeys(row["way"] for row in rows)):
-        own = [row for row in rows if row["way"] == way]
-        figure.add_scatter(
-            x=[row["size_bytes"] for row in own],
-            y=[row["mb_per_s"] for row in own],
-            name=way,
-            mode="lines+markers",
-            line={"color": CURVE_COLORS[place % len(CURVE_COLORS)], "width": 1.6},
-            marker={"size": 6},
-            text=[format_size(row["size_bytes"]) for row in own],
-            hovertemplate=f"%{{text}}: %{{y:.4~g}} MB/s<br>{way}<extra></extra>",
-        )
-    figure.update_layout(layout(height=440))
-    sizes_bytes = {row["size_bytes"] for row in rows}
-    figure.update_xaxes(title="size of a transfer", **size_axis(sizes_bytes))
-    figure.update_yaxes(title="bandwidth (MB/s)", type="log", dtick=1, tickformat=",~g")
-    return figure
-
-
-def slow_read_figure(read: SlowRead) -> go.Figure:
-    """One bar, cut into the parts of the read's time."""
-    figure = go.Figure()
-    for place, (name, time_us, _) in enumerate(read.parts):
-        figure.add_bar(
-            orientation="h",
-            name=name,
-            x=[time_us / 1e3],
-            y=[""],
-            marker_color=CURVE_COLORS[place % len(CURVE_COLORS)],
-            hovertemplate=f"{name}: %{{x:.3f}} ms<extra></extra>",
-        )
-    figure.update_layout(layout(height=150), barmode="stack", bargap=0.3)
-    figure.update_xaxes(title="time (ms)")
-    return figure

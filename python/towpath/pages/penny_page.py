@@ -1,27 +1,37 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of the library's CUDA kernels, as text, as JSON, and as an HTML page."""
+"""The page of the library's CUDA kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-import plotly.graph_objects as go
-
-from towpath.pages.plain_text import table_text
-from towpath.pages.plots import CURVE_COLORS, layout, size_axis
-from towpath.pages.provenance import Provenance
-from towpath.pages.report import write_page
 from towpath.specs.sizes import format_size
+from towpath.studies.page import COLORS, Axis, Curve, Finding, Page, PlainTable, Plot, Section
 from towpath.studies.penny import PennyStudy, Timed
-from towpath.studies.plain_table import PlainTable
 
-HOW = (
+_HOW = (
     "Every thread of every block ran, and the data was checked. Time is that of the slowest "
     "kernel, without its launch; GB/s are twice the array over the time. The model is that of "
     "`towpath bench exchange`, which has neither threads nor data."
 )
+
+
+def penny_page(study: PennyStudy, command: str) -> Page:
+    """The page of `towpath bench penny`."""
+    rows = fastest(study)
+    shapes = {(row.point.threads, row.point.bytes_per_thread) for row in study.rows}
+    # One shape makes no plot of shapes.
+    sizes = sorted({row.point.size_bytes for row in study.rows}) if len(shapes) > 1 else []
+    sections = [Section("Over size", [size_plot(rows)], in_text=False)]
+    if sizes:
+        plots = [shape_plot(study, size) for size in dict.fromkeys((sizes[0], sizes[-1]))]
+        sections.append(Section("Blocks and packets", plots, in_text=False))
+    sections.append(Section("Every shape", [table(study.rows)], is_folded=True, in_text=False))
+    return Page(
+        f"Kernels on {study.machine}", command, sections, list(_findings(study, rows)),
+        table(rows), _HOW,
+    )  # fmt: skip
 
 
 def fastest(study: PennyStudy) -> list[Timed]:
@@ -32,6 +42,20 @@ def fastest(study: PennyStudy) -> list[Timed]:
         if key not in found or row.time_us < found[key].time_us:
             found[key] = row
     return list(found.values())
+
+
+def _findings(study: PennyStudy, rows: list[Timed]) -> Iterator[Finding]:
+    for size_bytes in sorted({row.point.size_bytes for row in rows}):
+        best = min((row for row in rows if row.point.size_bytes == size_bytes),
+                   key=lambda row: row.time_us)  # fmt: skip
+        yield Finding(
+            f"Fastest at {format_size(size_bytes)}",
+            f"{best.point.kernel}, {best.time_us:.1f} us, {best.gb_per_s:.1f} GB/s "
+            f"({best.point.threads} threads, {best.point.bytes_per_thread} bytes each)",
+        )
+    for kernel, sizes_bytes in study.not_divided.items():
+        sizes = ", ".join(map(format_size, sizes_bytes))
+        yield Finding(f"{kernel} did not run at {sizes}", "its blocks divide the array in no shape")
 
 
 def table(rows: list[Timed]) -> PlainTable:
@@ -52,81 +76,43 @@ def table(rows: list[Timed]) -> PlainTable:
     return PlainTable(headings, lines)
 
 
-def study_text(study: PennyStudy) -> Iterator[str]:
-    """The fastest shapes, for a terminal."""
-    yield f"# Kernels on {study.machine}, the fastest shape for each size"
-    yield HOW
-    yield from table_text(table(fastest(study)))
-
-
-def write_study(study: PennyStudy, folder: Path, *, made_with: Provenance | None = None) -> None:
-    """Write study.html; it needs no other file and no network.
-
-    Args:
-        study: what was found.
-        folder: where it goes.
-        made_with: becomes the page's foot; by default the version of Towpath and the date.
-    """
-    shapes = {(row.point.threads, row.point.bytes_per_thread) for row in study.rows}
-    # One shape makes no plot of shapes.
-    sizes = sorted({row.point.size_bytes for row in study.rows}) if len(shapes) > 1 else []
-    figures = [("Time by size, the fastest shape", size_figure(study))]
-    figures += [
-        (f"Blocks and packets at {format_size(size)}", shape_figure(study, size))
-        for size in dict.fromkeys((*sizes[:1], *sizes[-1:]))
-    ]
-    write_page(
-        folder / "study.html", "penny_study.html.jinja", made_with=made_with, study=study, how=HOW,
-        best=table(fastest(study)), all_rows=table(study.rows), figures=figures,
-    )  # fmt: skip
-
-
-def size_figure(study: PennyStudy) -> go.Figure:
+def size_plot(rows: list[Timed]) -> Plot:
     """Time over size, both logarithmic, a line per kernel."""
-    figure = go.Figure()
-    rows = fastest(study)
-    for place, kernel in enumerate(dict.fromkeys(row.point.kernel for row in rows)):
+    curves = []
+    for kernel in dict.fromkeys(row.point.kernel for row in rows):
         own = sorted((row for row in rows if row.point.kernel == kernel),
                      key=lambda row: row.point.size_bytes)  # fmt: skip
-        figure.add_scatter(
-            x=[row.point.size_bytes for row in own],
-            y=[row.time_us for row in own],
-            name=kernel,
-            mode="lines+markers",
-            line={"color": CURVE_COLORS[place % len(CURVE_COLORS)], "width": 1.6},
-            text=[f"{row.point.threads} x {row.point.bytes_per_thread} B" for row in own],
-            hovertemplate=f"%{{text}}: %{{y:.1f}} us<br>{kernel}<extra></extra>",
-        )
-    figure.update_layout(layout(height=400))
-    figure.update_xaxes(title="size", **size_axis({row.point.size_bytes for row in rows}))
-    figure.update_yaxes(title="time (us)", type="log", dtick="D2")
-    return figure
+        texts = [
+            f"{kernel}, {format_size(row.point.size_bytes)}: {row.time_us:.1f} us with "
+            f"{row.point.threads} x {row.point.bytes_per_thread} B"
+            for row in own
+        ]
+        curves.append(
+            Curve(kernel, [row.point.size_bytes for row in own], [row.time_us for row in own],
+                  texts)
+        )  # fmt: skip
+    title = "Time by size, the fastest shape"
+    return Plot(title, Axis("size", "size"), Axis("time (us)", "log"), curves)
 
 
-def shape_figure(study: PennyStudy, size_bytes: int) -> go.Figure:
+def shape_plot(study: PennyStudy, size_bytes: int) -> Plot:
     """Time over bytes per thread at one size, a line per kernel and number of threads."""
-    figure = go.Figure()
     rows = [row for row in study.rows if row.point.size_bytes == size_bytes]
     kernels = list(dict.fromkeys(row.point.kernel for row in rows))
     threads = sorted({row.point.threads for row in rows})
-    dashes = ("solid", "dash", "dot", "dashdot")
+    curves = []
     for kernel in kernels:
         for place, count in enumerate(threads):
             own = sorted(
                 (row for row in rows if (row.point.kernel, row.point.threads) == (kernel, count)),
                 key=lambda row: row.point.bytes_per_thread,
             )
-            color = CURVE_COLORS[kernels.index(kernel) % len(CURVE_COLORS)]
-            figure.add_scatter(
-                x=[row.point.bytes_per_thread for row in own],
-                y=[row.time_us for row in own],
-                name=f"{kernel}, {count} threads",
-                mode="lines+markers",
-                line={"color": color, "width": 1.6, "dash": dashes[place % len(dashes)]},
-                hovertemplate="%{x} B per thread: %{y:.1f} us<extra></extra>",
-            )
-    figure.update_layout(layout(height=400))
-    packets = {row.point.bytes_per_thread for row in rows}
-    figure.update_xaxes(title="packet_size (bytes per thread)", **size_axis(packets))
-    figure.update_yaxes(title="time (us)", type="log", dtick="D2")
-    return figure
+            curves.append(Curve(
+                f"{kernel}, {count} threads", [row.point.bytes_per_thread for row in own],
+                [row.time_us for row in own], style=("line", "open", "dash", "dot")[place % 4],
+                color=COLORS[kernels.index(kernel) % len(COLORS)],
+            ))  # fmt: skip
+    return Plot(
+        f"At {format_size(size_bytes)}", Axis("packet_size (bytes per thread)", "size"),
+        Axis("time (us)", "log"), curves,
+    )  # fmt: skip

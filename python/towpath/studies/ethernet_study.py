@@ -7,7 +7,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from towpath.studies.ethernet_links import (
     ring_us,
     ring_wire_us,
 )
+from towpath.studies.page import Axis, Curve, Plot
 
 if TYPE_CHECKING:
     from towpath.specs.chip_cluster_spec import ChipClusterSpec
@@ -31,29 +31,17 @@ _BEST_BYTES = (1024, 2048, 4096, 8192, 16384, 24576, 32768)
 _MESSAGES = 512
 
 
-@dataclass(frozen=True)
-class Curve:
-    name: str
-    x: list[float]
-    y: list[float]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Some curves over one axis. `x_title` is "size" where x is bytes."""
-
-    title: str
-    how: str
-    x_title: str
-    y_title: str
-    curves: list[Curve]
+def plot(title: str, how: str, x_title: str, y_title: str, curves: list[Curve]) -> Plot:
+    """Curves over one pair of axes; `x_title` is "size" if x is bytes."""
+    x = Axis(x_title, "size" if x_title == "size" else "linear")
+    return Plot(title, x, Axis(y_title), curves, how)
 
 
 def _curve(name: str, sizes: tuple[int, ...], value_of: Callable[[int], float]) -> Curve:
     return Curve(name, [float(size) for size in sizes], [value_of(size) for size in sizes])
 
 
-def utilisation(spec: ChipClusterSpec, cluster: _core.ChipCluster) -> Figure:
+def utilisation(spec: ChipClusterSpec, cluster: _core.ChipCluster) -> Plot:
     """What of the line's rate payloads get, one way, and what framing alone would leave."""
     figures = spec.chips[0].chip.ethernet
     if figures is None:
@@ -75,19 +63,19 @@ def utilisation(spec: ChipClusterSpec, cluster: _core.ChipCluster) -> Figure:
         _curve("one way, 16 slots with sync words", sizes, measured),
     ]
     how = "Payload of one direction of a link, of its line rate."
-    return Figure("Utilisation", how, "size", "% of the line", curves)
+    return plot("Utilisation", how, "size", "% of the line", curves)
 
 
-def best_bandwidth(cluster: _core.ChipCluster) -> Figure:
+def best_bandwidth(cluster: _core.ChipCluster) -> Plot:
     """ubench1."""
     how = "Both directions together, with the best of up to 30 channels in each."
     curves = [
         _curve("best number of channels", _BEST_BYTES, lambda size: best_channels(cluster, size)[0])
     ]
-    return Figure("Bandwidth by packet size", how, "size", "GB/s", curves)
+    return plot("Bandwidth by packet size", how, "size", "GB/s", curves)
 
 
-def bandwidth_by_channels(cluster: _core.ChipCluster) -> Figure:
+def bandwidth_by_channels(cluster: _core.ChipCluster) -> Plot:
     """ubench2."""
     curves = [
         _curve(
@@ -97,10 +85,10 @@ def bandwidth_by_channels(cluster: _core.ChipCluster) -> Figure:
         for channels in (1, 2, 3, 4)
     ]  # fmt: skip
     how = "Both directions together, each with this number of channels and separate sync words."
-    return Figure("Bandwidth by packet size and channels", how, "size", "GB/s", curves)
+    return plot("Bandwidth by packet size and channels", how, "size", "GB/s", curves)
 
 
-def ring_trips(cluster: _core.ChipCluster) -> Figure:
+def ring_trips(cluster: _core.ChipCluster) -> Plot:
     """ubench3: histograms in steps of 10 ns."""
     curves = []
     for hops, channels in ((8, 1), (8, 2), (8, 3), (8, 8), (12, 1)):
@@ -109,14 +97,14 @@ def ring_trips(cluster: _core.ChipCluster) -> Figure:
         name = f"{hops} hops, {channels} channel{'s' if channels > 1 else ''}"
         curves.append(Curve(name, [time for time, _ in counts], [float(n) for _, n in counts]))
     how = "Trips of 16-byte packets around a ring, packet and sync word as two commands."
-    return Figure("Ring ping", how, "round trip (us)", "trips", curves)
+    return plot("Ring ping", how, "round trip (us)", "trips", curves)
 
 
 def _median_trip_us(cluster: _core.ChipCluster, is_merged: bool, size_bytes: int) -> float:
     return statistics.median(ring_us(cluster, 8, size_bytes, 1, merged=is_merged))
 
 
-def ring_by_size(cluster: _core.ChipCluster) -> Figure:
+def ring_by_size(cluster: _core.ChipCluster) -> Plot:
     """ubench4."""
     curves = [
         _curve(
@@ -133,10 +121,10 @@ def ring_by_size(cluster: _core.ChipCluster) -> Figure:
         "One packet around a ring; its sync word behind it in the same command, or in another. The "
         "second curve leaves out what its bytes spend on links and NoCs."
     )
-    return Figure("Ring ping by packet size", how, "size", "round trip (us)", curves)
+    return plot("Ring ping by packet size", how, "size", "round trip (us)", curves)
 
 
-def ping_parts(cluster: _core.ChipCluster) -> Figure:
+def ping_parts(cluster: _core.ChipCluster) -> Plot:
     """ubench5."""
     pings = [_core.link_ping(cluster, payload_bytes=size, samples=20)[-1] for size in _PING_BYTES]
     parts = {
@@ -149,10 +137,10 @@ def ping_parts(cluster: _core.ChipCluster) -> Figure:
         Curve(name, sizes, [getattr(ping, part) for ping in pings]) for name, part in parts.items()
     ]
     how = "There and back over one link, between timestamps that take time themselves."
-    return Figure("Link ping", how, "size", "ns", curves)
+    return plot("Link ping", how, "size", "ns", curves)
 
 
-def figures_of(spec: ChipClusterSpec) -> Iterator[Figure]:
+def figures_of(spec: ChipClusterSpec) -> Iterator[Plot]:
     """One after the other, as they are measured. Rings only on a machine that has theirs.
 
     Raises:

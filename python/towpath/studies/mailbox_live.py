@@ -21,7 +21,7 @@ import numpy as np
 from towpath.collectives.live import LiveError
 from towpath.errors import ConfigError
 from towpath.studies.interrupts import children_without_interrupts
-from towpath.studies.plain_table import PlainTable
+from towpath.studies.page import PlainTable
 
 MESSAGE_BYTES_MAX = 56
 _PATIENCE_S = 30.0

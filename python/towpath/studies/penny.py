@@ -80,10 +80,22 @@ class PennyStudy:
     Attributes:
         machine: its name.
         rows: every point.
+        sizes_bytes: the arrays that were requested.
     """
 
     machine: str
     rows: list[Timed]
+    sizes_bytes: Sequence[int] = ()
+
+    @property
+    def not_divided(self) -> dict[str, list[int]]:
+        """The requested sizes that a kernel's blocks divide in no shape."""
+        ran = {(row.point.kernel, row.point.size_bytes) for row in self.rows}
+        missing = {
+            kernel: [size for size in self.sizes_bytes if (kernel, size) not in ran]
+            for kernel in dict.fromkeys(row.point.kernel for row in self.rows)
+        }
+        return {kernel: sizes for kernel, sizes in missing.items() if sizes}
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

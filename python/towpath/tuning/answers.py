@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from towpath.specs.sizes import format_size
-from towpath.studies.ethernet_study import Curve, Figure
-from towpath.studies.plain_table import PlainTable
+from towpath.studies.ethernet_study import plot
+from towpath.studies.page import Curve, PlainTable, Plot
 from towpath.studies.sweep import Point
 from towpath.tuning.link_bench import (
     OPERATION_BYTES,
@@ -44,7 +44,7 @@ class Answer:
         choice: the answer in words.
         table: all that it rests on.
         chosen: the answer as numbers.
-        figure: the table drawn, where that helps.
+        plot: the table drawn, where that helps.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Answer:
     choice: str
     table: PlainTable
     chosen: dict[str, Any] = field(default_factory=dict)
-    figure: Figure | None = None
+    plot: Plot | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -110,7 +110,7 @@ def packet_size(value: Value) -> Answer:
         f"reach 95% of {_rate(max(rates))} GB/s",
         PlainTable(["packet", "GB/s both ways", "of the best", "reaches 95%"], lines),
         {"packet_bytes": chosen, "packet_bytes_max": most},
-        Figure("Packet size", "", "size", "GB/s both ways",
+        plot("Packet size", "", "size", "GB/s both ways",
                [_curve("best number of channels", PACKET_BYTES, rates)]),
     )  # fmt: skip
 
@@ -137,7 +137,7 @@ def channels(value: Value) -> Answer:
             ["packet", "channels", "that fit", "GB/s", "best GB/s", "outstanding each way"], lines
         ),
         {"channels_of_packet_bytes": chosen},
-        Figure("Channels by packet size", "", "size", "channels",
+        plot("Channels by packet size", "", "size", "channels",
                [_curve("fewest that reach 95%", chosen, map(float, chosen.values()))]),
     )  # fmt: skip
 
@@ -200,7 +200,7 @@ def outstanding(value: Value) -> Answer:
         PlainTable(["at most", "GB/s one way", "of the best", "GB/s both ways", "of the best"],
                    lines),
         {"one_way_bytes": one, "both_ways_bytes": both},
-        Figure("Bytes outstanding", "", "size", "GB/s",
+        plot("Bytes outstanding", "", "size", "GB/s",
                [_curve("one way", _OUTSTANDING_BYTES, one_rates),
                 _curve("both ways together", _OUTSTANDING_BYTES, both_rates)]),
     )  # fmt: skip
@@ -279,7 +279,7 @@ def sync_words(value: Value, hops: int) -> Answer:
         PlainTable(["packet", "separate", "merged", "merged is faster by", "choice",
                     "merged, up to 30 channels"], lines),
         result,
-        Figure("Sync words", "", "size", "GB/s both ways",
+        plot("Sync words", "", "size", "GB/s both ways",
                [_curve(f"{name}, up to {SEPARATE_CHANNELS_MAX} channels", PACKET_BYTES, rates)
                 for name, rates in curves.items()]),
     )  # fmt: skip

@@ -19,7 +19,7 @@ from inside.machines import shipped
 from towpath import ConfigError
 
 RING = ("--machine", "ring", "--ranks", "4")
-_HEAVY = {"numpy", "plotly", "pydantic", "yaml", "jinja2", "rich", CORE}
+_HEAVY = {"numpy", "pydantic", "yaml", "jinja2", "rich", CORE}
 _HELP = """
 import sys
 sys.argv = ["towpath", *{words!r}]
@@ -117,7 +117,7 @@ def test_a_shell_completes_the_names_of_machines(monkeypatch):
 
 _RUN = ("run", "all_reduce", "--algorithm", "ring", "--protocol", "Simple", "--sizes", "4K")
 _NEVER = {
-    "asyncio", "defusedxml", "jinja2", "multiprocessing", "plotly", "rich", "ssl", "statistics",
+    "asyncio", "defusedxml", "jinja2", "multiprocessing", "rich", "ssl", "statistics",
     *UNNEEDED,
 }  # fmt: skip
 

@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 
 from conftest import towpath_command
-from inside.pages import study_text, write_ethernet_study
-from inside.studies import Curve, Figure, ethernet_study
+from inside.pages import Curve, ethernet_page, page_text, write_page
+from inside.studies import ethernet_study, plot
 from towpath import ConfigError
 
-SIZES = Figure("Bandwidth", "How.", "size", "GB/s", [Curve("1 < 2", [16.0, 1024.0], [1.0, 2.5])])
-TIMES = Figure("Trips", "How.", "us", "trips", [Curve("8 hops", [5.54, 5.6], [3.0, 1.0])])
+SIZES = plot("Bandwidth", "How.", "size", "GB/s", [Curve("1 < 2", [16.0, 1024.0], [1.0, 2.5])])
+TIMES = plot("Trips", "How.", "us", "trips", [Curve("8 hops", [5.54, 5.6], [3.0, 1.0])])
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def bench(monkeypatch, tmp_path):
 def test_a_t3000_has_all_figures(bench, tmp_path):
     text = bench().stdout
     titles = [line for line in text.splitlines() if line.startswith("# ")]
-    assert len(titles) == 6
+    assert len(titles) == 6 + 1  # and in short
     assert sorted(path.name for path in (tmp_path / "ethernet-t3000").iterdir()) == [
         "study.html", "study.json",
     ]  # fmt: skip
@@ -55,19 +55,26 @@ def test_a_machine_without_links_is_refused(bench):
 
 
 def test_text_has_every_number():
-    assert study_text([SIZES, TIMES]).splitlines() == [
-        "# Bandwidth: GB/s by size",
-        "  1 < 2: 16 B: 1, 1 KiB: 2.5",
+    assert page_text(ethernet_page("Links", "bench", [SIZES, TIMES])).splitlines() == [
+        "# Bandwidth",
+        "   size  1 < 2 (GB/s)",
+        "   16 B             1",
+        "  1 KiB           2.5",
         "",
-        "# Trips: trips by us",
-        "  8 hops: 5.54: 3, 5.6: 1",
+        "# Trips",
+        "    us  8 hops (trips)",
+        "  5.54               3",
+        "   5.6               1",
+        "",
+        "# In short",
+        "Bandwidth: at most 2.5 GB/s, 1 < 2, 1 KiB",
     ]
 
 
 def test_the_page_stands_alone_and_is_escaped(tmp_path):
     page = tmp_path / "study.html"
-    write_ethernet_study("Links of <a>", "towpath bench ethernet", [SIZES, TIMES], page)
+    write_page(ethernet_page("Links of <a>", "towpath bench ethernet", [SIZES, TIMES]), page)
     html = page.read_text()
     assert "Links of &lt;a&gt;" in html
-    assert html.count('class="figure"') == 2
+    assert html.count('class="plot"') == 2
     assert "1 < 2" not in html

@@ -9,7 +9,7 @@ import pytest
 
 import towpath
 from inside import _core
-from inside.pages import exchange_page
+from inside.pages import exchange_page, page_text, write_page
 from inside.studies import DOCUMENT, INITIATED, INSIDE, PROXY, STAGES, exchange
 from towpath import ConfigError
 
@@ -193,7 +193,7 @@ def study():
 
 
 def test_the_text_has_the_documents_values_beside_ours(study):
-    lines = list(exchange_page.study_text(study))
+    lines = page_text(exchange_page.exchange_page(study, "towpath")).splitlines()
     inside = next(line for line in lines if "inside a host" in line and "put alone" in line)
     assert "733" in inside
     assert any("NCCL by default" in line for line in lines)
@@ -207,7 +207,7 @@ def test_another_machine_is_not_held_against_the_document():
 
 
 def test_the_page_and_the_json_say_the_same(study, tmp_path):
-    exchange_page.write_study(study, tmp_path)
+    write_page(exchange_page.exchange_page(study, "towpath"), tmp_path / "study.html")
     page = (tmp_path / "study.html").read_text()
     plain = json.loads(json.dumps(study.to_dict()))
     fastest = max(

@@ -12,7 +12,7 @@ from inside.cli import main as cli
 from inside.errors import Interruption
 from inside.machines import catalogue, quantities_of
 from inside.mailbox import StudyRequest, measure_latency, measure_study, settled_ns
-from inside.pages import study_tables, tables_text
+from inside.pages import mailbox_page, page_text
 from towpath import ConfigError
 
 
@@ -134,7 +134,7 @@ def test_another_cluster_is_not_held_against_the_document(carvnet):
     assert [row["one_way_ns"] for row in arithmetic] == pytest.approx([
         software + 5 * hardware + 200, software + hardware + 200,
     ])  # fmt: skip
-    text = tables_text(study_tables(study))
+    text = page_text(mailbox_page(study, "title", "command", []))
     assert "published" not in text and "page walks" not in text and "750 to 1010 ns" in text
 
 
@@ -144,7 +144,7 @@ def test_the_command_prints_tables_json_and_a_page(tmp_path):
         return CliRunner().invoke(cli.app, line, standalone_mode=False, obj=Interruption())
 
     page = tmp_path / "study.html"
-    text = run("--page", str(page)).stdout
+    text = run("--out", str(page)).stdout
     assert "the header of the answer arrives at node 0" in text
     assert "Over mailbox depth (packets)" in text
     html = page.read_text()

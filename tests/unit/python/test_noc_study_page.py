@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the NoC study: every part is on it, and nothing from outside gets into its code."""
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
 
 from inside.noc import PATTERNS, StudyRequest, findings, measure_point, study_parts
-from inside.pages import Provenance, Study, bandwidth_figure, write_study
+from inside.pages import Provenance, Study, bandwidth_plot, noc_page, write_page
 from traffic_example import WORMHOLE, install
 
 HOSTILE = "</script><script>alert(1)</script>"
@@ -27,52 +26,51 @@ def study():
 
 
 def page_of(study, folder):
-    write_study(study, folder / "study.html")
+    write_page(noc_page(study), folder / "study.html")
     return (folder / "study.html").read_text(encoding="utf-8")
 
 
-def figures_of(page):
-    texts = re.findall(r'<script type="application/json">(.*?)</script>', page)
-    return [json.loads(text) for text in texts]
+def plots_of(page):
+    return page.count('class="plot"')
 
 
 def test_there_is_a_figure_per_pattern_and_noc_and_per_follow_up(study, tmp_path):
     page = page_of(study, tmp_path)
     # Patterns, orders, accepted and latency, loopback; on two NoCs each.
-    assert len(figures_of(page)) == 2 * (6 + 2 + 2 + 1)
-    for heading in ("Findings", "Order of destinations", "Small messages beside data",
+    assert plots_of(page) == 2 * (6 + 2 + 2 + 1)
+    for heading in ("In short", "Order of destinations", "Small messages beside data",
                     "Throttled injection", "Stalled VCs", "Two classes of traffic",
                     "Loopback, 4 transactions"):  # fmt: skip
         assert f"<h2>{heading}" in page
 
 
-def test_sizes_are_on_a_logarithmic_axis_and_a_line_is_a_vc_count(study, tmp_path):
-    figure = figures_of(page_of(study, tmp_path))[0]
-    assert [line["name"] for line in figure["data"]] == ["1 VC", "2 VCs"]
-    assert figure["data"][0]["x"] == [32, 4096]
-    assert figure["layout"]["xaxis"]["type"] == "log"
+def test_sizes_are_on_a_logarithmic_axis_and_a_line_is_a_vc_count(study):
+    plot = noc_page(study).sections[0].parts[0]
+    assert [curve.name for curve in plot.curves] == ["1 VC", "2 VCs"]
+    assert list(plot.curves[0].x) == [32, 4096]
+    assert plot.x.scale == "size"
 
 
 def test_every_finding_has_its_verdict(study, tmp_path):
     page = page_of(study, tmp_path)
     verdicts = re.findall(
-        r'<td class="text (passed|failed|muted)">(shown|refuted|not tested)</td>', page
+        r'class="verdict (good|bad|neutral)">(shown|refuted|not tested)</span>', page
     )
     assert len(verdicts) == len(study.findings) == 20
-    assert set(verdicts) == {("passed", "shown"), ("failed", "refuted"), ("muted", "not tested")}
+    assert set(verdicts) == {("good", "shown"), ("bad", "refuted"), ("neutral", "not tested")}
 
 
 def test_reduced_points_are_open_circles(study):
     rows = [row for row in study.parts["loopback"] if row["noc"] == 0]
     rows[0]["per_destination"] -= 1
-    symbols = [line.marker.symbol for line in bandwidth_figure(rows, 1.0).data]
-    assert symbols == [("circle-open", "circle"), ("circle", "circle")]
+    curves = bandwidth_plot("NoC 0", rows, 1.0).curves
+    assert [list(curve.hollow) for curve in curves] == [[0], []]
 
 
 def test_a_part_that_was_not_run_has_no_section(study, tmp_path):
     only = replace(study, parts={"patterns": study.parts["patterns"]}, findings=[])
     page = page_of(only, tmp_path)
-    assert len(figures_of(page)) == 12
+    assert plots_of(page) == 12
     assert "Throttled injection" not in page and "Loopback" not in page
 
 
@@ -86,7 +84,7 @@ def test_the_page_needs_nothing_else_and_escapes_what_it_is_given(study, tmp_pat
 
 def test_the_foot_says_what_the_study_was_made_with(study, tmp_path):
     made_with = Provenance("9.8.7", "2026-11-22T06:40:00Z", {"wormhole": "0123abcd"})
-    write_study(study, tmp_path / "study.html", made_with=made_with)
+    write_page(noc_page(study), tmp_path / "study.html", made_with)
     page = (tmp_path / "study.html").read_text(encoding="utf-8")
     foot = page[page.index("<footer>") : page.index("</footer>")]
     assert "Towpath 9.8.7, 2026-11-22T06:40:00Z" in foot

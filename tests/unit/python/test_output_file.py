@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from conftest import refusal
 from inside.cli import deliver, json_text, page_output, results_folder
-from inside.pages import Provenance
+from inside.pages import Finding, Page, Provenance
 
 
 def test_a_results_folder_is_one_folder_whatever_the_machine_is_called(tmp_path, monkeypatch):
@@ -18,18 +18,16 @@ def test_a_results_folder_is_one_folder_whatever_the_machine_is_called(tmp_path,
 
 
 def test_what_was_found_is_kept_as_json_and_printed_as_asked(tmp_path, capsys):
-    pages = []
     made_with = Provenance("1.2", "2026-01-02T03:04:05Z", {"ring": "12ab"})
     for as_json in (False, True):
-        deliver(
-            {"a": 1}, "a is 1", tmp_path, as_json, lambda: pages.append("page"), made_with=made_with
-        )
+        page = Page("title", "command", [], [Finding("a", "1")])
+        deliver({"a": 1}, page, tmp_path, as_json, made_with=made_with)
         printed = capsys.readouterr()
         kept = json.loads((tmp_path / "study.json").read_text())
-        assert kept == {"provenance": made_with.to_dict(), "a": 1}
+        assert (kept["provenance"], kept["results"]) == (made_with.to_dict(), [{"a": 1}])
         assert printed.err == f"study: {tmp_path / 'study.html'}\n"
-        assert json.loads(printed.out) == kept if as_json else printed.out == "a is 1\n"
-    assert pages == ["page", "page"]
+        assert json.loads(printed.out) == kept if as_json else printed.out == "# In short\na: 1\n"
+    assert "machine ring 12ab" in (tmp_path / "study.html").read_text()
 
 
 def test_json_says_at_least_version_and_date():

@@ -35,7 +35,7 @@ def test_the_version_is_that_of_the_package():
 
 
 def test_importing_loads_nothing_heavy():
-    heavy = ("numpy", "pydantic", "plotly", "rich", "typer", "yaml", CORE)
+    heavy = ("numpy", "pydantic", "rich", "typer", "yaml", CORE)
     code = f"import sys, towpath; print([name for name in {heavy} if name in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert printed.stdout.strip() == "[]", printed.stderr

@@ -8,7 +8,7 @@ import pytest
 
 import towpath
 from inside import _core
-from inside.pages import all_table, candidate_name, tuning_text, write_tuning
+from inside.pages import all_table, candidate_name, page_text, tune_collective_page, write_page
 from inside.schedules import ScheduleSource, load_schedule
 from inside.tuning import (
     CHUNKS_PER_CHANNEL,
@@ -239,7 +239,8 @@ def test_what_msccl_cannot_hold_is_replaced_and_said(tmp_path):
 
 def test_the_text_has_a_line_per_size():
     found = tuning((RING, 1024, 10.0), (SHOT, 1024, 9.9), (RING, 4096, 12.0))
-    assert list(tuning_text(found))[2:] == [
+    text = page_text(tune_collective_page(found, "towpath tune"))
+    assert text.splitlines()[1:4] == [
         "# size (B)  choice                               time (us)  busbw (GB/s)  fastest (us)"
         "  fastest",
         "      1024  ring_all_reduce, Simple, 2 channels      10.00          0.15          9.90"
@@ -251,10 +252,11 @@ def test_the_text_has_a_line_per_size():
 
 def test_the_page_stands_alone_and_is_escaped(tmp_path):
     found = tuning((RING, 1024, 10.0), (TREE, 1024, 9.9))
-    write_tuning(found, "towpath tune all_reduce", tmp_path / "study.html")
+    page = tune_collective_page(found, "towpath tune all_reduce")
+    write_page(page, tmp_path / "study.html")
     html = (tmp_path / "study.html").read_text()
     assert "four &lt;GPUs&gt;" in html and "four <GPUs>" not in html
-    assert html.count('class="figure"') == 2
+    assert html.count('class="plot"') == 2
 
 
 # --- where ----------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def test_a_t3000_answers_every_question_and_goes_on_where_it_was(tune, tmp_path)
     ]  # fmt: skip
     assert [found] == json.loads((folder / "study.json").read_text())["results"]
     assert (folder / "points.jsonl").read_text().splitlines() == lines
-    assert (folder / "study.html").read_text().count('class="figure"') == 4
+    assert (folder / "study.html").read_text().count('class="plot"') == 4
 
 
 def test_an_n300_has_no_ring_to_ask_about(tune):

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Pages and tables as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from towpath.studies.page import Finding, Page, PlainTable, Section
+
+
+def page_text(page: Page) -> str:
+    """A page as text: its tables, and the answers last, where a terminal shows them."""
+    blocks = [list(_section_text(section)) for section in page.sections if section.in_text]
+    if page.headline is not None:
+        blocks.append([*([f"# {page.how}"] if page.how else []), *table_text(page.headline)])
+    if page.in_short:
+        blocks.append(["# In short", *(finding.sentence for finding in page.in_short)])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _section_text(section: Section) -> Iterator[str]:
+    tables = list(section.tables)
+    for number, table in enumerate(tables):
+        title = table.title or (section.title if number == 0 else "")
+        if number:
+            yield ""
+        yield from table_text(PlainTable(table.headings, table.lines, title))
+    for part in section.parts:
+        if isinstance(part, Section) and part.in_text:
+            yield from ("", *_section_text(part))
+
+
+def findings_text(findings: Iterable[Finding]) -> Iterator[str]:
+    """A line per finding."""
+    for finding in findings:
+        yield finding.sentence
+
+
+def table_text(table: PlainTable) -> Iterator[str]:
+    """The lines of a table: numbers to the right, words to the left."""
+    if table.title:
+        yield f"# {table.title}"
+    columns = list(zip(table.headings, *table.lines, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    are_numeric = table.are_numeric
+    first = "  " if table.title else "# "
+    for mark, line in [(first, table.headings)] + [("  ", line) for line in table.lines]:
+        cells = (
+            cell.rjust(width) if is_numeric else cell.ljust(width)
+            for cell, width, is_numeric in zip(line, widths, are_numeric, strict=True)
+        )
+        yield (mark + "  ".join(cells)).rstrip()
+
+
+def tables_text(tables: Iterable[PlainTable]) -> str:
+    """Several tables, an empty line between them."""
+    return "\n\n".join("\n".join(table_text(table)) for table in tables)
