@@ -65,7 +65,7 @@ EXPECTED = {
     },
     "penny": {
         **BY_LAUNCH, "kill": DIED, "exit 0": "exited early", "exit 3": "exited early",
-        "exception": "failed", "return": "PE 1 waits for all PEs to end NVSHMEM",
+        "exception": "failed", "return": "rank 1 wants penny end",
     },
 }  # fmt: skip
 TRANSPORTS = {
@@ -75,18 +75,12 @@ TRANSPORTS = {
     "kernel": ("shm",),
     "penny": ("shm",),
 }
-# Cells that do not hold yet.
-UNNAMED = {
-    ("penny", "mismatch"): "penny does not compare the sizes of its calls",
-    ("penny", "return"): "the first PE to give up is blamed by the third one",
-}
 CELLS = [
     pytest.param(
         way,
         transport,
         fault,
         id=f"{way}-{transport}-{fault}",
-        marks=[pytest.mark.xfail(reason=UNNAMED[way, fault])] if (way, fault) in UNNAMED else [],
     )
     for way, transports in TRANSPORTS.items()
     for transport in transports

@@ -38,7 +38,15 @@ class Group:
         self.addresses: list[int] = []
 
     def reduce(self, tensor: torch.Tensor, shape: tuple[int, int, int, int]) -> None:
-        """Reduces a contiguous tensor, part after part where it is larger than the capacity."""
+        """Reduces a contiguous tensor, part after part if it is larger than the capacity.
+
+        Raises:
+            TransportError: another process makes a different call, or has ended.
+        """
+        if self.communicator is not None:
+            self.communicator._synchronize(
+                f"penny all_reduce of {tensor.numel()} {tensor.dtype} by {shape}"
+            )
         stream = 0 if self.is_host else torch.cuda.current_stream(tensor.device).cuda_stream
         step = self.capacity_bytes // tensor.element_size()
         for first in range(0, tensor.numel(), step):
@@ -51,6 +59,8 @@ class Group:
 
     def end(self) -> None:
         """Releases what was allocated; every process comes here."""
+        if self.communicator is not None:
+            self.communicator._synchronize("penny end")
         for address in reversed(self.addresses):
             checked_call(self.library, "penny_release", address)
         checked_call(self.library, "penny_end")
@@ -197,6 +207,8 @@ def empty(count: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     if dtype not in _TYPES:
         raise ConfigError(f"dtype is {dtype}; allowed are float32, float16, bfloat16")
     group = _begun("cpu")
+    if group.communicator is not None:
+        group.communicator._synchronize(f"penny empty of {count} {dtype}")
     address = ctypes.c_uint64()
     size_bytes = count * torch.tensor([], dtype=dtype).element_size()
     checked_call(group.library, "penny_allocate", size_bytes, ctypes.addressof(address))
