@@ -6,7 +6,9 @@
 #
 # Usage: tools/fresh_root.sh bookworm|trixie [COMMAND]
 # COMMAND is a shell line to run in the clone instead. The root is kept in $TOWPATH_ROOTS (default:
-# /var/tmp/towpath_roots); remove it to begin from nothing. $TOWPATH_MIRROR names a Debian mirror.
+# /var/tmp/towpath_roots); remove it to begin from nothing. $TOWPATH_MIRROR names a Debian mirror. If
+# $TOWPATH_CCACHE names a folder, ccache keeps what it compiles there. The files in $TOWPATH_FILES are
+# copied into the clone's dist/.
 set -euo pipefail
 suite=${1:-}
 command=${2:-"make run && make test"}
@@ -41,12 +43,19 @@ for file in /etc/resolv.conf /etc/ssl/certs/ca-certificates.crt /etc/pip.conf; d
 done
 rm -rf "$root/towpath"
 git clone --quiet --no-hardlinks "$checkout" "$root/towpath"
+if [ -n "${TOWPATH_FILES:-}" ]; then
+  mkdir -p "$root/towpath/dist"
+  # shellcheck disable=SC2086  # several names
+  cp $TOWPATH_FILES "$root/towpath/dist/"
+fi
+mkdir -p "$root/root/.cache/ccache"
 
 # Mounts and processes are those of namespaces of their own and end with the command.
 TOWPATH_COMMAND=$command exec unshare --mount --pid --fork --kill-child bash -c '
   mount -t proc proc "$0/proc"
   mount --rbind /dev "$0/dev"
   mount -t tmpfs tmpfs "$0/tmp"
+  if [ -n "${TOWPATH_CCACHE:-}" ]; then mount --bind "$TOWPATH_CCACHE" "$0/root/.cache/ccache"; fi
   exec env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-    PIP_DISABLE_PIP_VERSION_CHECK=1 CI="${CI:-}" \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 CI="${CI:-}" JOBS="${JOBS:-$(nproc)}" \
     chroot "$0" bash -c "cd /towpath && $TOWPATH_COMMAND"' "$root"
