@@ -97,11 +97,21 @@ $(VENV)/tested: $(VENV)/ready
 	@$(INSTALL) --editable ".[test,lint]"
 	@touch $@
 
-# The reference of `import towpath` as HTML, from its docstrings.
+# The documentation as a site, in site/.
 .PHONY: docs
 docs: build
-	@$(BIN)/python -m pip install --quiet "pdoc>=14"
-	@$(BIN)/python tools/docs.py out/docs
+	@$(BIN)/python -m pip install --quiet "mkdocs>=1.6,<2" "mkdocs-material>=9.5" "mkdocstrings[python]>=0.27"
+	@$(BIN)/python tools/docs.py site
+
+# The wheels of HEAD with manylinux tags, in dist/, and the check that they run where no compiler is.
+# Both need root and debootstrap; SUITES=bookworm makes one of the two.
+.PHONY: wheel wheel-check
+SUITES ?= bookworm trixie
+wheel:
+	@tools/wheel.sh $(SUITES)
+
+wheel-check:
+	@tools/wheel_check.sh $(SUITES)
 
 clean:
-	rm -rf $(BUILD) build-dev build-release build-asan build-tsan $(VENV) out
+	rm -rf $(BUILD) build-dev build-release build-asan build-tsan $(VENV) out site

@@ -58,6 +58,10 @@ class Commands(groups.LazyGroup):
                 "validate:validate",
                 "Compare measurements with the models: predicted, measured, error.",
             ),
+            "version": (
+                "version:print_version",
+                "Print the version; --environment adds what a report of a fault needs.",
+            ),
         },
     }
 
