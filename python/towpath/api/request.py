@@ -153,6 +153,9 @@ class Request:
         Args:
             kind: "simulated" or "live".
 
+        Returns:
+            The request.
+
         Raises:
             ConfigError: an option is wrong, or has no effect on this kind of run.
         """

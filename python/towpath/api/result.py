@@ -53,6 +53,8 @@ class RunResult:
         rows: one per size, in the order of the request.
         provenance: version, date, and a hash of the machine and of each schedule.
         command: the command line, for the page; empty in a program.
+        draw: draws the machine with the loads of its links; None if it has no drawing.
+        has_limit: whether `limit` can be found.
     """
 
     machine: str
@@ -70,9 +72,8 @@ class RunResult:
     rows: tuple[RunRow, ...]
     provenance: Provenance
     command: str = ""
-    # Draws the machine with the loads of its links; None if it has no drawing.
     draw: Callable[[list[LinkLoad]], str | None] | None = field(default=None, compare=False)
-    has_limit: bool = field(default=False, compare=False)  # whether `limit` can be found
+    has_limit: bool = field(default=False, compare=False)
 
     @property
     def row(self) -> RunRow:

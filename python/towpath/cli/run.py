@@ -109,13 +109,13 @@ def run(
 ) -> None:
     """Run a collective: simulated (--machine), for real (--live), or both."""
     gpus = sizes.pop("ngpus", None)
-    subject = _subject(collective, schedule, result)
     if schedule is not None:
         own = ("root", "algorithm", "protocol", "channels")
         refuse(
             {name: options[name] for name in own if name in options},
             "is for towpath's own schedules; a --schedule file contains its own",
         )
+    subject = _subject(collective, schedule, result)
     if machine is None:
         live = _checked_live(gpus if live is None else live, size, output)
     elif live is not None and schedule is None:
@@ -197,14 +197,16 @@ class Delivery:
     ) -> None:
         """Runs a request and prints its rows as they come."""
         count = len(options["size_bytes"])
-        with _shown(not self._as_json, count, self._explains) as on_row:
+        known: list[str] = []  # notes that are printed before the first row
+        with _shown(not self._as_json, count, self._explains, known) as on_row:
             result = function(subject, on_row=on_row, **options)
         result = replace(result, command=command_line())
         self._results.append(result)
         if not self._as_json:
             from towpath.pages import table
 
-            print("\n".join(table.footer(result, explains=self._explains)))
+            late = [f"# {each}" for each in result.notes if each not in known]
+            print("\n".join([*late, *table.footer(result, explains=self._explains)]))
 
     def finish(self) -> None:
         """Writes what was asked for. Wrong data is a status of 1."""
@@ -234,9 +236,16 @@ class Delivery:
 
 @contextmanager
 def _shown(
-    prints: bool, count: int, explains: bool
+    prints: bool, count: int, explains: bool, known: list[str]
 ) -> Iterator[Callable[[RunResult, RunRow | None], None]]:
-    """Prints a table as its rows come, with a bar while it waits for the next one."""
+    """Prints a table as its rows come, with a bar while it waits for the next one.
+
+    Args:
+        prints: whether there is a table.
+        count: the rows to come.
+        explains: as for `table.row_lines`.
+        known: gets the notes above the first row.
+    """
     from towpath.cli.progress import bar
     from towpath.pages import table
 
@@ -246,6 +255,7 @@ def _shown(
         def show(result: RunResult, row: RunRow | None) -> None:
             nonlocal shown
             if row is None:
+                known.extend(result.notes)
                 lines = table.header(result)
             else:
                 shown += 1

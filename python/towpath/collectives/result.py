@@ -276,6 +276,8 @@ class RunRow:
         error_rows: how many measured rows `error_pct` is from.
         is_simulated: False for a live run, and if the time is a library's own prediction, as there
             is no schedule of its algorithm here.
+        steps: the schedule that was simulated; None if there is none.
+        again: simulates the call once more at a size, traced or not; None when live.
     """
 
     size_bytes: int
@@ -293,7 +295,6 @@ class RunRow:
     error_rows: int = 0
     is_simulated: bool = True
     steps: _core.Schedule | None = field(default=None, repr=False, compare=False)
-    # Simulates the call once more for what its links do, at a size, traced or not; None when live.
     again: Callable[[int, bool], Outcome] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -353,7 +354,11 @@ class RunRow:
         return f"RunRow({self.text()})"
 
     def text(self) -> str:
-        """The row in one line."""
+        """The row in one line.
+
+        Returns:
+            Size, time, bus bandwidth and schedule.
+        """
         checked = "" if self.wrong is None else f", {self.wrong} wrong"
         return (
             f"{format_size(self.size_bytes)}, {self.time_us:.2f} us, "

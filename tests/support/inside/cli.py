@@ -5,4 +5,4 @@
 from towpath.cli import export, kernel, main
 from towpath.cli.groups import COLLECTIVES
 from towpath.cli.new import write_kernel_project
-from towpath.cli.output_file import deliver, json_text, page_output, results_folder
+from towpath.cli.output_file import command_line, deliver, json_text, page_output, results_folder

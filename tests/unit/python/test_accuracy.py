@@ -61,6 +61,6 @@ def test_rows_and_results_say_it():
     found = json.loads(towpath_command(*line, "--machine", "dgx-h100", "--json").stdout)["results"][
         0
     ]
-    assert found["runs"][0]["rows"][0]["error_pct"] == [expected.median_pct, expected.p90_pct]
+    assert found["rows"][0]["error_pct"] == [expected.median_pct, expected.p90_pct]
     row = towpath.load("dgx-a100").run(size_bytes="1K", data=False).rows[0]
     assert row.error_pct is None and row.to_dict()["error_pct"] is None

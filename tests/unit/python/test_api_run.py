@@ -4,16 +4,23 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 
 import towpath
 from conftest import refusal
 from inside.collectives import Call, invoke, time_us
-from inside.pages import fold_lines
+from inside.pages import table
 from inside.schedules import ScheduleSource
-from inside.tuning import Chooser, Options, _Race, _told_apart_in_full, affordable, auto, candidates
+from inside.tuning import (
+    Chooser,
+    Options,
+    _Race,
+    _told_apart_in_full,
+    affordable,
+    candidates,
+    chooser,
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +45,17 @@ def test_an_explicit_schedule_is_taken_as_it_is(dgx):
 def test_none_is_the_first_algorithm_that_is_listed(dgx):
     result = dgx.run("broadcast", size_bytes=4096, algorithm=None, protocol="Simple", root=3)
     assert result.algorithm == towpath.algorithms("broadcast")[0].name
-    assert result.runs[0].root == 3
+    assert result.root == 3
     assert result.wrong == 0
 
 
 def test_auto_is_the_fastest_of_all_candidates(dgx):
     for size_bytes in (1 << 10, 1 << 20, 16 << 20):
         result = dgx.run("all_reduce", size_bytes=size_bytes, data=False)
-        sources, _ = candidates("all_reduce", dgx._site.options_for(None, None))
+        sources, _ = candidates("all_reduce", dgx._options_for(None, None))
         fastest_us = min(
             invoke(
-                dgx._site.place_for(source.schedule(), source), Call(source.schedule()),
+                dgx._place_for(source.schedule(), source), Call(source.schedule()),
                 size_bytes, in_place=False, with_data=False,
             ).time_us
             for source in sources
@@ -63,29 +70,30 @@ def test_auto_keeps_to_what_is_given(dgx):
     assert result.algorithm == "tree_all_reduce"
 
 
-def test_sizes_that_one_schedule_serves_are_one_run(dgx):
+def test_rows_are_grouped_by_the_schedule_that_served_them(dgx):
     result = dgx.run("all_reduce", size_bytes=["16M", "32M", "1K"], data=False)
     assert [row.size_bytes for row in result.rows] == [16 << 20, 32 << 20, 1 << 10]
-    assert [len(run.rows) for run in result.runs] == [2, 1]
-    assert result.runs[0].schedule != result.runs[1].schedule
+    large, small = result.by_schedule()
+    assert (large, small) == (list(result.rows[:2]), list(result.rows[2:]))
+    assert large[0].schedule == large[1].schedule != small[0].schedule
 
 
 def test_between_chips_large_sizes_are_chosen_by_smaller_ones(chips):
     result = chips.run("all_gather", size_bytes="6M", data=False)
-    assert "up to 4194304 bytes" in result.runs[0].notes[0]
-    assert chips.run("all_gather", size_bytes="8K", data=False).runs[0].notes == [
-        "data is off: only time is simulated, #wrong is N/A"
-    ]
+    assert "up to 4194304 bytes" in result.row.choice
+    small = chips.run("all_gather", size_bytes="8K", data=False)
+    assert small.notes == ("data is off: only time is simulated, #wrong is N/A",)
+    assert small.row.choice is None
 
 
 @pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "broadcast"])
 def test_between_chips_the_choice_is_no_slower_than_any_candidate(collective):
     t3000 = towpath.load("t3000")
     chosen = t3000.run(collective, size_bytes="2M", data=False)
-    sources, _ = candidates(collective, t3000._site.options_for(None, None))
+    sources, _ = candidates(collective, t3000._options_for(None, None))
     times_us = [
         time_us(
-            replace(t3000._site.place_for(source.schedule(), source), by_packets=True),
+            t3000._place_for(source.schedule(), source).changed(by_packets=True),
             Call(source.schedule()),
             2 << 20,
         )
@@ -96,7 +104,7 @@ def test_between_chips_the_choice_is_no_slower_than_any_candidate(collective):
 
 def test_a_choice_is_remembered(chips, monkeypatch):
     first = chips.run("all_reduce", size_bytes="4K", data=False)
-    monkeypatch.setattr(auto, "time_within_us", None)
+    monkeypatch.setattr(chooser, "time_within_us", None)
     assert chips.run("all_reduce", size_bytes="4K", data=False).time_us == first.time_us
 
 
@@ -129,13 +137,13 @@ def test_a_ring_that_folds_may_have_all_channels_on_many_ranks():
 
 
 def test_a_candidate_that_is_affordable_only_folded_is_not_simulated_where_it_does_not_fold():
-    site = towpath.load("dgx-h100", hosts=64)._site
-    chooser = Chooser("all_gather", site.options_for((16,), ("Simple",)), site.place_for)
-    rings = [source for source in chooser._only_folded if source.algorithm == "ring_all_gather"]
+    machine = towpath.load("dgx-h100", hosts=64)
+    found = Chooser("all_gather", machine._options_for((16,), ("Simple",)), machine._place_for)
+    rings = [source for source in found._only_folded if source.algorithm == "ring_all_gather"]
     without_limit = _Race(lambda *_: math.inf)
-    [folded, *_] = chooser._times_of(rings, 16 << 20, without_limit)
+    [folded, *_] = found._times_of(rings, 16 << 20, without_limit)
     assert folded is not None and math.isfinite(folded)
-    times_us = chooser._times_of(rings, (16 << 20) + 4 * 512, without_limit)
+    times_us = found._times_of(rings, (16 << 20) + 4 * 512, without_limit)
     assert times_us == [None] * len(rings)
 
 
@@ -151,14 +159,13 @@ def test_between_the_last_anchors_a_time_is_no_line():
 
 
 def test_between_many_ranks_arrays_beyond_the_last_anchor_are_chosen_by_lines():
-    site = towpath.load("dgx-h100", hosts=5)._site
-    options = site.options_for((1, 2), None)
-    chooser = Chooser("all_reduce", options, site.place_for)
-    chosen, note = chooser.choose(8 << 30)
+    machine = towpath.load("dgx-h100", hosts=5)
+    found = Chooser("all_reduce", machine._options_for((1, 2), None), machine._place_for)
+    chosen, note = found.choose(8 << 30)
     assert "up to 536870912 bytes" in note
-    sizes = {size for _, size in chooser._times_us}
+    sizes = {size for _, size in found._times_us}
     assert sizes == {2 << 20, 32 << 20, 256 << 20, 512 << 20}
-    times_us = chooser._times_us
+    times_us = found._times_us
     at_last = {source: times_us[source, size] for source, size in times_us if size > 32 << 20}
     assert chosen == min(at_last, key=lambda source: at_last[source])
     # What takes longer at 32 MiB than the fastest may at 512 MiB is not simulated there.
@@ -169,23 +176,22 @@ def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
     def hangs(*_, **__):
         raise towpath.DeadlockError("nothing moves")
 
-    monkeypatch.setattr(auto, "time_within_us", hangs)
+    monkeypatch.setattr(chooser, "time_within_us", hangs)
     for bytes_max in (None, 64 << 10):
         options = Options(ranks=2, channels=(1,))
-        chooser = Chooser("all_reduce", options, lambda *_: None, bytes_max=bytes_max)
+        found = Chooser("all_reduce", options, lambda *_: None, bytes_max=bytes_max)
         with pytest.raises(towpath.DeadlockError, match="every candidate hangs at 4096 bytes"):
-            chooser.choose(4096)
+            found.choose(4096)
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "broadcast"])
 def test_a_choice_does_not_depend_on_the_number_of_threads(dgx, collective):
-    site = dgx._site
-    options = site.options_for((1, 2, 8), None)
+    options = dgx._options_for((1, 2, 8), None)
 
     def chosen(threads):
-        chooser = Chooser(collective, options, site.place_for, threads=threads)
-        choices = [chooser.choose(size) for size in (256, 70_000, 1 << 20, 48 << 20)]
-        return choices, chooser._times_us
+        found = Chooser(collective, options, dgx._place_for, threads=threads)
+        choices = [found.choose(size) for size in (256, 70_000, 1 << 20, 48 << 20)]
+        return choices, found._times_us
 
     alone, times_us = chosen(1)
     assert len(times_us) > 40
@@ -197,11 +203,11 @@ def test_a_choice_does_not_depend_on_the_number_of_threads(dgx, collective):
 
 
 def fastest_by_flits(chips, collective, size_bytes):
-    sources, _ = candidates(collective, chips._site.options_for(None, None))
+    sources, _ = candidates(collective, chips._options_for(None, None))
     times_us = {}
     for source in sources:
         schedule = source.schedule()
-        place = chips._site.place_for(schedule, source)
+        place = chips._place_for(schedule, source)
         times_us[source] = time_us(place, Call(schedule), size_bytes)
     return min(times_us.values())
 
@@ -224,12 +230,12 @@ def test_where_packets_and_flits_disagree_each_model_chooses_its_own(chips):
     algorithm, channels = names[1]
     other = chips.run("all_reduce", **call, algorithm=algorithm, channels=channels)
     assert by_flits.time_us < other.time_us
-    [run] = by_flits.runs
-    assert run.choice in run.notes
-    assert run.choice.startswith("flit by flit the fastest of ")
-    assert run.choice.endswith(f"packet by packet it is {algorithm} with {channels} channels")
-    assert [run.choice for run in by_packets.runs] == [None]
-    assert f"# Choice               : at 65536 B {run.choice}" in list(fold_lines(run))
+    choice = by_flits.row.choice
+    assert choice.startswith("flit by flit the fastest of ")
+    assert choice.endswith(f"packet by packet it is {algorithm} with {channels} channels")
+    assert by_packets.row.choice is None
+    assert f"#   choice: {choice}" in table.row_lines(by_flits, by_flits.row, explains=True)
+    assert list(table.row_lines(by_flits, by_flits.row)) == [table.row(by_flits, by_flits.row)]
     again = towpath.load("n300").run("all_reduce", **call, threads=1)
     assert (again.algorithm, again.channels) == names[0]
 
@@ -251,7 +257,7 @@ def test_rows_come_one_by_one(dgx):
     seen = []
     dgx.run(
         "all_gather", size_bytes=[64, 1024], algorithm="ring", protocol="Simple",
-        on_row=lambda run, row: seen.append((run.collective, row and row.size_bytes)),
+        on_row=lambda result, row: seen.append((result.collective, row and row.size_bytes)),
     )  # fmt: skip
     assert seen == [("all_gather", None), ("all_gather", 64), ("all_gather", 1024)]
 
@@ -261,7 +267,8 @@ def test_a_result_is_data(dgx):
     plain = json.loads(result.to_json())
     assert plain["rows"][0]["time_us"] == result.time_us
     assert plain["rows"][0]["out_of_place"]["wrong"] == 0
-    assert plain["runs"][0]["rows"][0]["size_bytes"] == 1024
+    assert plain["rows"][0]["size_bytes"] == 1024
+    assert (plain["kind"], plain["ranks"], plain["dtype"]) == ("simulated", 8, "float32")
     assert plain["provenance"]["towpath"] == towpath.__version__
     assert set(plain["provenance"]["machines"]) == {"dgx-h100"}
     assert plain["provenance"]["schedules"]["ring_all_reduce"]
@@ -322,7 +329,7 @@ def test_a_schedule_of_ones_own_runs(dgx):
     schedule = towpath.Schedule.generate("all_reduce", algorithm="ring", ranks=4)
     result = dgx.run(schedule, size_bytes="64K")
     assert (result.algorithm, result.channels, result.wrong) == ("ring_all_reduce", 1, 0)
-    assert result.runs[0].ranks == 4
+    assert result.ranks == 4
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,9 @@ def test_a_second_run_measures_nothing_again(bench, monkeypatch, tmp_path):
     def refuse(*arguments, **options):
         raise ValueError("measured again")
 
-    first = json.loads(bench(*SMALL, "--json").stdout)["results"][0]
+    first = json.loads(bench(*SMALL, "--json").stdout)
     monkeypatch.setattr(_core, "run_traffic", refuse)
-    again = json.loads(bench(*SMALL, "--json").stdout)["results"][0]
+    again = json.loads(bench(*SMALL, "--json").stdout)
     first["provenance"]["date"] = again["provenance"]["date"]
     assert again == first
     with pytest.raises(RuntimeError, match=r"^experiment \w+, noc 0, .*, seed 2: measured again$"):

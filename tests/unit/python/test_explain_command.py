@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath explain` and `expect`, and `run` and `tune` as NCCL: what they say and what they run."""
+"""`towpath explain` and `expect`, and `tune` as NCCL: what they say and what they run."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from conftest import refusal, towpath_command
 from inside.machines import catalogue
 from inside.nccl import Imitation, Library
 from inside.tuning import NcclAdvice, Timing, nccl_lines
-from inside.validation import shipped, validate_table
+from inside.validation import accuracy, shipped, validate_table
 from towpath import Tuning
 
 PLACE = ("--machine", "dgx-h100", "--hosts", "1")
@@ -22,6 +22,11 @@ MIB = 1 << 20
 @pytest.fixture(scope="module")
 def one_host():
     return towpath.load("dgx-h100", hosts=1)
+
+
+@pytest.fixture(scope="module")
+def chips():
+    return towpath.load("n300")
 
 
 def refused(*words):
@@ -39,13 +44,13 @@ def test_what_nccl_would_run_gives_right_data(one_host, collective):
     library = Library.of(variables={"NCCL_NVLS_ENABLE": "0"})
     found = one_host.run(collective, size_bytes="64,4K", library=library)
     assert [row.out_of_place.wrong for row in found.rows] == [0, 0]
-    assert all("what NCCL would run: " in part.run.notes[0] for part in found.parts)
+    assert all("what NCCL would run: " in row.choice for row in found.rows)
 
 
 def test_two_hosts_run_a_tree_then_rings_of_the_search():
     machine = towpath.load("dgx-h100", hosts=2)
     found = machine.run("all_reduce", size_bytes=64, library="nccl")
-    assert (found.parts[0].algorithm, found.parts[0].run.protocol) == ("tree_all_reduce", "LL")
+    assert (found.algorithm, found.protocol) == ("tree_all_reduce", "LL")
     imitation = machine.imitate(Library.of())
     ring = imitation.forced("all_reduce", MIB, imitation.choose("all_reduce", 8).alternatives[0])
     source = imitation.source("all_reduce", MIB, ring)
@@ -79,13 +84,16 @@ def test_a_graph_file_of_the_user_leads_the_rings(tmp_path):
     assert imitation.source("all_reduce", 8, choice).rings == ((0, 7, 2, 3, 4, 5, 6, 1),)
 
 
-def test_an_algorithm_without_a_schedule_is_a_sentence(one_host):
-    imitation = one_host.imitate(Library.of())
-    choice = imitation.choose("all_reduce", 1 << 26)
-    if imitation.has_schedule("all_reduce", choice):
-        pytest.skip("there is a schedule of NVLS")
-    sentence = refusal(one_host.run, "all_reduce", size_bytes="64M", library="nccl")
-    assert "NVLS/Simple" in sentence and "NCCL_NVLS_ENABLE=0" in sentence
+def test_a_choice_without_a_schedule_has_the_time_of_the_library_itself(one_host, monkeypatch):
+    choice = one_host.imitate(Library.of()).choose("all_reduce", 1 << 26)
+    monkeypatch.setattr(Imitation, "has_schedule", lambda *_: False)
+    row = one_host.run("all_reduce", size_bytes="64M", library="nccl").row
+    assert (row.is_simulated, row.time_us) == (False, choice.predicted_us)
+    assert (row.protocol, row.channels) == (choice.protocol, choice.channels)
+    assert (row.wrong, row.in_place) == (None, None)
+    text = towpath_command("expect", "all_reduce", *PLACE, "--sizes", "64M").stdout
+    assert re.search(rf"{row.algorithm} {choice.protocol} {choice.channels} \*$", text, re.M)
+    assert "# *                    : predicted by the library's own model" in text
 
 
 # --- explain and expect ---------------------------------------------------------------------------
@@ -117,19 +125,48 @@ def test_explain_prints_all_of_it():
     for part in ("NCCL runs Ring/LL, 1 channel", "next best: Tree/LL", "not considered:",
                  "Channel 00/24 : 0 1 2 3 4 5 6 7", "note: the GPUs are Hopper"):  # fmt: skip
         assert part in text, part
-    found = json.loads(towpath_command("explain", "all_reduce", *PLACE, "--json").stdout)[
-        "results"
-    ][0]
-    assert found["explanations"][0]["choice"]["name"] == "Ring/LL"
+    found = json.loads(
+        towpath_command("explain", "all_reduce", *PLACE, "--sizes", "8,1G", "--json").stdout
+    )["results"]
+    assert [each["size_bytes"] for each in found] == [8, 1 << 30]
+    assert found[0]["choice"]["name"] == "Ring/LL"
 
 
-def test_expect_prints_the_columns_of_nccl_tests():
-    text = towpath_command("expect", "all_gather", *PLACE, "--sizes", "512,4K").stdout
+def test_expect_prints_the_table_of_nccl_tests():
+    line = ("expect", "all_gather", *PLACE, "--sizes", "512,4K")
+    text = towpath_command(*line).stdout
     rows = [line.split() for line in text.splitlines() if not line.startswith("#")]
     assert [row[:5] for row in rows] == [
-        ["512", "128", "float", "none", "-1"], ["4096", "1024", "float", "none", "-1"],
+        ["512", "128", "float32", "none", "-1"], ["4096", "1024", "float32", "none", "-1"],
     ]  # fmt: skip
-    assert all(float(row[5]) > 0 for row in rows) and text.count("not validated") == 2
+    assert all(float(row[5]) > 0 and row[8] == "N/A" for row in rows)
+    assert "# not validated: there are no measurements of this on this machine" in text
+    found = json.loads(towpath_command(*line, "--json").stdout)["results"][0]
+    assert [row["choice"].split(":")[0] for row in found["rows"]] == ["what NCCL would run"] * 2
+
+
+def test_a_variable_bends_what_is_expected(one_host):
+    line = ("expect", "all_reduce", *PLACE, "--sizes", "64M", "--json")
+    usual, ring = (
+        json.loads(towpath_command(*line, *option).stdout)["results"][0]["rows"][0]
+        for option in ((), ("--env", "NCCL_ALGO=Ring"))
+    )
+    assert usual["algorithm"] != ring["algorithm"] == "ring_all_reduce"
+    library = Library.of(variables={"NCCL_ALGO": "Ring"})
+    assert ring["time_us"] == one_host.expect(size_bytes="64M", library=library).time_us
+
+
+def test_a_library_chooses_alone(one_host, chips):
+    call = {"size_bytes": "1K", "library": "nccl"}
+    for option in ({"protocol": "LL"}, {"algorithm": "ring"}, {"channels": 2}):
+        [name] = option
+        assert f"{name} is for Towpath's own choice" in refusal(one_host.run, **call, **option)
+    assert "library is for clusters of GPUs" in refusal(chips.run, **call)
+    schedule = towpath.Schedule.generate("all_reduce", ranks=4)
+    assert "library chooses a schedule" in refusal(one_host.run, schedule, **call)
+    assert "library is for simulated runs" in refusal(
+        towpath.run_live, "all_reduce", ranks=2, **call
+    )
 
 
 def test_expected_times_are_those_of_the_validated_rows():
@@ -138,27 +175,28 @@ def test_expected_times_are_those_of_the_validated_rows():
     ).rows
     validated = {int(row["size_bytes"]): row["predicted"] for row in rows}
     sizes = [8, 64 << 10, 256 << 10, 4 * MIB, 64 * MIB]
-    expected = towpath.load("dgx-h100", hosts=2).expect("all_reduce", size_bytes=sizes)
+    machine = towpath.load("dgx-h100", hosts=2)
+    expected = machine.expect("all_reduce", size_bytes=sizes)
     for row in expected.rows:
         assert row.time_us == pytest.approx(validated[row.size_bytes], rel=1e-9)
-        assert row.accuracy is not None and row.accuracy.hosts == 2
+        near = accuracy.accuracy_of(machine.spec, 16, "all_reduce", row.algorithm, row.size_bytes)
+        assert near.hosts == 2 and near.rows == row.error_rows
+        assert row.error_pct == (near.median_pct, near.p90_pct)
 
 
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        (("explain", "all_reduce", "--machine", "t3000"), "run on GPUs"),
+        (("explain", "all_reduce", "--machine", "t3000"), "for a cluster of GPUs"),
         (("explain", "all_to_all", *PLACE), "chooses no algorithm"),
         (("explain", "all_reduce", *PLACE, "--as", "gloo"), "nccl, rccl"),
         (("explain", "all_reduce", *PLACE, "--as", "rccl"), "not known"),
         (("explain", "all_reduce", *PLACE, "--env", "NCCL_ALGO"), "NCCL_ALGO=Ring"),
         (("explain", "all_reduce", *PLACE, "--generation", "kepler"), "volta"),
         (("expect", "all_reduce", *PLACE, "--graph", "none.xml"), "none.xml"),
-        (("run", "all_reduce", *PLACE, "--env", "NCCL_ALGO=Ring"), "requires --as"),
-        (("run", "all_reduce", *PLACE, "--as", "nccl", "--protocol", "LL"), "--protocol"),
-        (("run", "all_reduce", "--live", "2", "--as", "nccl"), "--machine"),
-        (("run", "all_reduce", "--machine", "t3000", "--as", "nccl"), "clusters of GPUs"),
-        (("tune", "all_reduce", "--live", "2", "--as", "nccl"), "machine of GPUs"),
+        (("expect", "all_reduce", "--machine", "t3000"), "cluster of GPUs"),
+        (("tune", "all_reduce", *PLACE, "--env", "NCCL_ALGO=Ring"), "requires --as"),
+        (("tune", "all_reduce", "--live", "2", "--as", "nccl"), "--as is for GPUs"),
         (("tune", "all_reduce", *PLACE, "--as", "nccl", "--channels", "2"), "--channels"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_folded_run_is_the_run_of_all_ranks(
     call = call_of(algorithm)
     folded = simulated.invoke(place, call, size_bytes, in_place=False, with_data=False)
     every = simulated.invoke(
-        place.without_fold(), call, size_bytes, in_place=False, with_data=False
+        place.changed(folds=False), call, size_bytes, in_place=False, with_data=False
     )
     assert folded.fold.is_folded
     assert not every.fold.is_folded
@@ -121,7 +121,7 @@ def test_a_deadlock_names_the_ranks_that_wait(place: GpuPlace) -> None:
     schedule.ranks = programs
     plan = Call(schedule).plan(1 << 20)
     said = []
-    for each in (place, place.without_fold()):
+    for each in (place, place.changed(folds=False)):
         run = each.run_of(plan, with_data=False)
         with pytest.raises(towpath.DeadlockError) as error:
             run.invoke(plan)

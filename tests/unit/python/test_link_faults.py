@@ -9,7 +9,7 @@ import pytest
 import towpath
 from conftest import towpath_command
 from inside import _core
-from inside.collectives import LinkFault, links_of, parse_link_fault, traced_run
+from inside.collectives import LinkFault, links_of, parse_link_fault
 from inside.machines import catalogue
 from inside.pages import table
 from towpath import ConfigError, DeadlockError
@@ -170,7 +170,7 @@ def test_a_link_that_never_comes_back_is_named_with_both_ends():
 
 
 def test_the_table_says_below_each_size_what_failing_links_cost():
-    (found,) = run("0:9,at=16us,training=5us", sizes="64K").runs
+    found = run("0:9,at=16us,training=5us", sizes="64K")
     row, time, link = table.row_lines(found, found.rows[0])
     assert row == table.row(found, found.rows[0])
     assert re.fullmatch(r"#   links fail: [0-9.]+ us instead of [0-9.]+ us", time)
@@ -211,8 +211,8 @@ def test_the_report_shows_the_cost_and_the_loads(reported, tmp_path):
     assert "Links that fail" in page
     assert "<td>1</td><td>" in page.split("at=18us,training=5us</td>")[1]
     assert '<td class="text">chip 0 E9</td><td class="text">chip 4 E1</td>' in page
-    assert "busy all the time" in traced_run(reported.parts[0]).topology_svg
-    cost = json.loads(reported.to_json())["runs"][0]["rows"][0]["fault_cost"]
+    assert "busy all the time" in reported.topology_svg
+    cost = json.loads(reported.to_json())["rows"][0]["fault_cost"]
     assert cost["links"][0]["drops"] == 1
 
 

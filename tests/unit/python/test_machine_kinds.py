@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a kind of machine needs: an entry of KINDS, one of SITES, and a class; no other place asks
-which kinds there are."""
+"""A kind of machine needs an entry of KINDS and a class; no other place asks which kinds exist."""
+
+import pickle
 
 import pytest
 from typer.testing import CliRunner
@@ -10,17 +11,15 @@ import towpath
 from inside.cli import main as cli
 from inside.machines import KINDS, Cluster, SpecFile, SpecKind, shipped
 from inside.machines import machine as api_machine
-from inside.tuning import SITES, GpuSite, TuneRequest, find_target
 from towpath import ConfigError, GpuCluster
-
-
-class CircleSite(GpuSite):
-    def __init__(self, name_or_file, *, ranks=None):
-        super().__init__("ring", ranks=ranks or 3)
 
 
 class CircleOfFriends(GpuCluster):
     kind = "circle"
+
+    @classmethod
+    def _open(cls, name_or_file, *, ranks=None):
+        return super()._open("ring", ranks=ranks or 3)
 
 
 CIRCLE = SpecKind(
@@ -38,7 +37,6 @@ def circle(monkeypatch, tmp_path):
     classes = {**api_machine.classes(), "circle": CircleOfFriends}
     monkeypatch.setattr(api_machine, "classes", lambda: classes)
     monkeypatch.setitem(KINDS, "circle", CIRCLE)
-    monkeypatch.setitem(SITES, "circle", CircleSite)
     file = tmp_path / "mine.yaml"
     file.write_text("form: circle\nname: mine\n")
     return str(file)
@@ -48,11 +46,12 @@ def command(*words):
     return CliRunner().invoke(cli.app, words, standalone_mode=False)
 
 
-def test_every_kind_has_its_class_and_its_site():
+def test_every_kind_has_its_class():
     classes = api_machine.classes()
     assert list(classes) == list(KINDS)
+    assert all(not found.__abstractmethods__ for found in classes.values())
     on_ranks = {kind for kind, found in classes.items() if issubclass(found, Cluster)}
-    assert set(SITES) == on_ranks
+    assert on_ranks == {"gpu_cluster", "chip_cluster", "mailbox_cluster"}
     for found in classes.values():
         assert getattr(towpath, found.__name__) is found
     assert set(shipped.kinds().values()) == set(KINDS)
@@ -62,8 +61,17 @@ def test_a_new_kind_is_loaded_run_and_tuned(circle):
     loaded = towpath.load(circle, ranks=5)
     assert (type(loaded), loaded.ranks) == (CircleOfFriends, 5)
     assert loaded.run("all_gather", size_bytes=4000).wrong == 0
-    target = find_target(TuneRequest(circle, ranks=5))
-    assert (target.options.ranks, target.kind) == (5, "simulated")
+    tuned = loaded.tune("all_gather", size_bytes=4000, channels=[1], protocols=["LL"], jobs=1)
+    assert "5 of 5 GPUs" in tuned.where
+    assert {timing.source.ranks for timing in tuned.timings} == {5}
+
+
+def test_a_machine_is_opened_again_in_another_process_by_its_name_and_options(circle):
+    for loaded in (towpath.load(circle, ranks=5), towpath.load("dgx-h100", hosts=3, ranks_per_host=2)):
+        again = pickle.loads(pickle.dumps(loaded))
+        assert (type(again), again.ranks, again.spec) == (type(loaded), loaded.ranks, loaded.spec)
+    with pytest.raises(TypeError, match="'ring' was not opened by `load`, so it cannot be pickled"):
+        pickle.dumps(CircleOfFriends(shipped.machine("ring")))
 
 
 def test_commands_know_a_new_kind(circle):

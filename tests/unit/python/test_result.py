@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
 import json
+from dataclasses import replace
 
 import pytest
 
-from inside.collectives import Row, bus_factor, measure
-from report_example import example_report, example_run
+from inside.collectives import bus_factor, measure
+from report_example import example_results, example_row, example_run
+from towpath import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -39,21 +41,32 @@ def test_measure_refuses_a_time_of_zero():
 
 
 def test_mean_bus_bandwidth_counts_every_measurement_once():
-    run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=0)
+    empty = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=0)
     ten, thirty = measure(1.0, 10_000, "reduce", 2, 3), measure(1.0, 30_000, "reduce", 2, None)
-    assert run.busbw_mean_gb_per_s is None
-    assert run.wrong is None
-    run.rows.extend([Row(10_000, 2500, ten, None), Row(30_000, 7500, ten, thirty)])
-    assert run.busbw_mean_gb_per_s == pytest.approx((10 + 10 + 30) / 3)
-    assert run.wrong == 6
+    assert empty.busbw_mean_gb_per_s is None
+    assert empty.wrong is None
+    rows = (example_row(10_000, ten, None), example_row(30_000, ten, thirty))
+    result = replace(empty, rows=rows)
+    assert result.measurements == [ten, ten, thirty]
+    assert result.busbw_mean_gb_per_s == pytest.approx((10 + 10 + 30) / 3)
+    assert result.wrong == 6
+
+
+def test_the_values_of_a_row_are_those_out_of_place_and_else_in_place():
+    fast, slow = measure(1.0, 10_000, "reduce", 2, None), measure(2.0, 10_000, "reduce", 2, 4)
+    both, one = example_row(10_000, fast, slow), example_row(10_000, None, slow)
+    assert (both.time_us, both.wrong) == (1.0, 4)
+    assert (one.time_us, one.bus_bandwidth_gb_per_s) == (2.0, 5.0)
+    with pytest.raises(ConfigError, match="schedule ring runs neither in place nor out of place"):
+        print(example_row(8, None, None).time_us)
 
 
 def test_json_holds_the_rows_and_leaves_out_what_has_its_own_file():
-    report = json.loads(example_report(sizes=2).to_json())
-    run = report["runs"][0]
-    assert report["command"].startswith("towpath run all_reduce")
-    assert [row["size_bytes"] for row in run["rows"]] == [8, 16]
-    assert run["rows"][0]["out_of_place"]["wrong"] == 0
-    assert run["links"][0]["kind"] == "nvlink"
-    assert "timeline" not in run
-    assert "topology_svg" not in run
+    result = json.loads(example_results(sizes=2)[0].to_json())
+    assert result["command"].startswith("towpath run all_reduce")
+    assert [row["size_bytes"] for row in result["rows"]] == [8, 16]
+    assert result["rows"][0]["out_of_place"]["wrong"] == 0
+    assert (result["rows"][0]["schedule"], result["rows"][0]["channels"]) == ("ring", 8)
+    assert not {"timeline", "topology_svg", "links"} & set(result)
+    with_links = example_results(sizes=2)[0].to_dict(links=True)
+    assert with_links["links"][0]["kind"] == "nvlink"

@@ -18,7 +18,7 @@ from inside.schedules import ScheduleSource
 from inside.tuning import (
     Timing,
     _interpolated,
-    auto,
+    chooser,
     least_us,
     limit_on_line_us,
     limit_with_chance_us,
@@ -58,7 +58,13 @@ def test_a_named_algorithm_or_protocol_is_kept():
 
 def test_both_named_mean_no_choice():
     line = ("--algorithm", "ring", "--protocol", "simple", "--hosts", "1", "--sizes", "8,1M")
-    assert rows(*line) == {}
+    [chosen] = set(rows(*line).values())
+    assert chosen[:2] == ("ring_all_reduce", "Simple")
+    result = towpath.load("dgx-h100", hosts=1).run(
+        size_bytes="8,1M".split(","), algorithm="ring", protocol="Simple", data=False
+    )
+    assert not result.is_chosen
+    assert [row.choice for row in result.rows] == [None, None]
 
 
 @pytest.mark.parametrize(("hosts", "size"), [(1, "8"), (1, "1M"), (1, "64M"), (2, "8"), (2, "4M")])
@@ -110,9 +116,9 @@ SOURCES = [
 
 def chooser_of(ranks, bytes_max, monkeypatch):
     """Between the sources, as if they were all candidates of so many ranks."""
-    monkeypatch.setattr(auto, "candidates", lambda *_: (SOURCES, []))
-    monkeypatch.setattr(auto, "affordable", lambda *_, **__: (SOURCES, []))
-    return auto.Chooser(
+    monkeypatch.setattr(chooser, "candidates", lambda *_: (SOURCES, []))
+    monkeypatch.setattr(chooser, "affordable", lambda *_, **__: (SOURCES, []))
+    return chooser.Chooser(
         "all_reduce", SimpleNamespace(ranks=ranks), lambda schedule, source: None,
         bytes_max=bytes_max,
     )  # fmt: skip
@@ -143,20 +149,20 @@ def test_what_is_given_up_would_not_have_been_chosen(seed, ranks, bytes_max, mon
         return time_us if time_us <= limit_us else None
 
     def chosen(sizes):
-        chooser = chooser_of(ranks, bytes_max, monkeypatch)
-        return {size: chooser.choose(size)[0] for size in sizes}
+        found = chooser_of(ranks, bytes_max, monkeypatch)
+        return {size: found.choose(size)[0] for size in sizes}
 
-    monkeypatch.setattr(auto, "time_within_us", within)
+    monkeypatch.setattr(chooser, "time_within_us", within)
     sizes = [8, 1 << 10, 64 << 10, 1 << 20, 3 << 20, 64 << 20, 1 << 30]
     rising, falling = chosen(sizes), chosen(sizes[::-1])
     assert any(given_up)
-    monkeypatch.setattr(auto._Race, "limit_us", lambda race, source: math.inf)
+    monkeypatch.setattr(chooser._Race, "limit_us", lambda race, source: math.inf)
     assert rising == falling == chosen(sizes)
 
 
 def test_of_equal_times_the_first_candidate_is_chosen(monkeypatch):
     """Whichever was simulated first."""
-    monkeypatch.setattr(auto, "time_within_us", lambda *_: 7.0)
+    monkeypatch.setattr(chooser, "time_within_us", lambda *_: 7.0)
     for size in (1 << 10, 1 << 20, 3 << 20, 64 << 20):
         assert chooser_of(8, 4 << 20, monkeypatch).choose(size)[0] == SOURCES[0]
 

@@ -87,15 +87,6 @@ def _host_call(method: str, *arguments: object, **options: object) -> Callable[[
     return call
 
 
-def _target(**request: object) -> Callable[[], object]:
-    def call() -> object:
-        from inside.tuning import TuneRequest, find_target
-
-        return find_target(TuneRequest(**request))  # type: ignore[arg-type]
-
-    return call
-
-
 def _run(*words: str) -> tuple[str, ...]:
     return ("run", "all_reduce", "--sizes", "1K", *words)
 
@@ -200,11 +191,11 @@ MISTAKES: dict[str, Mistake] = {
     # Tuning.
     "tune/nowhere": ("tune", "all_reduce"),
     "tune/channels": ("tune", "all_reduce", *RING, "--channels", "0"),
-    "tune/protocols": ("tune", "all_reduce", *RING, "--protocols", "LL,L"),
+    "tune/protocols": ("tune", "all_reduce", *RING, "--protocol", "LL,L"),
     "tune/csv-of-chips": ("tune", "all_reduce", "--machine", "t3000", "--csv", "x.csv"),
     "tune/csv-of-a-collective": ("tune", "all_to_all", *RING, "--csv", "x.csv"),
     "tune/ethernet-without-links": ("tune", "ethernet", "--machine", "p150"),
-    "tune/two-places": _target(machine="ring", live=2),
+    "tune/two-places": ("tune", "all_reduce", *RING, "--live", "2"),
     "tune/ranks-of-chips": ("tune", "all_reduce", "--machine", "t3000", "--ranks", "4"),
     # Validation.
     "validate/no-such-table": ("validate", "fabric/neighbors"),

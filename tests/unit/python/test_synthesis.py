@@ -14,7 +14,7 @@ from conftest import refusal, towpath_command
 from inside import _core
 from inside.machines import shipped
 from inside.schedules import algorithms_within
-from inside.tuning import bound_of, network_of, open_site, pack_rings, pack_trees
+from inside.tuning import bound_of, network_of, pack_rings, pack_trees
 
 SIZE = "16M"
 
@@ -79,9 +79,9 @@ def regular(folder):
 
 
 def network(file):
-    site = open_site(file)
-    schedule = _core.make_schedule("ring_all_reduce", ranks=site.ranks)
-    place = site.place_for(schedule, None)
+    machine = towpath.load(file)
+    schedule = _core.make_schedule("ring_all_reduce", ranks=machine.ranks)
+    place = machine._place_for(schedule, None)
     return network_of(place.machine, place.places)
 
 
@@ -208,7 +208,7 @@ def test_no_tree_takes_a_link_that_is_missing(tmp_path):
 
 
 def test_trees_of_hosts_enter_each_host_once():
-    found = network_of(open_site("dgx-h100", hosts=3)._machine, range(24))
+    found = network_of(towpath.load("dgx-h100", hosts=3)._machine, range(24))
     for parents in pack_trees(found, 8, 1, host_trees=True).patterns:
         between = [
             rank for rank, parent in enumerate(parents)
@@ -223,7 +223,7 @@ def test_trees_of_hosts_enter_each_host_once():
 @pytest.mark.parametrize("make", [missing_link, mixed_speeds, seven_of_eight])
 def test_irregular_machines_get_a_faster_schedule_with_the_right_data(make, tmp_path):
     machine = towpath.load(make(tmp_path))
-    found = machine.synthesise("all_reduce", size_bytes=SIZE)
+    found = machine.synthesize("all_reduce", size_bytes=SIZE)
     assert not found.is_listed
     assert found.time_us < 0.97 * found.listed_us
     assert found.time_us >= found.bound_us
@@ -236,7 +236,7 @@ def test_irregular_machines_get_a_faster_schedule_with_the_right_data(make, tmp_
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "reduce_scatter"])
 def test_nothing_is_slower_than_the_listed_algorithms(collective, tmp_path):
     machine = towpath.load(regular(tmp_path))
-    found = machine.synthesise(collective, size_bytes="4M")
+    found = machine.synthesize(collective, size_bytes="4M")
     listed = machine.run(collective, size_bytes="4M", data=False)
     assert found.time_us <= found.listed_us <= listed.rows[0].time_us
     if found.is_listed:
@@ -246,7 +246,7 @@ def test_nothing_is_slower_than_the_listed_algorithms(collective, tmp_path):
 
 def test_the_same_seed_gives_the_same_schedule(tmp_path):
     machine = towpath.load(missing_link(tmp_path))
-    first, second = (machine.synthesise(size_bytes="8M", seed=3).schedule for _ in range(2))
+    first, second = (machine.synthesize(size_bytes="8M", seed=3).schedule for _ in range(2))
     assert first == second
 
 
@@ -254,35 +254,46 @@ def test_algorithm_synthesis_runs_what_is_written(tmp_path):
     machine = towpath.load(mixed_speeds(tmp_path))
     result = machine.run("all_reduce", size_bytes="16M", algorithm="synthesis")
     assert result.wrong == 0
-    run = result.parts[0].run
-    assert run.schedule == "synthesised_tree_all_reduce"
-    assert "above the lower bound" in run.notes[0]
+    assert result.row.schedule == "synthesised_tree_all_reduce"
+    assert "above the lower bound" in result.row.choice
 
 
 def test_what_schedules_are_not_written_for_is_refused(tmp_path):
     machine = towpath.load(regular(tmp_path))
     assert "written for all_reduce, all_gather, reduce_scatter" in refusal(
-        machine.synthesise, "broadcast"
+        machine.synthesize, "broadcast"
     )
-    assert "seconds is 0" in refusal(machine.synthesise, seconds=0)
+    assert "seconds is 0" in refusal(machine.synthesize, seconds=0)
     many = towpath.load("dgx-h100", hosts=9)
-    assert "72 ranks; schedules are written for at most 64" in refusal(many.synthesise)
+    assert "72 ranks; schedules are written for at most 64" in refusal(many.synthesize)
     chips = towpath.load("n300")
     sentence = refusal(chips.run, "all_reduce", size_bytes="1K", algorithm="synthesis")
     assert "schedules are written for clusters of GPUs" in sentence
 
 
-def test_the_command_says_how_far_the_bound_is(tmp_path):
-    file = mixed_speeds(tmp_path)
-    xml = tmp_path / "written.xml"
-    line = ("synthesise", "all_reduce", "--machine", file, "--size", "16M")
-    text = towpath_command(*line, "--xml", str(xml)).stdout
+def test_a_result_says_how_far_the_bound_is(tmp_path):
+    found = towpath.load(mixed_speeds(tmp_path)).synthesize(size_bytes=SIZE)
+    text = found.text()
     assert "GB/s join rank 0 to the other ranks" in text
     assert "verified     right data" in text and "above the lower bound" in text
-    found = json.loads(towpath_command(*line, "--json").stdout)
-    assert found["time_us"] < found["listed_us"]
-    assert towpath.Schedule.load(xml).name == "synthesised_tree_all_reduce"
+    found.schedule.save(tmp_path / "written.xml")
+    assert towpath.Schedule.load(tmp_path / "written.xml").name == "synthesised_tree_all_reduce"
+
+
+def test_the_command_says_how_far_the_bound_is(tmp_path):
+    line = ("run", "all_reduce", "--machine", mixed_speeds(tmp_path), "--sizes", "16M")
+    text = towpath_command(*line, "--algorithm", "synthesis", "--explain").stdout
+    assert "synthesised_tree_all_reduce" in text
+    assert "above the lower bound" in next(each for each in text.split("\n") if "choice:" in each)
+    [written] = json.loads(
+        towpath_command(*line, "--algorithm", "synthesis", "--json").stdout
+    )["results"]
+    [listed] = json.loads(towpath_command(*line, "--json").stdout)["results"]
+    assert written["rows"][0]["wrong"] == 0
+    assert written["rows"][0]["time_us"] < listed["rows"][0]["time_us"]
 
 
 def test_the_command_refuses_machines_without_gpus():
-    assert "n300" in refusal(towpath_command, "synthesise", "--machine", "n300")
+    line = ("run", "all_reduce", "--machine", "n300", "--algorithm", "synthesis")
+    sentence = refusal(towpath_command, *line)
+    assert "schedules are written for clusters of GPUs, and 'n300' is a" in sentence

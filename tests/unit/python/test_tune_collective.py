@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`towpath tune COLLECTIVE`: candidates, choices, and the files they are written to."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 import towpath
+from conftest import towpath_command
 from inside import _core
 from inside.pages import all_table, candidate_name, page_text, tune_collective_page, write_page
 from inside.schedules import ScheduleSource, load_schedule
@@ -14,12 +15,10 @@ from inside.tuning import (
     CHUNKS_PER_CHANNEL,
     Options,
     Timing,
-    TuneRequest,
     candidates,
     check_nccl,
     check_xml,
     cuts,
-    find_target,
     nccl_lines,
     ranges,
     with_chance,
@@ -68,7 +67,7 @@ def test_candidates_begin_with_the_fewest_thread_blocks():
 )
 def test_grids_are_candidates_on_a_mesh_and_on_a_torus(machine, columns, row_rings):
     for collective in ("all_reduce", "all_gather", "reduce_scatter"):
-        found, _ = candidates(collective, find_target(TuneRequest(machine, channels=(1,))).options)
+        found, _ = candidates(collective, towpath.load(machine)._options_for((1,), None))
         (grid,) = [each for each in found if each.algorithm == f"grid_{collective}"]
         assert (grid.columns, grid.row_rings) == (columns, row_rings)
         assert all(each.columns == 0 for each in found if each is not grid)
@@ -76,25 +75,26 @@ def test_grids_are_candidates_on_a_mesh_and_on_a_torus(machine, columns, row_rin
 
 @pytest.mark.parametrize("machine", ["n300", "blackhole-line", "dgx-h100"])
 def test_there_are_no_grids_where_there_is_no_mesh(machine):
-    found, _ = candidates("all_gather", find_target(TuneRequest(machine)).options)
+    found, _ = candidates("all_gather", towpath.load(machine)._options_for(None, None))
     assert not [each for each in found if each.algorithm.startswith("grid_")]
     assert [each for each in found if each.algorithm == "line_all_gather"]
 
 
 @pytest.mark.parametrize("algorithm", ["grid_all_gather", "ring_all_gather"])
 def test_a_candidate_takes_the_time_of_a_run(algorithm):
-    where = find_target(TuneRequest("t3000", channels=(2,)))
+    machine = towpath.load("t3000")
     (asked,) = [
         each
-        for each in candidates("all_gather", where.options)[0]
+        for each in candidates("all_gather", machine._options_for((2,), None))[0]
         if each.algorithm == algorithm and each.both_ways  # as towpath run always does
     ]
-    row = towpath.load("t3000").run(
+    row = machine.run(
         "all_gather", size_bytes="4K", algorithm=algorithm, protocol="Simple", channels=2,
         data=False,
     ).row  # fmt: skip
-    found = where.simulator({"source": asdict(asked), "size_bytes": 4096})
-    assert found == {"time_us": row.out_of_place.time_us, "problem": None}
+    tuned = machine.tune("all_gather", size_bytes="4K", sources=[asked], jobs=1)
+    assert tuned.timings == [Timing(asked, 4096, row.out_of_place.time_us)]
+    assert (tuned.kind, tuned.candidates, tuned.notes) == ("simulated", 1, [])
 
 
 def test_what_cannot_be_written_is_noted_and_nothing_at_all_refused():
@@ -263,34 +263,48 @@ def test_the_page_stands_alone_and_is_escaped(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "ranks", "hosts", "channels", "protocols"),
+    ("machine", "sizes", "ranks", "hosts", "channels", "protocols"),
     [
-        (TuneRequest("dgx-h100"), 16, 2, (1, 2, 4, 8, 16), 3),
-        (TuneRequest("dgx-h100", hosts=1, ranks_per_host=3), 3, 1, (1, 2, 4, 8, 10), 3),
-        (TuneRequest("t3000"), 8, 1, (1, 2), 1),
-        (TuneRequest("carvnet", ranks=4), 4, 1, (1,), 1),
-        (TuneRequest(live=2, channels=(1, 3)), 2, 1, (1, 3), 1),
+        ("dgx-h100", {}, 16, 2, (1, 2, 4, 8, 16), 3),
+        ("dgx-h100", {"hosts": 1, "ranks_per_host": 3}, 3, 1, (1, 2, 4, 8, 10), 3),
+        ("t3000", {}, 8, 1, (1, 2), 1),
+        ("carvnet", {"ranks": 4}, 4, 1, (1,), 1),
     ],
 )
-def test_a_place_suggests_its_candidates(asked, ranks, hosts, channels, protocols):
-    options = find_target(asked).options
+def test_a_machine_suggests_its_candidates(machine, sizes, ranks, hosts, channels, protocols):
+    options = towpath.load(machine, **sizes)._options_for(None, None)
     assert (options.ranks, options.hosts, options.channels) == (ranks, hosts, channels)
     assert len(options.protocols) == protocols
 
 
+def test_live_processes_are_tuned_with_the_channels_that_are_named():
+    """Each candidate is a call between processes, so there are few of them here."""
+    found = towpath.tune_live(
+        "all_gather", ranks=2, size_bytes=[64, 128], channels=(3, 1, 3), iterations=2, warmup=1
+    )
+    assert (found.kind, found.where) == ("live", "2 processes of this host")
+    assert found.sizes_bytes == [64, 128]
+    assert {timing.source.channels for timing in found.timings} <= {1, 3}
+    assert {timing.source.protocol for timing in found.timings} == {"Simple"}
+    assert found.candidates == len({timing.source for timing in found.timings})
+    assert all(timing.time_us > 0 for timing in found.timings)
+
+
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("words", "sentence"),
     [
-        (TuneRequest(), "say where: either --machine NAME simulates or --live RANKS runs here"),
-        (TuneRequest("t3000", live=2), "say where: "),
-        (TuneRequest("t3000", ranks=4), "ranks is for clusters of GPUs and"),
-        (TuneRequest("carvnet", hosts=2), "hosts is for clusters of GPUs; 'carvnet' is a cluster"),
-        (TuneRequest("wormhole"), "is a chip; collectives run on clusters of GPUs, clusters of"),
-        (TuneRequest(live=2, ranks_per_host=2), "ranks_per_host is for a machine, not for"),
-        (TuneRequest(live=100_000), "100000 live ranks are asked for"),
-        (TuneRequest("dgx-h100", ranks_per_host=9), "--ranks-per-host is 9; allowed is 1 to 8"),
+        ("", "say where: either --machine NAME simulates or --live RANKS runs here"),
+        ("--machine t3000 --live 2", "say where: "),
+        ("--machine t3000 --ranks 4", "--ranks is for clusters of GPUs and"),
+        ("--machine carvnet --hosts 2", "--hosts is for clusters of GPUs; 'carvnet' is a cluster"),
+        ("--machine wormhole", "is a chip; this command is for a cluster of"),
+        ("--live 2 --ranks-per-host 2", "--ranks-per-host is for simulations; --live measures on"),
+        ("--live 2 --network packets", "--network is for simulations; --live measures on this"),
+        ("--machine t3000 --iterations 9", "--iterations requires --live; a simulated call"),
+        ("--live 100000", "100000 live ranks are asked for"),
+        ("--machine dgx-h100 --ranks-per-host 9", "--ranks-per-host is 9; allowed is 1 to 8"),
     ],
 )
-def test_places_that_are_not_there_are_one_sentence(asked, sentence):
+def test_places_that_are_not_there_are_one_sentence(words, sentence):
     with pytest.raises(ConfigError, match=sentence):
-        find_target(asked)
+        towpath_command("tune", "all_reduce", *words.split())
