@@ -5,33 +5,19 @@
 from __future__ import annotations
 
 import random
-<<<<<<< ours
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 import towpath
 from inside.collectives import LinkLoad, RunRow, Timeline, measure
-=======
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
-from typing import Any
-
-from inside.collectives import LinkLoad, Measurement, RunResult, RunRow, Timeline, measure
->>>>>>> theirs
 from inside.pages import provenance
 
 NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "receive_copy_send",
          "receive", "segment"]  # fmt: skip
 
 
-<<<<<<< ours
 def example_report(ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28) -> list:
     """A ring, a tree and a live ring; only the first has links and a timeline."""
-=======
-def example_results(
-    ranks: int = 16, blocks: int = 8, loops: int = 10, sizes: int = 28
-) -> list[RunResult]:  # fmt: skip
->>>>>>> theirs
     simulated = {"ranks": ranks, "blocks": blocks, "sizes": sizes}
     ring = example_run("ring", "Simple", 40.0, 330.0, loops=loops, **simulated)
     tree = example_run("tree", "LL128", 21.0, 190.0, **simulated)
@@ -42,24 +28,17 @@ def example_results(
 def example_run(
     schedule: str, protocol: str, latency_us: float, rate_gb_per_s: float, *, ranks: int,
     blocks: int, sizes: int, loops: int = 0, kind: str = "simulated",
-<<<<<<< ours
 ) -> towpath.RunResult:  # fmt: skip
     """A run with a row per power of two from 8 bytes."""
     chance = random.Random(1)
     outcome = SimpleNamespace(
         links=example_links(ranks), limit=None, timeline=example_timeline(ranks, blocks, loops)
     )
-=======
-) -> RunResult:  # fmt: skip
-    chance = random.Random(1)
-    again = _again(ranks, blocks, loops) if loops else None
->>>>>>> theirs
     rows = []
     for power in range(3, 3 + sizes):
         size_bytes = 1 << power
         time_us = latency_us * chance.uniform(0.98, 1.02) + size_bytes / rate_gb_per_s / 1e3
         wrong = 0 if power < 28 else None
-<<<<<<< ours
         rows.append(RunRow(
             size_bytes, size_bytes // 4, schedule, schedule, protocol, blocks,
             measure(time_us, size_bytes, "all_reduce", ranks, wrong),
@@ -70,52 +49,14 @@ def example_run(
     simulated = kind == "simulated"
     return towpath.RunResult(
         machine="dgx-h100", collective="all_reduce", kind=kind,
-=======
-        rows.append(
-            example_row(
-                size_bytes,
-                measure(time_us, size_bytes, "all_reduce", ranks, wrong),
-                measure(time_us * 0.97, size_bytes, "all_reduce", ranks, wrong)
-                if schedule == "ring" else None,
-                schedule=schedule, algorithm=schedule, protocol=protocol, channels=blocks,
-                is_simulated=kind == "simulated", again=again,
-            )
-        )  # fmt: skip
-    simulated = kind == "simulated"
-    return RunResult(
-        machine="dgx-h100" if simulated else "live", collective="all_reduce", kind=kind,
->>>>>>> theirs
         where=f"dgx-h100, {ranks} ranks" if simulated else f"this host, {ranks} ranks",
         ranks=ranks, dtype="float32", op="sum", root=0, is_chosen=False,
         iterations=1 if simulated else 20, warmup=0 if simulated else 5,
         notes=("Sizes above 128 MiB keep time only: their data would not fit in memory.",),
         rows=tuple(rows), provenance=provenance(),
-<<<<<<< ours
         command="towpath run all_reduce --machine dgx-h100 --sizes 8:1G",
         draw=lambda links: example_topology(ranks),
-=======
-        command="towpath run all_reduce --machine dgx-h100 --sizes 8:1G --algorithm ring",
-        draw=(lambda _: example_topology(ranks)) if loops else None,
->>>>>>> theirs
     )  # fmt: skip
-
-
-def example_row(
-    size_bytes: int, out_of_place: Measurement | None, in_place: Measurement | None, **other: Any
-) -> RunRow:
-    made = {"algorithm": "ring", "schedule": "ring", "protocol": "Simple", "channels": 4} | other
-    return RunRow(
-        size_bytes, size_bytes // 4, out_of_place=out_of_place, in_place=in_place, **made
-    )
-
-
-def _again(ranks: int, blocks: int, loops: int) -> Callable[[int, bool], Any]:
-    """A second simulation of a call, with the attributes of an outcome that a page reads."""
-    timeline = example_timeline(ranks, blocks, loops)
-    links = example_links(ranks)
-    return lambda size_bytes, is_traced: SimpleNamespace(
-        timeline=timeline if is_traced else None, links=links, limit=None
-    )
 
 
 def example_timeline(ranks: int, blocks: int, loops: int) -> Timeline:

@@ -2,11 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulated collectives: calls, places to run them, results, link faults and timelines."""
 
-<<<<<<< ours
-=======
 from towpath.api.result import RunResult
-from towpath.api.sizes import size_of, sizes_of
->>>>>>> theirs
 from towpath.collectives import fabric, places, simulated
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import OPERATIONS, operation_named, type_bytes, type_named

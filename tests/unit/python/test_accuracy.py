@@ -12,6 +12,7 @@ from inside.machines import catalogue
 from inside.validation import accuracy
 
 
+@pytest.mark.slow
 def test_the_shipped_errors_are_those_of_the_shipped_measurements():
     assert accuracy.measure_shipped() == list(accuracy._table())
 

@@ -49,6 +49,7 @@ def test_none_is_the_first_algorithm_that_is_listed(dgx):
     assert result.wrong == 0
 
 
+@pytest.mark.slow
 def test_auto_is_the_fastest_of_all_candidates(dgx):
     for size_bytes in (1 << 10, 1 << 20, 16 << 20):
         result = dgx.run("all_reduce", size_bytes=size_bytes, data=False)
@@ -78,6 +79,7 @@ def test_rows_are_grouped_by_the_schedule_that_served_them(dgx):
     assert large[0].schedule == large[1].schedule != small[0].schedule
 
 
+@pytest.mark.slow
 def test_between_chips_large_sizes_are_chosen_by_smaller_ones(chips):
     result = chips.run("all_gather", size_bytes="6M", data=False)
     assert "up to 4194304 bytes" in result.row.choice
@@ -86,6 +88,7 @@ def test_between_chips_large_sizes_are_chosen_by_smaller_ones(chips):
     assert small.row.choice is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "broadcast"])
 def test_between_chips_the_choice_is_no_slower_than_any_candidate(collective):
     t3000 = towpath.load("t3000")
@@ -136,6 +139,7 @@ def test_a_ring_that_folds_may_have_all_channels_on_many_ranks():
     assert chosen.rows[0].channels > 1
 
 
+@pytest.mark.slow
 def test_a_candidate_that_is_affordable_only_folded_is_not_simulated_where_it_does_not_fold():
     machine = towpath.load("dgx-h100", hosts=64)
     found = Chooser("all_gather", machine._options_for((16,), ("Simple",)), machine._place_for)
@@ -147,6 +151,7 @@ def test_a_candidate_that_is_affordable_only_folded_is_not_simulated_where_it_do
     assert times_us == [None] * len(rings)
 
 
+@pytest.mark.slow
 def test_between_the_last_anchors_a_time_is_no_line():
     machine = towpath.load("dgx-h100", hosts=16)
     call = {"size_bytes": "1G", "data": False}
@@ -158,6 +163,7 @@ def test_between_the_last_anchors_a_time_is_no_line():
     assert chosen.time_us <= min(by_name.values())
 
 
+@pytest.mark.slow
 def test_between_many_ranks_arrays_beyond_the_last_anchor_are_chosen_by_lines():
     machine = towpath.load("dgx-h100", hosts=5)
     found = Chooser("all_reduce", machine._options_for((1, 2), None), machine._place_for)
@@ -184,6 +190,7 @@ def test_a_candidate_that_hangs_is_not_chosen(monkeypatch):
             found.choose(4096)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "broadcast"])
 def test_a_choice_does_not_depend_on_the_number_of_threads(dgx, collective):
     options = dgx._options_for((1, 2, 8), None)

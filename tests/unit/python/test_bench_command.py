@@ -70,6 +70,7 @@ def test_json_is_the_study_and_nothing_else(bench, tmp_path):
     assert json.loads(text) == json.loads((tmp_path / "elsewhere/deep/study.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_second_run_measures_nothing_again(bench, monkeypatch, tmp_path):
     def refuse(*arguments, **options):
         raise ValueError("measured again")

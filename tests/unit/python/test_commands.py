@@ -185,6 +185,7 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with():
 # --- names ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "metavars"),
     [
@@ -240,6 +241,7 @@ def test_options_of_nccl_tests():
     assert [row["size_bytes"] for row in found["rows"]] == [8, 32, 128, 512]
 
 
+@pytest.mark.slow
 def test_more_gpus_than_a_host_has_are_whole_hosts():
     words = "-b 1K -e 1K -g 24 --no-data".split()
     found = json.loads(

@@ -14,6 +14,8 @@ from inside import _core
 from inside.live import LiveOptions
 from towpath import ConfigError, RankError, connect, launch, run_live
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 @pytest.mark.parametrize("ranks", [2, 5])
 def test_every_collective_gives_numpys_result(ranks):

@@ -5,6 +5,10 @@
 import doctest
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow  # runs a page
+
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "host_link.md"
 
 

@@ -192,6 +192,7 @@ def study():
     return towpath.load("dgx-h100").bench_exchange("2M", "1M")
 
 
+@pytest.mark.slow
 def test_the_text_has_the_documents_values_beside_ours(study):
     lines = page_text(exchange_page.exchange_page(study, "towpath")).splitlines()
     inside = next(line for line in lines if "inside a host" in line and "put alone" in line)

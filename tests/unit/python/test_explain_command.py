@@ -169,6 +169,7 @@ def test_a_library_chooses_alone(one_host, chips):
     )
 
 
+@pytest.mark.slow
 def test_expected_times_are_those_of_the_validated_rows():
     rows = validate_table(
         shipped.find_table("gpu_collectives/all_reduce_two_h100_servers"), group="default"

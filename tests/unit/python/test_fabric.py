@@ -106,6 +106,7 @@ def test_sums_from_both_sides_are_right(machine, channels):
 
 
 # Up to where the line is the bound, and no router's own work.
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "share"), [("64K", 0.85), ("256K", 0.85), ("1M", 1)])
 def test_from_both_sides_takes_less_than_once_round(size, share):
     half, whole = (

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # starts processes
+
 _PROGRAM = """
 import atexit
 import ctypes

@@ -15,6 +15,8 @@ import pytest
 import towpath
 from towpath import CircularBuffer, ConfigError, DeadlockError, MemoryBlock, SourceKernel
 
+pytestmark = pytest.mark.slow  # starts processes
+
 KERNEL = """
 #include "dataflow_api.h"
 void kernel_main() {

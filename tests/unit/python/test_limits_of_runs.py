@@ -8,6 +8,8 @@ import towpath
 from conftest import towpath_command
 from inside.machines import TemplateSpec, shipped, yaml_of
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 def limit_of(tmp_path, size, changes, **options):
     """The limit on two hosts of dgx-h100 of which some values are others."""

@@ -67,7 +67,10 @@ def test_a_new_kind_is_loaded_run_and_tuned(circle):
 
 
 def test_a_machine_is_opened_again_in_another_process_by_its_name_and_options(circle):
-    for loaded in (towpath.load(circle, ranks=5), towpath.load("dgx-h100", hosts=3, ranks_per_host=2)):
+    for loaded in (
+        towpath.load(circle, ranks=5),
+        towpath.load("dgx-h100", hosts=3, ranks_per_host=2),
+    ):
         again = pickle.loads(pickle.dumps(loaded))
         assert (type(again), again.ranks, again.spec) == (type(loaded), loaded.ranks, loaded.spec)
     with pytest.raises(TypeError, match="'ring' was not opened by `load`, so it cannot be pickled"):

@@ -16,6 +16,8 @@ from inside.mailbox import LiveRequest, live_tables, measure_live, parse_cores, 
 from inside.pages import tables_text
 from towpath import ConfigError, Mailbox
 
+pytestmark = pytest.mark.slow  # starts processes
+
 SMALL = LiveRequest(
     iterations=2000, cores=None, rounds=2, blocks=5, block_messages=1000
 )  # where the tests run, cores may be few

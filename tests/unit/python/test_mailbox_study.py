@@ -26,6 +26,7 @@ def study(carvnet):
     return measure_study(carvnet, StudyRequest(iterations=300_000, calm_iterations=100_000))
 
 
+@pytest.mark.slow
 def test_every_event_of_the_breakdown_is_within_two_cycles(study):
     """The phase is that of the longest wait; no published figure chooses it."""
     assert max(row["seen_after_cycles"] for row in study.phases) == 8
@@ -138,6 +139,7 @@ def test_another_cluster_is_not_held_against_the_document(carvnet):
     assert "published" not in text and "page walks" not in text and "750 to 1010 ns" in text
 
 
+@pytest.mark.slow
 def test_the_command_prints_tables_json_and_a_page(tmp_path):
     def run(*arguments):
         line = ["bench", "mailbox", "--machine", "carvnet", "--iterations", "2000", *arguments]

@@ -11,6 +11,8 @@ from inside.noc import PATTERNS, StudyRequest, findings, measure_point, study_pa
 from inside.pages import Provenance, Study, bandwidth_plot, noc_page, write_page
 from traffic_example import WORMHOLE, install
 
+pytestmark = pytest.mark.slow  # seconds of simulation
+
 HOSTILE = "</script><script>alert(1)</script>"
 
 

@@ -193,6 +193,7 @@ def check(seeds, folder):
     check_mutants(reader, originals, seeds, folder, seconds_max=20, place=":[0-9]+")
 
 
+@pytest.mark.slow
 def test_500_spoilt_traces_load_or_are_refused_in_one_sentence(tmp_path):
     check(range(500), tmp_path)
 

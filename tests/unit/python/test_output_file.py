@@ -6,13 +6,8 @@ import json
 from importlib.metadata import version
 
 from conftest import refusal
-<<<<<<< ours
 from inside.cli import deliver, json_text, page_output, results_folder
 from inside.pages import Finding, Page, Provenance
-=======
-from inside.cli import command_line, deliver, json_text, page_output, results_folder
-from inside.pages import Provenance
->>>>>>> theirs
 
 
 def test_a_results_folder_is_one_folder_whatever_the_machine_is_called(tmp_path, monkeypatch):
@@ -29,13 +24,7 @@ def test_what_was_found_is_kept_as_json_and_printed_as_asked(tmp_path, capsys):
         deliver({"a": 1}, page, tmp_path, as_json, made_with=made_with)
         printed = capsys.readouterr()
         kept = json.loads((tmp_path / "study.json").read_text())
-<<<<<<< ours
         assert (kept["provenance"], kept["results"]) == (made_with.to_dict(), [{"a": 1}])
-=======
-        assert kept == {
-            "command": command_line(), "provenance": made_with.to_dict(), "results": [{"a": 1}],
-        }  # fmt: skip
->>>>>>> theirs
         assert printed.err == f"study: {tmp_path / 'study.html'}\n"
         assert json.loads(printed.out) == kept if as_json else printed.out == "# In short\na: 1\n"
     assert "machine ring 12ab" in (tmp_path / "study.html").read_text()

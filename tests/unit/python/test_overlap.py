@@ -10,6 +10,8 @@ import overlap_ranks
 import towpath
 from towpath import ConfigError
 
+pytestmark = pytest.mark.slow  # starts processes
+
 SIZES = (1, 3000, 100_000)
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from inside.sweep import ProcessEnded, map_in_order
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 def square_later(number):
     """The first items take longest."""

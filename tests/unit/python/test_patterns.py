@@ -12,6 +12,8 @@ from inside.live import live
 from inside.schedules import ROOTED, ScheduleSource
 from numpy_data import promised
 
+pytestmark = pytest.mark.slow  # starts processes
+
 NEW = ("gather", "scatter", "all_to_all_v", "send_recv", "barrier")
 
 

@@ -193,6 +193,7 @@ def test_the_folder_holds_both_pages_and_json(bench, tmp_path):
     assert "DMA asked, MMIO used" in (folder / "study.html").read_text()
 
 
+@pytest.mark.slow
 def test_another_host_has_no_errors_to_show(bench):
     arguments = ("--machine", "wormhole", "--host", "ryzen-host", "--sizes", "4K", "--out", "here")
     text = bench(*arguments).stdout

@@ -7,14 +7,12 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from inside.collectives import LinkLoad, Timeline
 from inside.machines import format_size
-<<<<<<< ours
 from inside.pages import (
     Lanes,
     Provenance,
@@ -25,10 +23,6 @@ from inside.pages import (
     write_report,
 )
 from report_example import example_report, example_run, example_timeline
-=======
-from inside.pages import Provenance, provenance, run_names, timeline_figures, write_report
-from report_example import example_results, example_run, example_timeline
->>>>>>> theirs
 
 _HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>&amp;'
 
@@ -66,7 +60,7 @@ def _page(results, path):
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    return path, _page(example_results(), path)
+    return path, _page(example_report(), path)
 
 
 def test_the_page_of_sixteen_ranks_stays_below_a_megabyte_and_a_half(example):
@@ -78,16 +72,8 @@ def test_foot_says_what_the_report_was_made_with(example, tmp_path):
     _, page = example
     assert page.texts[-1].startswith(f"Towpath {provenance().version}, 20")
     made = Provenance("9.9", "2026-01-02T03:04:05Z", {"ring": "12ab"}, {"<tree>": "34cd"})
-<<<<<<< ours
     run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1)
     texts = _page([replace(run, provenance=made)], tmp_path / "made.html").texts
-=======
-    run = replace(
-        example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1), provenance=made
-    )
-    write_report([run], tmp_path / "made.html")
-    texts = _Page((tmp_path / "made.html").read_text(encoding="utf-8")).texts
->>>>>>> theirs
     assert texts[-3:] == [
         "Towpath 9.9, 2026-01-02T03:04:05Z", "machine ring 12ab", "schedule <tree> 34cd",
     ]  # fmt: skip
@@ -154,35 +140,12 @@ def test_the_first_table_has_the_error_to_expect(tmp_path):
     ]  # fmt: skip
 
 
-<<<<<<< ours
 def test_times_in_place_are_left_out_if_they_are_the_same():
     run = example_run("tree", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=2)
     rows = tuple(replace(row, in_place=row.out_of_place) for row in run.rows)
     *_, table = report_page([replace(run, rows=rows)], [None]).sections[0].parts
     assert not any("in place" in heading for heading in table.headings)
     assert "times in place are the same" in table.title
-=======
-def test_plotly_is_there_once_and_every_figure_is_valid(example):
-    _, page = example
-    assert sum("plotly.js v" in script for script in page.scripts) == 1
-    # Time, bandwidth; and of the one run with a timeline: links, overview, thread blocks.
-    assert len(page.figures) == 5
-    assert all(figure["data"] for figure in page.figures)
-
-
-def test_all_runs_share_the_two_curves(example):
-    _, page = example
-    for figure in page.figures[:2]:
-        assert [(t["name"], t["line"]["dash"]) for t in figure["data"]] == [
-            ("all_reduce, simulated, dgx-h100, 16 ranks", "solid"),
-            ("all_reduce, simulated, dgx-h100, 16 ranks", "dot"),
-            ("all_reduce, simulated, dgx-h100, 16 ranks (2)", "solid"),
-            ("all_reduce, live, this host, 4 ranks", "solid"),
-            ("all_reduce, live, this host, 4 ranks", "dot"),
-        ]
-        assert [t["showlegend"] for t in figure["data"]] == [True, False, True, True, False]
-        assert figure["layout"]["xaxis"]["type"] == "log"
->>>>>>> theirs
 
 
 def test_tables_show_what_was_not_run_or_not_checked(example):
@@ -204,7 +167,6 @@ def test_wrong_data_is_told(tmp_path):
 def test_everything_from_outside_is_escaped(tmp_path):
     timeline = example_timeline(2, 2, 1)
     timeline = replace(timeline, names=[_HOSTILE for _ in timeline.names])
-<<<<<<< ours
     links = [LinkLoad(_HOSTILE, _HOSTILE, _HOSTILE, 8, 0.5)]
 
     class Outcome:
@@ -227,31 +189,10 @@ def test_everything_from_outside_is_escaped(tmp_path):
     assert tags[0].count("script") == tags[1].count("script")
     assert not any("onerror" in attributes for _, attributes in page.elements)
     images = [a["src"] for t, a in page.elements if t == "img" and "svg" in a["src"]]
-=======
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg"><script>{_HOSTILE}</script></svg>'
-    outcome = SimpleNamespace(
-        timeline=timeline, links=[LinkLoad(_HOSTILE, _HOSTILE, _HOSTILE, 8, 0.5)], limit=None
-    )
-    run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=3)
-    hostile = {"algorithm": _HOSTILE, "schedule": _HOSTILE, "protocol": _HOSTILE}
-    rows = [replace(row, **hostile, choice=_HOSTILE, again=lambda *_: outcome) for row in run.rows]
-    run = replace(
-        run, machine=_HOSTILE, where=_HOSTILE, dtype=_HOSTILE, op=_HOSTILE, notes=(_HOSTILE,),
-        rows=tuple(rows), command=_HOSTILE, draw=lambda _: svg,
-    )  # fmt: skip
-    harmless = _page(example_results()[:1], tmp_path / "harmless.html")
-    page = _page([run], tmp_path / "report.html")
-    assert [t for t, _ in page.elements].count("script") == [t for t, _ in harmless.elements].count(
-        "script"
-    )
-    assert not any("onerror" in attributes for _, attributes in page.elements)
-    images = [a["src"] for t, a in page.elements if t == "img"]
->>>>>>> theirs
     assert [base64.b64decode(src.split(",")[1]).decode() for src in images] == [svg]
     assert _HOSTILE in page.texts
 
 
-<<<<<<< ours
 def test_run_without_rows_timeline_or_links_still_reports(tmp_path):
     run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1)
     assert "correct" in _page([run], tmp_path / "report.html").texts
@@ -260,12 +201,6 @@ def test_run_without_rows_timeline_or_links_still_reports(tmp_path):
 def _lanes(section):
     (lanes,) = [part for part in section.parts if isinstance(part, Lanes)]
     return lanes
-=======
-def test_a_run_without_timeline_and_links_still_reports(tmp_path):
-    run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1)
-    page = _page([run], tmp_path / "report.html")
-    assert len(page.figures) == 2
->>>>>>> theirs
 
 
 def test_timeline_shows_every_span_when_they_are_few():
@@ -302,21 +237,12 @@ def test_timeline_without_thread_blocks_is_left_out():
 
 def test_run_names_say_what_differs_and_never_repeat():
     run = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1)
-<<<<<<< ours
     tree = example_run("tree", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1)
     wide = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=8, sizes=1)
     assert run_names([run]) == ["ring"]
     assert run_names([run, tree]) == ["ring", "tree"]
     assert run_names([run, wide]) == ["ring, 1 channel", "ring, 8 channels"]
     assert run_names([run, run]) == ["ring", "ring (2)"]
-=======
-    assert run_names([run]) == ["all_reduce"]
-    other = replace(run, collective="broadcast")
-    assert run_names([run, other]) == ["all_reduce", "broadcast"]
-    other = replace(run, dtype="float16", op="max")
-    assert run_names([run, other]) == ["all_reduce, float32, sum", "all_reduce, float16, max"]
-    assert run_names([run, run]) == ["all_reduce", "all_reduce (2)"]
->>>>>>> theirs
 
 
 @pytest.mark.parametrize(

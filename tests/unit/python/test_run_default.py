@@ -34,12 +34,14 @@ def rows(*words):
     return {int(size): tuple(chosen) for size, *chosen in ROW.findall(text)}
 
 
+@pytest.mark.slow
 def test_small_and_large_sizes_have_schedules_of_their_own():
     chosen = rows("--hosts", "1", "--sizes", "8,1M,64M")
     assert chosen[8][1] == "LL" and chosen[64 << 20][1] == "Simple"
     assert chosen[8][0] != chosen[64 << 20][0]
 
 
+@pytest.mark.slow
 def test_the_largest_arrays_of_two_hosts_go_through_the_switches():
     """NVLSTree, as NCCL does; a ring is the fastest at the sizes below."""
     chosen = rows("--hosts", "2", "--sizes", "64M,1G")
@@ -67,6 +69,7 @@ def test_both_named_mean_no_choice():
     assert [row.choice for row in result.rows] == [None, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hosts", "size"), [(1, "8"), (1, "1M"), (1, "64M"), (2, "8"), (2, "4M")])
 def test_what_is_chosen_is_near_the_fastest_of_all(hosts, size):
     machine = towpath.load("dgx-h100", hosts=hosts)
@@ -75,11 +78,13 @@ def test_what_is_chosen_is_near_the_fastest_of_all(hosts, size):
     assert chosen.time_us <= fastest.time_us * 1.02
 
 
+@pytest.mark.slow
 def test_the_choice_at_a_size_does_not_depend_on_the_other_sizes():
     alone = rows("--hosts", "1", "--sizes", "1M")
     assert alone[1 << 20] == rows("--hosts", "1", "--sizes", "8,1M,64M")[1 << 20]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["n300", "t3000", "carvnet"])
 def test_other_machines_get_the_fastest_schedule_too(machine):
     command = ["run", "all_reduce", "--machine", machine, "--sizes", "1K,64K", "--no-data"]

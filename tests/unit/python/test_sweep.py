@@ -17,6 +17,8 @@ import pytest
 from inside.sweep import SweepOptions, how_to_resume, name_of, run_sweep
 from towpath import ConfigError, SweepError
 
+pytestmark = pytest.mark.slow  # starts processes
+
 HERE = SweepOptions(jobs=1)
 TWO = SweepOptions(jobs=2)
 POINTS = [{"n": n} for n in (3, 1, 4, 1, 5)]

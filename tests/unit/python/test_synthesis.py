@@ -16,6 +16,8 @@ from inside.machines import shipped
 from inside.schedules import algorithms_within
 from inside.tuning import bound_of, network_of, pack_rings, pack_trees
 
+pytestmark = pytest.mark.slow  # seconds of simulation
+
 SIZE = "16M"
 
 
@@ -285,9 +287,9 @@ def test_the_command_says_how_far_the_bound_is(tmp_path):
     text = towpath_command(*line, "--algorithm", "synthesis", "--explain").stdout
     assert "synthesised_tree_all_reduce" in text
     assert "above the lower bound" in next(each for each in text.split("\n") if "choice:" in each)
-    [written] = json.loads(
-        towpath_command(*line, "--algorithm", "synthesis", "--json").stdout
-    )["results"]
+    [written] = json.loads(towpath_command(*line, "--algorithm", "synthesis", "--json").stdout)[
+        "results"
+    ]
     [listed] = json.loads(towpath_command(*line, "--json").stdout)["results"]
     assert written["rows"][0]["wrong"] == 0
     assert written["rows"][0]["time_us"] < listed["rows"][0]["time_us"]

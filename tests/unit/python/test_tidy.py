@@ -13,6 +13,7 @@ tidy = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(tidy)
 
 
+@pytest.mark.slow
 def test_the_tree_keeps_the_rules():
     assert tidy.check(ROOT) == []
 

@@ -153,6 +153,7 @@ def tune(monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_t3000_answers_every_question_and_goes_on_where_it_was(tune, tmp_path):
     text = tune().stdout
     folder = tmp_path / "tune-ethernet-t3000"

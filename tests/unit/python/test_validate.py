@@ -101,6 +101,7 @@ def test_rows_are_answered_by_what_nccl_would_choose(tmp_path):
     assert rows[1]["predicted"] > 2 * rows[0]["predicted"]
 
 
+@pytest.mark.slow
 def test_rows_may_be_of_any_number_of_hosts_and_name_their_machine(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(

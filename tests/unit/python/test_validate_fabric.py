@@ -137,6 +137,7 @@ def test_a_blackholes_rate_of_packets_does_not_depend_on_their_size():
     assert large == pytest.approx(2 * small, rel=0.025)
 
 
+@pytest.mark.slow
 def test_what_is_in_a_ring_goes_before_what_enters():
     """With turns for both, packets of 4 KiB would move slower than those of 2 KiB, by bubbles."""
     small, large = (

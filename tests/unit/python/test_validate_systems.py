@@ -52,6 +52,7 @@ def check_collective(row):
         before = time_us
 
 
+@pytest.mark.slow
 def test_collectives_of_any_system_are_in_proportion():
     for row in collective_rows(8):
         check_collective(row)
@@ -82,6 +83,7 @@ def test_neighbours_of_any_system_are_in_proportion(system, form):
 _SLOW = [("FullRingUnicast", name) for name in ("galaxy", "wh_galaxy_32", "6u", "bh_galaxy_32")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "system"),
     [
