@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -250,22 +252,30 @@ def _shown(
     from towpath.pages import table
 
     shown = 0
+    is_narrow = _is_narrow()
     with bar("running", count) as update:
 
         def show(result: RunResult, row: RunRow | None) -> None:
             nonlocal shown
             if row is None:
                 known.extend(result.notes)
-                lines = table.header(result)
+                lines = table.header(result, is_narrow=is_narrow)
             else:
                 shown += 1
-                lines = table.row_lines(result, row, explains=explains)
+                lines = table.row_lines(result, row, explains=explains, is_narrow=is_narrow)
             text = "\n".join(lines)
             if prints and text:
                 print(text, flush=True)
             update(shown, f"{result.kind} {result.collective}")
 
         yield show
+
+
+def _is_narrow() -> bool:
+    """Whether the full table does not fit the terminal. A pipe always gets the full table."""
+    from towpath.pages.table import FULL_COLUMNS
+
+    return sys.stdout.isatty() and shutil.get_terminal_size().columns < FULL_COLUMNS
 
 
 # --- what was typed -------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+# In the style of each drawing: dark ground, with the hues that it has on white.
+DARK = "@media (prefers-color-scheme:dark){svg{filter:invert(.9) hue-rotate(180deg)}}"
 _STOPS = ((0.0, (205, 210, 218)), (0.5, (250, 190, 60)), (1.0, (205, 35, 35)))
 
 

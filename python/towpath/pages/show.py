@@ -12,7 +12,7 @@ from html import escape
 from typing import NamedTuple
 
 from towpath.pages import spec_text
-from towpath.pages.heat import heat, heat_scale
+from towpath.pages.heat import DARK, heat, heat_scale
 from towpath.specs.layout import NETWORK, Layout, PlacedWire
 from towpath.specs.machine_spec import KernelCost, LinkType, MachineSpec
 from towpath.specs.spec_model import Quantity
@@ -188,7 +188,7 @@ def draw_svg(spec: MachineSpec, load: Mapping[int, float] | None = None) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'width="{width}" height="{height}" role="img" aria-label="{escape(spec.name)}">',
-            f"<style>{_STYLE}</style>",
+            f"<style>{_STYLE}{DARK}</style>",
             f'<rect width="{width}" height="{height}" rx="10" fill="#ffffff"/>',
             *_title(spec, canvas),
             *canvas.frames,
@@ -212,8 +212,28 @@ def _rows_of_host(layout: Layout, host: int) -> list[list[int]]:
     bridges = [depths[depth] for depth in sorted(depths)]
     gpus = by_kind.get("gpu", [])[:_GPUS_DRAWN]
     rows = [by_kind.get("nic", []), by_kind.get("cpu", []), *bridges, gpus]
+    if len(gpus) < len(by_kind.get("gpu", [])):
+        own = _serving(layout, set(here), gpus)
+        rows = [[device for device in row if device in own] for row in rows]
     rows.append(by_kind.get("nvswitch", []))
     return [row for row in rows if row]
+
+
+def _serving(layout: Layout, within: set[int], gpus: list[int]) -> set[int]:
+    """These GPUs, with the bridges, adapters and CPUs that are joined to them."""
+    near = _neighbours(layout, within)
+    found = set(gpus)
+    frontier = list(gpus)
+    while frontier:
+        device = frontier.pop()
+        kind = layout.devices[device].kind
+        for other in near[device]:
+            other_kind = layout.devices[other].kind
+            is_way = other_kind in ("pcie_bridge", "nic", "cpu") and kind not in ("nic", "cpu")
+            if (is_way or (kind == "cpu" and other_kind == "nic")) and other not in found:
+                found.add(other)
+                frontier.append(other)
+    return found
 
 
 def _neighbours(layout: Layout, within: set[int]) -> dict[int, list[int]]:
@@ -301,7 +321,7 @@ def _spread(wanted: dict[int, float]) -> dict[int, float]:
 
 def _place_hosts(spec: MachineSpec, layout: Layout, canvas: _Canvas) -> None:
     has_fabric = any(device.host == NETWORK for device in layout.devices)
-    has_spine = any(device.name == "spine" for device in layout.devices)
+    has_spine = any(_is_spine(device.name) for device in layout.devices)
     top = _TITLE_HEIGHT + _MARGIN + (_ROW * 1.35 * has_fabric) + (_ROW * has_spine)
     x = float(_MARGIN)
     bottom = top
@@ -364,19 +384,27 @@ def _frame(at: tuple[float, float], size: tuple[float, float], label: str, *, da
 
 def _place_fabric(layout: Layout, canvas: _Canvas) -> None:
     outside = [n for n, device in enumerate(layout.devices) if device.host == NETWORK]
-    leaves = [n for n in outside if layout.devices[n].name != "spine"]
-    spines = [n for n in outside if layout.devices[n].name == "spine"]
+    leaves = [n for n in outside if not _is_spine(layout.devices[n].name)]
+    spines = [n for n in outside if _is_spine(layout.devices[n].name)]
     y = _TITLE_HEIGHT + _MARGIN / 2
-    if spines:
+    if len(spines) == 1:
         canvas.at[spines[0]] = _Point(canvas.width / 2, y)
         canvas.width_of[spines[0]] = min(canvas.width * 0.4, 320)
-        y += _ROW
-    room = (canvas.width - 2 * _MARGIN) / max(len(leaves), 1)
-    gap = min(room, 120)
-    start = canvas.width / 2 - gap * (len(leaves) - 1) / 2
-    for number, leaf in enumerate(leaves):
-        canvas.at[leaf] = _Point(start + gap * number, y)
-        canvas.width_of[leaf] = min(gap - 8, 64)
+    else:
+        _place_in_row(spines, y, canvas)
+    _place_in_row(leaves, y + _ROW * bool(spines), canvas)
+
+
+def _is_spine(name: str) -> bool:
+    return name.startswith("spine")
+
+
+def _place_in_row(switches: list[int], y: float, canvas: _Canvas) -> None:
+    gap = min((canvas.width - 2 * _MARGIN) / max(len(switches), 1), 120)
+    start = canvas.width / 2 - gap * (len(switches) - 1) / 2
+    for number, switch in enumerate(switches):
+        canvas.at[switch] = _Point(start + gap * number, y)
+        canvas.width_of[switch] = min(gap - 6, 64)
 
 
 def _wires(
@@ -437,6 +465,7 @@ def _path(layout: Layout, canvas: _Canvas, wire: PlacedWire) -> str:
     if start.y == end.y:  # in one row: an arc, below GPUs and above all else
         way = 1 if layout.devices[upper].kind == "gpu" else -0.4
         sag = _sag(abs(start.x - end.x) / _COLUMN) * way * 1.25
+        sag = max(sag, -1.2 * _ROW)  # within the rows above
         y = start.y + (half if way > 0 else -half)
         return _curve(_Point(start.x, y), _Point(end.x, y), y + sag)
     x = start.x
@@ -461,7 +490,7 @@ def _wires_of_more(layout: Layout, canvas: _Canvas) -> list[str]:
     style = f'stroke="{_LINK_COLOURS["network"]}" stroke-opacity="0.35" stroke-dasharray="3 4"'
     paths = []
     for device, at in canvas.at.items():
-        if layout.devices[device].host == NETWORK and layout.devices[device].name != "spine":
+        if layout.devices[device].host == NETWORK and not _is_spine(layout.devices[device].name):
             start = _Point(at.x, at.y + _BOX_HEIGHT / 2)
             bend_y = (start.y + canvas.more.y) / 2
             paths.append(f'<path class="wire" d="{_curve(start, canvas.more, bend_y)}" {style}/>')
@@ -474,6 +503,8 @@ def _box(layout: Layout, device: int, canvas: _Canvas) -> str:
     fill, stroke = _FILLS[placed.kind]
     label = placed.name.split("/", 1)[-1] if placed.host != NETWORK else placed.name
     short = label.replace("bridge", "br")
+    if width < _BOX_WIDTH:
+        short = short.replace("spine", "s")
     return (
         f"<g><title>{escape(placed.name)} ({placed.kind})</title>"
         f'<rect x="{at.x - width / 2:.1f}" y="{at.y - _BOX_HEIGHT / 2:.1f}" width="{width:.1f}" '

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from html import escape
 
 from towpath.pages import spec_text
+from towpath.pages.heat import DARK
 from towpath.specs.chip_spec import ChipSpec, Coordinate, TileKindName
 
 
@@ -102,7 +103,7 @@ def draw_chip_svg(spec: ChipSpec) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'width="{width}" height="{height}" role="img" aria-label="{escape(spec.name)}">',
-            f"<style>{_STYLE}</style><defs>{HATCHING}{_ARROWS}</defs>",
+            f"<style>{_STYLE}{DARK}</style><defs>{HATCHING}{_ARROWS}</defs>",
             f'<rect width="{width}" height="{height}" rx="10" fill="#ffffff"/>',
             *_title(spec, width),
             *_rings(spec),

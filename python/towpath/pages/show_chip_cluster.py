@@ -12,7 +12,7 @@ from html import escape
 from typing import Literal, NamedTuple
 
 from towpath.pages import spec_text
-from towpath.pages.heat import heat, heat_scale
+from towpath.pages.heat import DARK, heat, heat_scale
 from towpath.pages.show_chip import FILLS, HATCHING, LETTER, TEXT_STYLE, legend_of_tiles
 from towpath.specs.chip_cluster_spec import ChipClusterSpec, EthernetEnd, EthernetLink
 
@@ -153,7 +153,7 @@ def draw_chip_cluster_svg(spec: ChipClusterSpec, load: Mapping[int, float] | Non
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
             f'width="{width:g}" height="{height:g}" role="img" aria-label="{escape(spec.name)}">',
-            f"<style>{_STYLE}</style><defs>{HATCHING}</defs>",
+            f"<style>{_STYLE}{DARK}</style><defs>{HATCHING}</defs>",
             f'<rect width="{width:g}" height="{height:g}" rx="10" fill="#ffffff"/>',
             *_title(spec, layout),
             *_wires(spec, layout, paint),

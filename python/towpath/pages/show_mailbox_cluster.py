@@ -8,6 +8,7 @@ import math
 from html import escape
 
 from towpath.pages import spec_text
+from towpath.pages.heat import DARK
 from towpath.specs.mailbox_cluster_spec import MailboxClusterSpec
 
 _DRAWN_MAX = 32
@@ -31,7 +32,8 @@ def draw_mailbox_cluster_svg(spec: MailboxClusterSpec) -> str:
     ]
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 420" font-family="sans-serif">',
-        f"<title>{escape(spec.name)}</title>",
+        f"<title>{escape(spec.name)}</title><style>{DARK}</style>",
+        '<rect width="400" height="420" rx="10" fill="#ffffff"/>',
         '<circle cx="200" cy="200" r="150" fill="none" stroke="#808890" stroke-width="2"/>',
     ]
     for number, (x, y) in enumerate(places):

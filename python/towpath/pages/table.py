@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from towpath.collectives.result import Measurement, Percentiles, RunRow, has_root, reduces
+from towpath.specs.sizes import format_size
 
 if TYPE_CHECKING:
     from towpath.api.result import RunResult
@@ -22,15 +24,47 @@ _HEADINGS = (
 )
 
 
-def header(result: RunResult) -> Iterator[str]:
-    """The comment lines above the first row."""
+# The widest row that `row` makes for a schedule with a usual name.
+FULL_COLUMNS = 150
+_NARROW = "#    size  time (us)  busbw (GB/s)  +-error   schedule, protocol, channels"
+
+
+def header(result: RunResult, *, is_narrow: bool = False) -> Iterator[str]:
+    """The comment lines above the first row.
+
+    Args:
+        result: the run.
+        is_narrow: whether rows have the columns that fit 80 characters.
+    """
     yield f"# {result.collective}, ranks {result.ranks}"
     yield f"# {result.kind} on {result.where}"
     yield f"# warmup iters: {result.warmup} iters: {result.iterations}"
     for note in result.notes:
-        yield f"# {note}"
+        yield from (
+            textwrap.wrap(f"# {note}", 80, subsequent_indent="#   ") if is_narrow else [f"# {note}"]
+        )
     yield "#"
-    yield from _HEADINGS
+    yield from [_NARROW] if is_narrow else _HEADINGS
+
+
+def narrow_row(result: RunResult, row: RunRow) -> Iterator[str]:
+    """Size, time, bandwidth, error to expect and schedule; in place only if it differs."""
+    ways = [("", row.out_of_place or row.in_place)]
+    if row.in_place is not None and row.in_place != ways[0][1]:
+        ways.append(("in place", row.in_place))
+    error = "" if row.error_pct is None else "+-{:.0f}/{:.0f}%".format(*row.error_pct)
+    mark = " *" if _is_predicted(result, row) else ""
+    for words, way in ways:
+        if way is None:
+            yield f"{format_size(row.size_bytes):>9}  {'N/A':>9}  {'N/A':>12}"
+            continue
+        wrong = f"  {way.wrong} WRONG" if way.wrong else ""
+        name = row.schedule.removesuffix(f"_{result.collective}")
+        ran = words or f"{name} {row.protocol} {row.channels}{mark}"
+        yield (
+            f"{format_size(row.size_bytes):>9}  {format_time(way.time_us):>9}  "
+            f"{way.busbw_gb_per_s:>12.2f}  {error:<8}  {ran}{wrong}"
+        )
 
 
 def row(result: RunResult, row: RunRow) -> str:
@@ -58,15 +92,21 @@ def _error(row: RunRow) -> str:
     return "" if row.error_pct is None else "  +-{:.0f}/{:.0f}%".format(*row.error_pct)
 
 
-def row_lines(result: RunResult, each: RunRow, *, explains: bool = False) -> Iterator[str]:
+def row_lines(
+    result: RunResult, each: RunRow, *, explains: bool = False, is_narrow: bool = False
+) -> Iterator[str]:
     """One size, and below it, as comments, how live times spread and what failing links cost.
 
     Args:
         result: the run.
         each: its row.
         explains: whether to say how the schedule was chosen and why all ranks were simulated.
+        is_narrow: whether the row has the columns that fit 80 characters.
     """
-    yield row(result, each)
+    if is_narrow:
+        yield from narrow_row(result, each)
+    else:
+        yield row(result, each)
     for way, measurement in (("out of place", each.out_of_place), ("in place", each.in_place)):
         if measurement is not None and measurement.percentiles is not None:
             yield _spread(way, measurement.time_us, measurement.percentiles)

@@ -19,6 +19,7 @@ from inside.pages import (
     provenance,
     report_page,
     run_names,
+    table,
     timeline_section,
     write_report,
 )
@@ -251,3 +252,18 @@ def test_run_names_say_what_differs_and_never_repeat():
 )
 def test_sizes_read_in_binary_units(size_bytes, text):
     assert format_size(size_bytes) == text
+
+
+def test_a_narrow_table_fits_80_columns_and_shows_in_place_only_if_it_differs():
+    run = example_run("double_binary_tree_all_reduce", "LL128", 21.0, 190.0, ranks=8, blocks=16,
+                      sizes=28)  # fmt: skip
+    same = tuple(replace(row, in_place=row.out_of_place, error_pct=(2, 7)) for row in run.rows)
+    lines = [*table.header(run, is_narrow=True)]
+    for row in same:
+        lines += table.row_lines(run, row, is_narrow=True)
+    rows = [line for line in lines if not line.startswith("#")]
+    assert len(rows) == 28
+    assert max(map(len, rows)) <= 80
+    assert "+-2/7%" in rows[0]
+    ring = example_run("ring", "Simple", 1.0, 1.0, ranks=2, blocks=1, sizes=1)
+    assert len([*table.row_lines(ring, ring.rows[0], is_narrow=True)]) == 2
