@@ -7,9 +7,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import towpath
-from inside.collectives import LinkLoad, RunRow, Timeline, measure
+from inside.collectives import LinkLoad, Measurement, RunRow, Timeline, measure
 from inside.pages import provenance
 
 NAMES = ["wait", "send", "receive_reduce_send", "receive_reduce_copy_send", "receive_copy_send",
@@ -57,6 +58,15 @@ def example_run(
         command="towpath run all_reduce --machine dgx-h100 --sizes 8:1G",
         draw=lambda links: example_topology(ranks),
     )  # fmt: skip
+
+
+def example_row(
+    size_bytes: int, out_of_place: Measurement | None, in_place: Measurement | None, **other: Any
+) -> RunRow:
+    made = {"algorithm": "ring", "schedule": "ring", "protocol": "Simple", "channels": 4} | other
+    return RunRow(
+        size_bytes, size_bytes // 4, out_of_place=out_of_place, in_place=in_place, **made
+    )
 
 
 def example_timeline(ranks: int, blocks: int, loops: int) -> Timeline:
