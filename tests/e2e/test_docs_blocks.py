@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The code in README.md and docs/: Python runs as printed, commands parse, cheap ones run."""
 
+import contextlib
 import doctest
+import os
+import pty
 import re
 import shlex
 import subprocess
@@ -125,14 +128,31 @@ def test_a_cheap_command_runs(words, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def printed_in_a_terminal(words: list[str], columns: int) -> str:
+    """The standard output of `towpath WORDS` in a terminal of this width."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "towpath", *words]
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    printed = b""
+    with (
+        open(ours, "rb", buffering=0) as terminal,
+        subprocess.Popen(
+            command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment
+        ) as process,
+    ):
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # Linux: the last writer has closed the terminal
+            while some := terminal.read(65536):
+                printed += some
+        assert process.wait(timeout=300) == 0
+    return printed.decode().replace("\r\n", "\n")
+
+
 def test_the_first_example_of_the_readme_prints_its_output():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    example = re.search(r"^```\n\$ towpath (.*)\n((?:.*\n)*?)```$", text, re.MULTILINE)
-    done = subprocess.run(
-        [sys.executable, "-m", "towpath", *shlex.split(example[1])],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.stdout == example[2]
+    command = re.search(r"^towpath (expect .*)$", text, re.MULTILINE)[1]
+    table = re.search(r"^```\n(# all_reduce.*?\n)```$", text, re.MULTILINE | re.DOTALL)[1]
+    assert printed_in_a_terminal(shlex.split(command), columns=100) == table
 
 
 def test_there_is_code_to_run():

@@ -88,7 +88,7 @@ def test_schedules_of_two_runs_are_not_mixed(tmp_path):
         ("all_reduce --machine dgx-h100 --csv no/x.csv", "no/x.csv: cannot be written: there is"),
         ("all_reduce --machine dgx-h100 --channels 0", "--channels is '0'; allowed are numbers"),
         (
-            "all_reduce --machine dgx-h100 --protocols LL1",
+            "all_reduce --machine dgx-h100 --protocol LL1",
             "--protocol is 'LL1'; did you mean 'LL'?",
         ),
         ("all_gather --machine dgx-h100 --sizes 8", "no schedule of all_gather between 16 ranks"),
