@@ -44,9 +44,10 @@ def build_and_run(project: Path, *definitions: str, environment: dict[str, str])
     return output_of(build / project.name, env=environment)
 
 
-def readme_program() -> str:
-    """The C++ program of the README."""
-    (program,) = re.findall(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def guide_program() -> str:
+    """The C++ program of docs/cpp.md."""
+    text = (ROOT / "docs" / "cpp.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```cpp\n(.*?)```", text, re.DOTALL)
     return program
 
 
@@ -59,9 +60,9 @@ def test_a_new_kernel_builds_against_the_package_and_runs(prefix, tmp_path):
     assert re.fullmatch(r"[1-9][0-9]* cycles\n", printed)
 
 
-def test_the_program_of_the_readme_is_the_one_of_a_new_project(tmp_path):
+def test_the_program_of_the_guide_is_the_one_of_a_new_project(tmp_path):
     _, source = write_kernel_project(tmp_path / "first-kernel")
-    assert readme_program() == source.read_text()
+    assert guide_program() == source.read_text()
 
 
 def test_a_package_that_was_moved_still_works(prefix, tmp_path):

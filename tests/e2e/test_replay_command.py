@@ -50,10 +50,13 @@ def trace(tmp_path):
 
 def test_the_command_prints_predicted_beside_measured(trace, tmp_path):
     lines = command(tmp_path, "replay", "small.json").stdout.splitlines()
-    assert lines[0] == "small on wormhole: 7 requests of 3 processors"
-    assert [line.split()[:2] for line in lines[3:5]] == [["longest", "core"], ["median", "core"]]
-    assert lines[3].split()[3] == "1300"
-    assert sum(line.startswith("(") for line in lines) == 3
+    assert lines[0] == "# small on wormhole: 7 requests of 3 processors"
+    figures = lines.index("# cycles                     predicted  measured   error") + 1
+    rows = [line.split() for line in lines[figures : figures + 2]]
+    assert [row[:2] for row in rows] == [["longest", "core"], ["median", "core"]]
+    assert rows[0][3] == "1300"
+    assert sum(line.startswith("  (") for line in lines) == 3
+    assert lines[-3].startswith("Longest core: ") and ", 1,300 measured, " in lines[-3]
 
 
 def test_json_and_page_are_written(trace, tmp_path):
@@ -84,13 +87,12 @@ def test_a_folder_gets_a_line_per_trace_and_a_summary(trace, tmp_path):
         ["small.json", "7"],
     ]
     assert summary.startswith("2 traces on wormhole; absolute error: median ")
-    found = json.loads(command(tmp_path, "replay", ".", "--json", "--jobs", "1").stdout)["results"][
-        0
-    ]
-    alone = json.loads(command(tmp_path, "replay", "small.json", "--json").stdout)["results"][0]
+    folder = json.loads(command(tmp_path, "replay", ".", "--json", "--jobs", "1").stdout)
+    single = json.loads(command(tmp_path, "replay", "small.json", "--json").stdout)
+    assert folder["provenance"]["machines"] == single["provenance"]["machines"]
+    found, alone = folder["results"][0], single["results"][0]
     assert found["summary"]["traces"] == 2 and found["summary"]["problems"] == 0
     assert found["traces"][1]["predicted_cycles"] == alone["predicted"]["longest_core"]
-    assert found["provenance"]["machines"] == alone["provenance"]["machines"]
 
 
 def test_a_folder_goes_on_past_a_trace_that_is_wrong(trace, tmp_path):

@@ -412,8 +412,9 @@ def a_deadline_names_the_straggler(rank, ranks):
         return
     said = raises(lambda: dist.all_reduce(torch.ones(2), group=group), "all_reduce")
     if "ended by a timeout" in said:  # otherwise the other rank's deadline came first
-        last = said.index("rank 1: after all_reduce number 1 of 16 bytes")
-        assert last < said.index("number 2 of 8", said.index("straggler")), said
+        last = "rank 1: after all_reduce number 1 of 16 bytes"
+        assert last in said, said
+        assert said.index(last) < said.index("number 2 of 8", said.index("straggler")), said
 
 
 def a_callback_waits_for_another_call(rank, ranks):
@@ -424,12 +425,10 @@ def a_callback_waits_for_another_call(rank, ranks):
         more = torch.full((10,), first.value()[0][0].item())
         return dist.all_reduce(more, async_op=True).get_future().wait()[0]
 
-    futures = []
-    for _ in range(4):
-        work = dist.all_reduce(values.clone(), async_op=True)
-        futures.append(work.get_future().then(second))
     total = sum(range(1, ranks + 1))
-    for future in futures:
+    for _ in range(4):  # one at a time: all ranks must make the calls of a group in one order
+        work = dist.all_reduce(values.clone(), async_op=True)
+        future = work.get_future().then(second)
         assert torch.equal(future.wait(), torch.full((10,), float(total * ranks)))
 
 

@@ -60,7 +60,8 @@ def replay(
     replayed = _replay_one(trace, spec, pace, seed, samples_links=output is not None)
     page = replay_page(replayed, command_line())
     text = json_text(replayed.to_dict(), made_with)
-    print(text if as_json else page_text(page))
+    facts = f"{len(replayed.requests)} requests of {len(replayed.cores)} processors"
+    print(text if as_json else f"# {page.title}: {facts}\n\n{page_text(page)}")
     if output is not None:
         output.write(lambda file: write_page(page, file, made_with), text)
 
