@@ -39,7 +39,7 @@ def print_version(
 
 
 def _environment() -> dict[str, str]:
-    """What the results and faults of this installation depend on, by name."""
+    """The software and hardware that results and faults depend on, by name."""
     return {
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": f"{_distribution()}, Linux {platform.release()}, {platform.machine()}",
