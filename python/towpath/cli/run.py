@@ -245,7 +245,7 @@ def _shown(
     Args:
         prints: whether there is a table.
         count: the rows to come.
-        explains: as for `table.row_lines`.
+        explains: adds the choice of the schedule and the reason for simulating all ranks.
         known: gets the notes above the first row.
     """
     from towpath.cli.progress import bar
@@ -272,7 +272,7 @@ def _shown(
 
 
 def _is_narrow() -> bool:
-    """Whether the full table does not fit the terminal. A pipe always gets the full table."""
+    """True if the full table does not fit the terminal. A pipe always gets the full table."""
     from towpath.pages.table import FULL_COLUMNS
 
     return sys.stdout.isatty() and shutil.get_terminal_size().columns < FULL_COLUMNS

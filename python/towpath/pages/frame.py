@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ticks, paths and texts of a drawing are, in percent of its area."""
+"""Places of the ticks, paths and texts of a drawing, in percent of its area."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def plot_frame(plot: Plot) -> Frame:
 
 
 def _texts(plot: Plot, curve: Curve) -> Sequence[str]:
-    """What a reader sees who points at each point."""
+    """The text shown when the pointer is on each point."""
     if curve.texts is None:
         return ()
     return curve.texts or [

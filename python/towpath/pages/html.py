@@ -89,7 +89,7 @@ def _picture(svg: str) -> str:
 
 
 def lanes_data(lanes: Lanes) -> dict[str, Any]:
-    """What the script draws of lanes."""
+    """The data from which the script draws lanes."""
     return {
         "groups": lanes.groups, "kinds": lanes.kinds, "texts": lanes.texts, "lane": lanes.lane,
         "unit": lanes.unit, "span": lanes.span,

@@ -67,7 +67,7 @@ def pe_table(verdict: ProfileVerdict) -> PlainTable:
 
 
 def cause_table(verdict: ProfileVerdict) -> PlainTable:
-    """What blocks wait for in the end, greatest first."""
+    """The root causes of the waits of blocks, longest first."""
     by_activity: dict[str, dict[int, float]] = {}
     for (pe, activity), part in verdict.causes.items():
         by_activity.setdefault(activity, {})[pe] = part
@@ -117,7 +117,7 @@ def bounds_table(verdict: ProfileVerdict) -> PlainTable:
 
 
 def profile_text(recorded: Recorded) -> Iterator[str]:
-    """Where the time went, for a terminal."""
+    """The breakdown of time, for a terminal."""
     verdict = recorded.verdict
     yield "# Where the time goes"
     yield from verdict.sentences
@@ -152,7 +152,7 @@ def write_profile_page(
 
 
 def profile_page(recorded: Recorded, title: str, command: str) -> Page:
-    """What limits kernels, where their time goes, and what each block does when."""
+    """The limits of kernels, the breakdown of their time, and a timeline of each block."""
     verdict = recorded.verdict
     causes = _titled(cause_table(verdict), "What blocks wait for")
     bounds = _titled(bounds_table(verdict), "Beside the least time")

@@ -46,7 +46,7 @@ _HOWS = {
 
 @dataclass(frozen=True)
 class Study:
-    """What a run found out.
+    """The findings of a run.
 
     Attributes:
         title: one line.
@@ -167,7 +167,7 @@ def throttle_table(rows: Iterable[Row]) -> PlainTable:
 
 
 def stalled_vcs_table(rows: Iterable[Row]) -> PlainTable:
-    """What a flow keeps beside stalled VCs."""
+    """The bandwidth that a flow keeps next to stalled VCs."""
     rows = list(rows)
     free = next((row["bandwidth_bytes_per_cycle"] for row in rows if row["stalled"] == 0), None)
     headings = [
@@ -198,7 +198,7 @@ def bandwidth_sections(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def section_title(rows: list[Row]) -> str:
-    """What the rows of one table have in common."""
+    """The settings that all rows of a table share."""
     row = rows[0]
     count = row["asked_per_destination"]
     order = ", order randomised" if row["turned"] else ""

@@ -64,7 +64,7 @@ def write_report(
 
 
 def report_page(results: list[RunResult], timelines: list[Timeline | None]) -> Page:
-    """What is known of runs, and of one call of each."""
+    """The facts about runs, and about one call of each."""
     names = run_names(results)
     drawn_max = _DRAWN_SPANS_MAX // max(sum(each is not None for each in timelines), 1)
     where = ", ".join(dict.fromkeys(result.where for result in results))
@@ -243,7 +243,7 @@ def _points(result: RunResult, way: str) -> list[tuple[RunRow, Measurement]]:
 
 
 def _is_same(result: RunResult) -> bool:
-    """Whether each size takes the same in place as out of place."""
+    """True if each size takes the same time in place and out of place."""
     return all(
         row.out_of_place is None or row.in_place is None or row.out_of_place == row.in_place
         for row in result.rows
@@ -323,7 +323,7 @@ def _facts(result: RunResult) -> list[tuple[str, str]]:
 
 
 def _faults_table(result: RunResult) -> PlainTable | None:
-    """What each failing link did, and what the call takes without failures."""
+    """The failures of each link, and the time of the call without failures."""
     lines = [
         [
             str(row.size_bytes), format_time(cost.time_us), format_time(cost.time_without_us),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a study shows, as data: a page of sections with findings, tables and plots.
+"""The content of a study as data: a page of sections with findings, tables and plots.
 
 `pages/html.py` makes an HTML file of it, `pages/text.py` the text for a terminal.
 """
@@ -38,7 +38,7 @@ class PlainTable:
 
     @property
     def are_numeric(self) -> list[bool]:
-        """Whether each column holds numbers, with units perhaps, and no words."""
+        """True for each column that holds only numbers, with or without units."""
         columns = zip(self.headings, *self.lines, strict=True)
         return [all(map(_is_number, column[1:])) for column in columns]
 
@@ -180,7 +180,7 @@ class Heat:
 
 @dataclass(frozen=True)
 class Lanes:
-    """What each lane did when: one group of lanes at a time, which a menu chooses.
+    """A timeline of lanes: one group at a time, which a menu chooses.
 
     Attributes:
         groups: the spans of each group, as (lane, begin, end, kind, text); kind and text are
@@ -271,7 +271,7 @@ Part = PlainTable | Drawing | Section
 
 @dataclass(frozen=True)
 class Page:
-    """What a command found out.
+    """The findings of a command.
 
     Attributes:
         title: one line.
