@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from inside.collectives import bus_factor, measure
-from report_example import example_results, example_row, example_run
+from report_example import example_report, example_row, example_run
 from towpath import ConfigError
 
 
@@ -62,11 +62,11 @@ def test_the_values_of_a_row_are_those_out_of_place_and_else_in_place():
 
 
 def test_json_holds_the_rows_and_leaves_out_what_has_its_own_file():
-    result = json.loads(example_results(sizes=2)[0].to_json())
+    result = json.loads(example_report(sizes=2)[0].to_json())
     assert result["command"].startswith("towpath run all_reduce")
     assert [row["size_bytes"] for row in result["rows"]] == [8, 16]
     assert result["rows"][0]["out_of_place"]["wrong"] == 0
     assert (result["rows"][0]["schedule"], result["rows"][0]["channels"]) == ("ring", 8)
     assert not {"timeline", "topology_svg", "links"} & set(result)
-    with_links = example_results(sizes=2)[0].to_dict(links=True)
+    with_links = example_report(sizes=2)[0].to_dict(links=True)
     assert with_links["links"][0]["kind"] == "nvlink"
