@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-# Builds the source distribution, a wheel from it, and gives the wheel the manylinux tag of the C and
-# C++ libraries that it needs. Both are in dist/.
+# Builds the source distribution, a wheel from it, and gives the wheel the manylinux tag of the C
+# and C++ libraries that it needs. Both are in dist/.
 #
 # Usage: tools/build_wheel.sh [PYTHON]
 # The tag is that of this system: build on the oldest one that the wheel is for.

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-# In a bare root: installs the wheel in dist/ for this Python and runs the first commands of a reader.
+# In a bare root: installs the wheel in dist/ for this Python and runs the first commands of a
+# reader.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 limit_s=5
 if ! command -v python3 >/dev/null || ! python3 -c "import ensurepip" 2>/dev/null; then
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    python3 python3-venv >/dev/null
 fi
 for compiler in c++ g++ clang++; do
   ! command -v "$compiler" || { echo "first_commands: there is a compiler here" >&2; exit 1; }
@@ -28,7 +30,8 @@ timed() {
   local begin_ms=$(($(date +%s%N) / 1000000))
   "$folder/venv/bin/$@" >output.txt 2>&1 || { cat output.txt >&2; exit 1; }
   took_ms=$(($(date +%s%N) / 1000000 - begin_ms))
-  printf '%s.%03d s  %s, %s lines\n' $((took_ms / 1000)) $((took_ms % 1000)) "$*" "$(wc -l <output.txt)"
+  printf '%s.%03d s  %s, %s lines\n' $((took_ms / 1000)) $((took_ms % 1000)) "$*" \
+    "$(wc -l <output.txt)"
 }
 
 timed towpath expect all_reduce --machine dgx-h100 --hosts 1 --sizes 8:64M:8

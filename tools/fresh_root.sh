@@ -5,10 +5,10 @@
 # checkout's HEAD into it and runs `make run` and `make test` there. Needs root and debootstrap.
 #
 # Usage: tools/fresh_root.sh bookworm|trixie [COMMAND]
-# COMMAND is a shell line to run in the clone instead. The root is kept in $TOWPATH_ROOTS (default:
-# /var/tmp/towpath_roots); remove it to begin from nothing. $TOWPATH_MIRROR names a Debian mirror. If
-# $TOWPATH_CCACHE names a folder, ccache keeps what it compiles there. The files in $TOWPATH_FILES are
-# copied into the clone's dist/.
+# COMMAND is a shell line to run in the clone instead. The root is kept in $TOWPATH_ROOTS
+# (default: /var/tmp/towpath_roots); remove it to begin from nothing. $TOWPATH_MIRROR names a
+# Debian mirror. If $TOWPATH_CCACHE names a folder, ccache keeps what it compiles there. The files
+# in $TOWPATH_FILES are copied into the clone's dist/.
 set -euo pipefail
 suite=${1:-}
 command=${2:-"make run && make test"}

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-# Installs the wheels in dist/ into bare roots of Debian without a compiler, runs first commands there
-# and prints their seconds. Fails if one fails or if the first takes more than 5 s. Needs root and
-# debootstrap.
+# Installs the wheels in dist/ into bare roots of Debian without a compiler, runs first commands
+# there and prints their seconds. Fails if one fails or if the first takes more than 5 s. Needs
+# root and debootstrap.
 #
 # Usage: tools/wheel_check.sh [bookworm] [trixie]
 # The environment is that of tools/fresh_root.sh; the roots are in its folder bare/.

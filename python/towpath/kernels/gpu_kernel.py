@@ -89,6 +89,9 @@ class GpuKernel:
                 wait, in seconds; 0: any.
             race_check: whether blocks that race for a word of global memory are an error.
 
+        Returns:
+            The PEs, with their symmetric memory.
+
         Raises:
             CompilationError: the source does not compile.
             ConfigError: the machine has fewer GPUs, or says nothing of kernels.

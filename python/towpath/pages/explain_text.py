@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from towpath.pages.table import format_time
+from towpath.pages.text import format_time
 
 if TYPE_CHECKING:
     from towpath.collectives.nccl.explanation import CandidateTime, Explanation

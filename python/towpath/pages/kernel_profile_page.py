@@ -27,8 +27,7 @@ from towpath.kernels.profile import (
 from towpath.kernels.profile_verdict import ProfileVerdict
 from towpath.pages.html import write_page
 from towpath.pages.provenance import Provenance
-from towpath.pages.report import kind_name
-from towpath.pages.text import table_text
+from towpath.pages.text import kind_name, table_text
 from towpath.specs.sizes import format_size
 from towpath.studies.page import (
     Axis,

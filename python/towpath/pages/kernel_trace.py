@@ -39,7 +39,7 @@ from towpath.kernels.profile import (
 )
 from towpath.kernels.profile_causes import as_seen, ended_by
 from towpath.pages.perfetto import exact_us, metadata, stack, timestamp_us, write_events
-from towpath.pages.report import kind_name
+from towpath.pages.text import kind_name
 
 _LINKS_MAX = 64  # counters of single links
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from towpath.studies.page import Finding, Page, PlainTable, Section
 
+_KIND_NAMES = {"nvlink": "NVLink", "pcie": "PCIe", "ethernet": "Ethernet"}
+
 
 def page_text(page: Page) -> str:
     """A page as text: its tables, and the answers last, where a terminal shows them."""
@@ -56,3 +58,18 @@ def table_text(table: PlainTable) -> Iterator[str]:
 def tables_text(tables: Iterable[PlainTable]) -> str:
     """Several tables, an empty line between them."""
     return "\n\n".join("\n".join(table_text(table)) for table in tables)
+
+
+def format_time(time_us: float) -> str:
+    """Microseconds in at most seven characters up to ten seconds, as nccl-tests rounds.
+
+    >>> format_time(12.345), format_time(125.84), format_time(11363.4)
+    ('12.35', '125.8', '11363')
+    """
+    decimals = 0 if time_us >= 10_000 else 1 if time_us >= 100 else 2
+    return f"{time_us:.{decimals}f}"
+
+
+def kind_name(kind: str) -> str:
+    """A kind of link as people write it."""
+    return _KIND_NAMES.get(kind, kind)

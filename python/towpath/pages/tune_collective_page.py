@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import groupby
 
-from towpath.pages.table import format_time
+from towpath.pages.text import format_time
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs.sizes import format_size
 from towpath.studies.page import (

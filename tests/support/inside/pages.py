@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages, tables, plots and descriptions as text."""
 
-from towpath.pages import exchange_page, show, show_chip, show_chip_cluster, table
+from towpath import files
+from towpath.api import table
+from towpath.api.report import report_page, run_names, write_report
+from towpath.pages import exchange_page, show, show_chip, show_chip_cluster
 from towpath.pages.ethernet_study_page import ethernet_page
 from towpath.pages.frame import bars_frame, heat_frame, plot_frame
 from towpath.pages.html import write_page
@@ -20,7 +23,6 @@ from towpath.pages.replay_page import (
     phases_bars,
     replay_page,
 )
-from towpath.pages.report import report_page, run_names, write_report
 from towpath.pages.show_chip_cluster import describe_chip_cluster, draw_chip_cluster_svg
 from towpath.pages.show_host import describe_host
 from towpath.pages.text import page_text, table_text, tables_text

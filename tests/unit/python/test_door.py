@@ -10,6 +10,7 @@ import pytest
 
 import towpath
 from conftest import towpath_command
+from inside.pages import files
 
 PROGRAM = r"""
 #include <cstdio>
@@ -61,22 +62,20 @@ def test_words_behind_two_hyphens_belong_to_the_program(tmp_path, capfd):
 def test_a_closed_pipe_is_not_wrong_data():
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-c", "from towpath.cli.entry import main; main()", "machines"]
+    command = [sys.executable, "-m", "towpath", "machines"]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_a_full_disk_names_the_file_and_leaves_no_half_of_it(tmp_path, monkeypatch):
-    import towpath.files
-
     def full(number, *_, **__):
         os.close(number)
         raise OSError(28, "No space left on device")
 
     file = tmp_path / "machine.svg"
     file.write_text("what was there")
-    monkeypatch.setattr(towpath.files, "open", full, raising=False)
+    monkeypatch.setattr(files, "open", full, raising=False)
     with pytest.raises(OSError) as caught:
         towpath_command("show", "dgx-h100", "--svg", str(file))
     assert caught.value.filename == str(file)

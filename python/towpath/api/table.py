@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from towpath.collectives.result import Measurement, Percentiles, RunRow, has_root, reduces
+from towpath.pages.text import format_time
 from towpath.specs.sizes import format_size
 
 if TYPE_CHECKING:
@@ -157,16 +158,6 @@ def footer(result: RunResult, *, explains: bool = False) -> Iterator[str]:
     if result.limit is not None:
         yield f"# Limit                : {result.limit.sentence}"
     yield "#"
-
-
-def format_time(time_us: float) -> str:
-    """Microseconds in at most seven characters up to ten seconds, as nccl-tests rounds.
-
-    >>> format_time(12.345), format_time(125.84), format_time(11363.4)
-    ('12.35', '125.8', '11363')
-    """
-    decimals = 0 if time_us >= 10_000 else 1 if time_us >= 100 else 2
-    return f"{time_us:.{decimals}f}"
 
 
 def _columns(measurement: Measurement | None) -> str:

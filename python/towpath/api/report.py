@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from towpath.collectives.result import LinkLoad, Measurement, RunRow, has_root, reduces
 from towpath.pages.html import write_page
 from towpath.pages.provenance import joined
-from towpath.pages.table import format_time
+from towpath.pages.text import format_time, kind_name
 from towpath.pages.timeline import timeline_section
 from towpath.specs.sizes import format_size
 from towpath.studies.page import (
@@ -35,17 +35,11 @@ if TYPE_CHECKING:
 LINKS_SHOWN_MAX = 40
 # Spans of thread blocks drawn in one file, all runs together: about 25 bytes each.
 _DRAWN_SPANS_MAX = 20_000
-_KIND_NAMES = {"nvlink": "NVLink", "pcie": "PCIe", "ethernet": "Ethernet"}
 _HOW = (
     "Bus bandwidth is the size over the time, times the factor of the collective, so that a "
     "perfect ring shows the speed of its links. The error to expect is that of the measured rows "
     "nearest to a prediction, median and 90th percentile. GB are 10⁹ bytes."
 )
-
-
-def kind_name(kind: str) -> str:
-    """A kind of link as people write it."""
-    return _KIND_NAMES.get(kind, kind)
 
 
 def write_report(
