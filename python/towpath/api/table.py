@@ -84,7 +84,7 @@ def row(result: RunResult, row: RunRow) -> str:
 
 
 def _is_predicted(result: RunResult, row: RunRow) -> bool:
-    """Whether the time is the prediction of the library that is imitated."""
+    """True if the time is the prediction of the imitated library."""
     return result.kind == "simulated" and not row.is_simulated
 
 

@@ -54,7 +54,7 @@ def test_every_pattern_has_its_table(bench):
     assert text.count("bandwidth per master (B/cycle)") == 6
     assert "# All-to-all, 16 transactions per destination: " in text
     assert "  size (B)  NoC 0 VCs 1   NoC 0 VCs 3   NoC 1 VCs 1   NoC 1 VCs 3" in text
-    assert "     shown  One-to-one: the number of VCs makes no difference" in text
+    assert "One-to-one: the number of VCs makes no difference [shown]" in text
 
 
 def test_reduced_points_are_marked(bench, monkeypatch):
