@@ -60,7 +60,7 @@ class Commands(groups.LazyGroup):
             ),
             "version": (
                 "version:print_version",
-                "Print the version; --environment adds what a report of a fault needs.",
+                "Print the version, with --environment also that of related software.",
             ),
         },
     }

@@ -28,13 +28,13 @@ def print_version(
         bool,
         typer.Option(
             "--environment",
-            help="also Python, platform, processors, compiler, numpy, torch, vLLM and UCX: "
-            "what a report of a fault needs",
+            help="also Python, platform, processors, compiler, numpy, torch, vLLM and UCX, "
+            "for the report of a fault",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the version; --environment adds what a report of a fault needs."""
+    """Print the version, with --environment also that of related software."""
     lines = {"towpath": version("towpath")}
     if environment:
         lines |= _environment()
