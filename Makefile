@@ -12,10 +12,15 @@ PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := run
 .NOTPARALLEL:
-.PHONY: run test deps build tests install lint check-long bench asan tsan clean
+.PHONY: run check test deps build tests install lint check-long bench asan tsan clean
 
 run: deps build
 	@$(BIN)/python examples/01_two_nodes/run.py
+
+# What a change needs while it is made: style, C++ tests and Python tests without other processes.
+check: deps tests lint
+	@ctest --test-dir $(BUILD) --parallel $(JOBS) --label-exclude slow --output-on-failure --no-tests=error --progress
+	@$(BIN)/python -m pytest tests/unit/python --numprocesses $(JOBS) --dist worksteal -m "not slow and not long"
 
 # Everything that must hold: style, C++ tests, Python and end-to-end tests, in one process per processor.
 test: deps tests lint

@@ -83,6 +83,7 @@ def test_a_full_disk_names_the_file_and_leaves_no_half_of_it(tmp_path, monkeypat
     assert file.read_text() == "what was there"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["16G", "1T"])
 def test_huge_arrays_are_chosen_by_smaller_ones(size):
     """At 16 GiB a schedule was chosen that takes 1.2 times as long."""

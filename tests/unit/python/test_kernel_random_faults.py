@@ -172,6 +172,7 @@ def check(sources: int, kernels_of_each: int, seed: int) -> int:
     return named
 
 
+@pytest.mark.slow
 def test_each_kind_is_named_with_its_line_and_silent_without_it():
     source = drawn_source(random.Random(1))
     for number, kind in enumerate(KINDS):

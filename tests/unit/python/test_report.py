@@ -92,6 +92,7 @@ def test_report_needs_no_other_file_and_no_network(example):
     assert not re.search(r"https?:|fetch\(|XMLHttpRequest|import\(", "".join(page.scripts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_browser_reports_no_error(example, width, tmp_path):
     browser = shutil.which("chromium") or shutil.which("google-chrome")
