@@ -106,7 +106,7 @@ $(VENV)/tested: $(VENV)/ready
 .PHONY: docs
 docs: build
 	@$(BIN)/python -m pip install --quiet "mkdocs>=1.6,<2" "mkdocs-material>=9.5" "mkdocstrings[python]>=0.27"
-	@$(BIN)/python tools/docs.py site
+	@$(BIN)/python -m mkdocs build --quiet --strict
 
 # The wheels of HEAD with manylinux tags, in dist/, and the check that they run where no compiler is.
 # Both need root and debootstrap; SUITES=bookworm makes one of the two.

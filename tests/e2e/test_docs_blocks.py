@@ -178,3 +178,37 @@ def test_the_tutorial_about_an_own_machine_runs_as_printed(tmp_path):
         if line.startswith("run"):
             assert "# Limit                : at" in done.stdout, line
     assert "far below the 400 Gb/s" in (tmp_path / "mine.yaml").read_text()
+
+
+TUTORIALS = sorted((ROOT / "docs").glob("tutorial_*.md"))
+
+
+def dialogues(text: str):
+    """(command, printed lines) of each console block."""
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        command, *printed = block.splitlines()
+        yield command.removeprefix("$ "), printed
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.name)
+def test_a_tutorial_prints_what_its_page_says(page, tmp_path):
+    text = page.read_text(encoding="utf-8")
+    if "import torch" in text:
+        pytest.importorskip("torch")
+    for name, content in re.findall(r"^```(\S+\.\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    assert list(dialogues(text))
+    for command, printed in dialogues(text):
+        program, *words = shlex.split(command)
+        start = ["-m", "towpath"] if program == "towpath" else []
+        done = subprocess.run(
+            [sys.executable, *start, *words],
+            cwd=tmp_path, capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
+        is_error = printed[0].startswith("towpath: ") and len(printed) == 1
+        assert (done.returncode != 0) == is_error, (command, done.stderr)
+        lines = (done.stderr if is_error else done.stdout).splitlines()
+        for line in printed:  # processes print in any order
+            parts = [re.escape(part.strip()) for part in line.split("...")]
+            wanted = r".*".join(parts)
+            assert any(re.fullmatch(wanted, found.strip()) for found in lines), (command, line)

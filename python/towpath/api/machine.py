@@ -94,8 +94,9 @@ def machines() -> list[MachineInfo]:
     Returns:
         One entry per machine, by kind and name.
 
-    >>> [machine.name for machine in machines() if machine.kind == "chip"]
-    ['blackhole', 'wormhole']
+    Examples:
+        >>> [machine.name for machine in machines() if machine.kind == "chip"]
+        ['blackhole', 'wormhole']
     """
     return [
         MachineInfo(name, kind, shipped.description(name))

@@ -313,8 +313,9 @@ def algorithms(collective: str | None = None) -> list[AlgorithmInfo]:
     Raises:
         ConfigError: there is no such collective.
 
-    >>> [algorithm.name for algorithm in algorithms("broadcast")]
-    ['ring_broadcast', 'tree_broadcast']
+    Examples:
+        >>> [algorithm.name for algorithm in algorithms("broadcast")]
+        ['ring_broadcast', 'tree_broadcast']
     """
     wanted = None if collective is None else collective_named(collective)
     return [
