@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks of mkdocs: two references from the code, and the files outside of docs/ that pages link to."""
+"""Hooks of mkdocs: references from the code, and linked files outside of docs/."""
 
 from __future__ import annotations
 
@@ -90,12 +90,21 @@ def targets(page: Path) -> Iterator[Path]:
 
 
 def is_copied(target: Path) -> bool:
-    return target.is_file() and target.is_relative_to(ROOT) and not target.is_relative_to(ROOT / "docs")
+    return (
+        target.is_file()
+        and target.is_relative_to(ROOT)
+        and not target.is_relative_to(ROOT / "docs")
+    )
 
 
 def python_reference() -> str:
     """Every public name, in the order of `towpath.__all__`."""
-    lines = ["# Python API", "", "The names in `towpath.__all__`. [The guide](python.md) has examples.", ""]
+    lines = [
+        "# Python API",
+        "",
+        "All public names. [The guide](python.md) has examples.",
+        "",
+    ]
     for name in towpath.__all__:
         if not name.startswith("__"):
             lines += [f"::: towpath.{name}", ""]
@@ -104,9 +113,16 @@ def python_reference() -> str:
 
 def cli_reference() -> str:
     """The help of every command."""
-    lines = ["# Command line", "", "The help of every command. [The guide](cli.md) has examples.", ""]
+    lines = [
+        "# Command line",
+        "",
+        "Every command. [The guide](cli.md) has examples.",
+        "",
+    ]
     root = typer.main.get_command(cli.app)
-    lines += list(help_of(root, typer.Context(root, info_name="towpath", **root.context_settings), 2))
+    lines += list(
+        help_of(root, typer.Context(root, info_name="towpath", **root.context_settings), 2)
+    )
     return "\n".join([*lines, "Next: [the guide to the command line](cli.md).", ""])
 
 
