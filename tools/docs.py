@@ -132,7 +132,7 @@ def help_of(command: Any, context: typer.Context, level: int) -> Iterator[str]:
     yield from ("#" * level + f" {context.command_path}", "", "```text", command.get_help(context))
     yield from ("```", "")
     for name in command.list_commands(context) if hasattr(command, "list_commands") else []:
-        below = command.get_command(context, name)
+        below = command.commands[name]  # which imports it
         if not below.hidden:
             inner = typer.Context(below, info_name=name, parent=context)
             yield from help_of(below, inner, level + 1)
