@@ -193,7 +193,7 @@ class Cluster(Machine):
         with tempfile.TemporaryDirectory(prefix="towpath-") as folder:
             points = Path(folder, "points.jsonl") if file is None else Path(file)
             timings, problems = simulated_timings(
-                partial(_timed_point, self, network), self._digest(network), sources,
+                (partial(_timed_point, self, network), self._digest(network)), sources,
                 sorted(set(sizes_of(size_bytes))), points, options,
             )  # fmt: skip
         return Tuning(name, where, "simulated", len(sources), timings, notes + problems)

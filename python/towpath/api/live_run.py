@@ -76,7 +76,7 @@ def run_live(
     asked = live.LiveCall(source, request.sizes_bytes, request.dtype, request.op, is_direct)
     notes = [*live.notes(ranks, request.pin), *rounding_notes(call, request.sizes_bytes)]
     result = replace(
-        described("live", f"{ranks} processes of this host", "live", request, ranks,
+        described(f"{ranks} processes of this host", "live", request, ranks,
                   [_DIRECT_NOTE, *notes] if is_direct else notes),
         is_chosen=False, iterations=request.iterations, warmup=request.warmup,
         provenance=provenance((), [] if is_direct else [call.schedule]),

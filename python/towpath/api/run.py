@@ -108,13 +108,14 @@ def place_for(
 
 
 def described(
-    kind: str, where: str, machine: str, request: Request, ranks: int, notes: Sequence[str]
+    where: str, machine: str, request: Request, ranks: int, notes: Sequence[str]
 ) -> RunResult:
     """A result without rows."""
     from towpath.pages.provenance import provenance
 
     return RunResult(
-        machine=machine, collective=request.collective, kind=kind, where=where, ranks=ranks,
+        machine=machine, collective=request.collective,
+        kind="live" if machine == "live" else "simulated", where=where, ranks=ranks,
         dtype=request.dtype, op=request.op, root=request.root, is_chosen=request.is_auto,
         iterations=1, warmup=0, notes=tuple(notes), rows=(), provenance=provenance(),
     )  # fmt: skip
@@ -160,7 +161,7 @@ def _without_rows(machine: Cluster, request: Request, call: Call | None) -> RunR
     if machine.has_nccl:
         notes.append(_accuracy_note(is_measured(machine.spec, ranks, request.collective)))
     where = machine._where(ranks)
-    result = described("simulated", where, machine.name, request, ranks, notes)
+    result = described(where, machine.name, request, ranks, notes)
     return replace(result, draw=machine._draw_loads, has_limit=machine.has_nccl)
 
 

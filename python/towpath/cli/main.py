@@ -60,7 +60,7 @@ class Commands(groups.LazyGroup):
             ),
             "version": (
                 "version:print_version",
-                "Print the version, with --environment also that of related software.",
+                "Print the version, and with --environment the versions of related software.",
             ),
         },
     }

@@ -34,7 +34,6 @@ from towpath.files import write_text
 
 if TYPE_CHECKING:
     from towpath.collectives.nccl.imitation import Library
-    from towpath.pages.provenance import Provenance
     from towpath.tuning.collective import Tuning
 
 app = groups.group("Search the best schedule by size, or packets on links.")
@@ -48,6 +47,14 @@ Csv = Annotated[
 ]
 Xml = Annotated[
     Path | None, typer.Option("--xml", help="folder for the chosen schedules as MSCCL XML")
+]
+RunAs = Annotated[
+    str | None,
+    typer.Option("--as", metavar="LIBRARY", help="the candidates of this library: nccl, rccl"),
+]
+Variables = Annotated[
+    list[str] | None,
+    advanced("--env", metavar="NAME=VALUE", help="a variable of the library; repeatable"),
 ]
 CHANNELS_MAX = 64
 
@@ -99,18 +106,8 @@ def collective(
             help="protocols to try; default: Simple,LL,LL128 on GPUs, otherwise Simple",
         ),
     ] = None,
-    run_as: Annotated[
-        str | None,
-        typer.Option("--as", metavar="LIBRARY", help="the candidates of this library: nccl, rccl"),
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        advanced(
-            "--env",
-            metavar="NAME=VALUE",
-            help="a variable of the library; repeatable",
-        ),
-    ] = None,
+    run_as: RunAs = None,
+    env: Variables = None,
     csv: Csv = None,
     xml: Xml = None,
     out: OutFolder = None,
@@ -122,6 +119,7 @@ def collective(
     from towpath import GpuCluster, tune_live
     from towpath.cli.progress import bar
     from towpath.pages.provenance import provenance
+    from towpath.pages.tune_collective_page import tune_collective_page
     from towpath.specs.sizes import parse_sizes
     from towpath.studies.sweep import how_to_resume
 
@@ -134,12 +132,9 @@ def collective(
     )  # fmt: skip
     asked = {"size_bytes": parse_sizes(sizes), "progress": bar, **candidates, **options}
     with errors_name_options():
-        loaded = (
-            None
-            if machine is None
-            else cluster(machine, **{**size, "settings": one_setting(size.get("settings"))})
-        )
-        library = _library(loaded, live, run_as, env, csv, candidates)
+        settings = one_setting(size.pop("settings", None))
+        loaded = None if machine is None else cluster(machine, settings=settings, **size)
+        library = _library(loaded or live, run_as, {**given(env=env), **candidates}, csv)
         folder = results_folder(out, f"tune-{name}-{loaded.name if loaded else f'live-{live}'}")
         if loaded is None:
             tuning = tune_live(name, ranks=live or 0, **asked)
@@ -152,14 +147,13 @@ def collective(
             tuning = loaded.tune(
                 name, file=file, jobs=jobs, scheduler=scheduler, sources=sources, **asked
             )
-    _deliver_tuning(tuning, folder, as_json, provenance([loaded.spec] if loaded else []))
+    page = tune_collective_page(tuning, command_line())
+    made_with = provenance([loaded.spec] if loaded else [])
+    deliver(tuning.to_dict(), page, folder, as_json, made_with=made_with)
     if csv is not None:
         _write_csv(loaded, library, tuning, csv)
     if xml is not None:
-        from towpath.tuning.export import write_xml
-
-        for sentence in write_xml(tuning, xml):
-            note(f"towpath: {sentence}")
+        _write_xml(tuning, xml)
 
 
 def _check_place(
@@ -181,34 +175,41 @@ def _check_place(
 
 
 def _library(
-    machine: Any, live: int | None, run_as: str | None, env: list[str] | None, csv: Path | None,
-    candidates: dict[str, Any],
-) -> Library | None:  # fmt: skip
+    place: Any, run_as: str | None, options: dict[str, Any], csv: Path | None
+) -> Library | None:
     """The library whose candidates are tried, or for which the file is; None for neither.
+
+    Args:
+        place: the machine, or the number of live ranks.
+        run_as: the name of the library.
+        options: `env`, `channels` and `protocols` that were typed.
+        csv: the file for NCCL's tuner plugin.
 
     Raises:
         ConfigError: there are no GPUs, or options exclude each other.
     """
+    env = options.get("env")
     if run_as is None and csv is None:
-        refuse(given(env=env or None), "requires --as")
+        refuse({"env": env} if env else {}, "requires --as")
         return None
     option = "--csv" if run_as is None else "--as"
-    if machine is None or not machine.has_nccl:
-        where = f"{live} processes of this host" if machine is None else repr(machine.name)
+    if not getattr(place, "has_nccl", False):
+        where = f"{place} processes of this host" if isinstance(place, int) else repr(place.name)
         raise ConfigError(f"{option} is for GPUs, where NCCL runs; this is for {where}")
     if run_as is not None:
-        typed = {name.removesuffix("s"): None for name in candidates if name == "protocols"}
-        refuse(typed | {name: None for name in candidates if name == "channels"}, _NOT_WITH_AS)
+        names = {"channels": "channels", "protocols": "protocol"}
+        refuse({names[each]: None for each in names if each in options}, _NOT_WITH_AS)
         if csv is not None and run_as.lower() != "nccl":
             raise ConfigError("--csv is for NCCL's tuner plugin, so --as rccl has no use for it")
-    return library_from(run_as or "nccl", given(env=env))
+    return library_from(run_as or "nccl", {"env": env} if env else {})
 
 
-def _deliver_tuning(tuning: Tuning, folder: Path, as_json: bool, made_with: Provenance) -> None:
-    from towpath.pages.tune_collective_page import tune_collective_page
+def _write_xml(tuning: Tuning, xml: Path) -> None:
+    """Writes the chosen schedules as MSCCL XML."""
+    from towpath.tuning.export import write_xml
 
-    page = tune_collective_page(tuning, command_line())
-    deliver(tuning.to_dict(), page, folder, as_json, made_with=made_with)
+    for sentence in write_xml(tuning, xml):
+        note(f"towpath: {sentence}")
 
 
 def _check_exports(collective: str, csv: Path | None, xml: Path | None) -> None:

@@ -34,7 +34,7 @@ def print_version(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the version, with --environment also that of related software."""
+    """Print the version, and with --environment the versions of related software."""
     lines = {"towpath": version("towpath")}
     if environment:
         lines |= _environment()

@@ -237,14 +237,14 @@ def _able(sources: Sequence[ScheduleSource], size_bytes: int) -> list[ScheduleSo
 
 
 def simulated_timings(
-    simulator: Measure, digest: str, sources: list[ScheduleSource], sizes_bytes: list[int],
+    simulator: tuple[Measure, str], sources: list[ScheduleSource], sizes_bytes: list[int],
     file: Path, options: SweepOptions,
 ) -> tuple[list[Timing], list[str]]:  # fmt: skip
     """Times all candidates, on all cores.
 
     Args:
-        simulator: times a point: a candidate and a size.
-        digest: of the machine and the simulator.
+        simulator: times a point, a candidate at a size, and the digest of all else that the time
+            depends on.
         sources: the candidates.
         sizes_bytes: of the whole array.
         file: keeps what is measured.
@@ -256,6 +256,7 @@ def simulated_timings(
     """
     from towpath.studies.sweep import run_sweep
 
+    measure, digest = simulator
     timings: list[Timing] = []
     problems: dict[str, None] = {}
     for sizes in _rounds(sizes_bytes):
@@ -267,7 +268,7 @@ def simulated_timings(
         points = [{"source": asdict(source), "size_bytes": size} for source, size in asked]
         title = f"up to {sizes[-1]} of {sizes_bytes[-1]} bytes, run"
         results = run_sweep(
-            simulator, points, file, digest=digest, options=replace(options, title=title)
+            measure, points, file, digest=digest, options=replace(options, title=title)
         )
         for (source, size), result in zip(asked, results, strict=True):
             if result["problem"] is None:
