@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -100,7 +101,7 @@ def positional_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> i
 def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef, options: set[str]) -> bool:
     """Whether typer makes options of the parameters: it is told how in their annotations."""
     annotations = [ast.unparse(arg.annotation) for arg in function.args.args if arg.annotation]
-    return any("typer." in text or text in options for text in annotations)
+    return any("typer." in text or "advanced(" in text or text in options for text in annotations)
 
 
 @functools.cache
@@ -110,7 +111,8 @@ def shared_options() -> set[str]:
     return {
         target.id
         for node in module.body
-        if isinstance(node, ast.Assign) and "typer." in ast.unparse(node.value)
+        if isinstance(node, ast.Assign)
+        and re.search(r"typer\.|advanced\(", ast.unparse(node.value))
         for target in node.targets
         if isinstance(target, ast.Name)
     }

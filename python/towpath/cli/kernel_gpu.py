@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.options import Seed, advanced, refuse
+from towpath.cli.options import Seed, advanced, given, refuse
 from towpath.cli.output_file import check_output, command_line, note
 from towpath.errors import ConfigError
 
@@ -86,8 +86,8 @@ def run(
     """
     from towpath.api.gpu_kernel import kernel
 
-    if live == (machine is not None):
-        raise ConfigError("give either --machine, to simulate one, or --live")
+    simulated = {"set": settings or None, "race_check": race_check or None}
+    _check(machine, live, given(**simulated), given(unchecked=unchecked or None))
     check_output(trace)
     check_output(out)
     if sys.stderr.isatty():
@@ -95,15 +95,12 @@ def run(
     is_recorded = profile or trace is not None or out is not None
     source = kernel(file, flags=flags or ())
     if live:
-        refuse({"set": settings} if settings else {}, "requires --machine")
-        refuse({"race_check": True} if race_check else {}, "requires --machine")
         result = source.run_live(
             pes, arguments=arguments or (), timeout_s=timeout, profile=is_recorded,
             checked=not unchecked, kernel_limit_s=kernel_limit,
         )  # fmt: skip
     else:
         assert machine is not None
-        refuse({"unchecked": True} if unchecked else {}, "requires --live")
         result = source.run(
             machine, pes, arguments=arguments or (), settings=settings or (), seed=seed,
             profile=is_recorded, kernel_limit_s=kernel_limit, race_check=race_check,
@@ -115,6 +112,22 @@ def run(
         _deliver(result.profile, profile, trace, out)
     if result.status != 0:
         raise typer.Exit(result.status)
+
+
+def _check(
+    machine: str | None, live: bool, simulated: dict[str, Any], measured: dict[str, Any]
+) -> None:
+    """Refuses a run without a place or with two, and options without effect.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    if live == (machine is not None):
+        raise ConfigError("give either --machine, to simulate one, or --live")
+    if live:
+        refuse(simulated, "requires --machine")
+    else:
+        refuse(measured, "requires --live")
 
 
 def _deliver(

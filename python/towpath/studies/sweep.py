@@ -92,7 +92,7 @@ def sweep(
 
     Raises:
         ConfigError: the file is not a sweep's or is in use, or no scheduler answers.
-        SweepError: a point failed, or the cluster is lost; what was measured is in the file.
+        SweepError: a point failed, or the cluster is lost. The file has all results so far.
     """
     from towpath import _core
 
@@ -119,7 +119,7 @@ def run_sweep(
     Args:
         measure: a function of the point alone, in any process and at any time.
         points: what to measure; equal points are measured once.
-        file: gets a line per point; what it holds of other points or digests stays in it.
+        file: gets a line per point. Its lines of other points or digests stay.
         digest: digest of all else that results depend on; a result counts for its digest only.
         cost: how long a point takes beside the others, in any unit.
         options: where to run.
