@@ -17,7 +17,7 @@ import towpath
 TABLES = {
     "gpu_collectives/all_reduce_two_h100_servers": ("NCCL, two H100 servers", "#3b74b8"),
     "gpu_collectives/all_reduce_one_h100_server": ("inference kernels, one H100", "#d98324"),
-    "chip_collectives/eight_chips": ("eight Wormhole chips", "#2b9c80"),
+    "chip_collectives/eight_chips": ("eight Tenstorrent chips", "#2b9c80"),
 }
 LEFT, TOP, SIDE = 84, 56, 400
 DECADES = (1, 6)  # powers of ten, microseconds
