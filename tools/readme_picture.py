@@ -55,9 +55,9 @@ def scatter() -> list[str]:
         ]
         error = found.statistics.median_pct
         y = TOP + SIDE - 50 + 18 * number
-        parts.append(f'<circle cx="{LEFT + 84}" cy="{y - 4}" r="4" fill="{color}"/>')
+        parts.append(f'<circle cx="{LEFT + 58}" cy="{y - 4}" r="4" fill="{color}"/>')
         label = escape(f"{words}: {len(rows)} rows, median {error:.1f} %")
-        parts.append(f'<text class="label" x="{LEFT + 94}" y="{y}">{label}</text>')
+        parts.append(f'<text class="label" x="{LEFT + 68}" y="{y}">{label}</text>')
     return parts
 
 
