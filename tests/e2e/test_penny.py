@@ -134,7 +134,7 @@ def test_tensors_of_the_cpu_are_reduced(count):
 
 def test_a_library_says_what_is_wrong():
     pytest.importorskip("torch")
-    from inside.kernels import checked_call
+    from inside.penny import checked_call
 
     class Refusing:
         def call(self, function, arguments):

@@ -33,6 +33,7 @@ from towpath.errors import ConfigError, Interruption, quoted
 from towpath.files import write_text
 
 if TYPE_CHECKING:
+    from towpath.api.cluster import Cluster
     from towpath.collectives.nccl.imitation import Library
     from towpath.tuning.collective import Tuning
 
@@ -132,8 +133,7 @@ def collective(
     )  # fmt: skip
     asked = {"size_bytes": parse_sizes(sizes), "progress": bar, **candidates, **options}
     with errors_name_options():
-        settings = one_setting(size.pop("settings", None))
-        loaded = None if machine is None else cluster(machine, settings=settings, **size)
+        loaded = None if machine is None else _loaded(machine, size, name)
         library = _library(loaded or live, run_as, {**given(env=env), **candidates}, csv)
         folder = results_folder(out, f"tune-{name}-{loaded.name if loaded else f'live-{live}'}")
         if loaded is None:
@@ -154,6 +154,14 @@ def collective(
         _write_csv(loaded, library, tuning, csv)
     if xml is not None:
         _write_xml(tuning, xml)
+
+
+def _loaded(machine: str, size: dict[str, Any], collective: str) -> Cluster:
+    """The machine, which must have ranks, before a folder is made."""
+    settings = one_setting(size.pop("settings", None))
+    loaded = cluster(machine, settings=settings, **size)
+    loaded._options_for(None, None, collective)
+    return loaded
 
 
 def _check_place(

@@ -7,4 +7,3 @@ from towpath.kernels.gpu_kernel import GpuKernel, SimulatedGpus
 from towpath.kernels.penny_source import ALL_REDUCES, EXCHANGES
 from towpath.kernels.profile_causes import ended_by
 from towpath.kernels.shmem_program import compile_program
-from towpath.penny.library import checked_call

@@ -11,7 +11,6 @@ import pytest
 
 import communicator_ranks as ranks_do
 from inside import _core
-from inside.live import LiveOptions
 from towpath import ConfigError, RankError, connect, launch, run_live
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -88,7 +87,7 @@ def test_connect_says_what_it_lacks(monkeypatch, arguments, environment, sentenc
     [
         lambda name: connect("job", 0, 1, transport=name),
         lambda name: launch(ranks_do.neighbours, 1, transport=name),
-        lambda name: run_live(ranks=1, size_bytes=8, options=LiveOptions(transport=name)),
+        lambda name: run_live(ranks=1, size_bytes=8, transport=name),
     ],
 )
 def test_an_unknown_transport_is_one_sentence_with_those_that_exist(join):

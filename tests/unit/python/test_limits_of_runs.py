@@ -64,7 +64,7 @@ def test_the_table_and_the_page_say_it(tmp_path):
     done = towpath_command(*line, "--no-data", "--out", str(page))
     assert "# Limit                : at 64 MiB limited by" in done.stdout
     text = page.read_text()
-    assert "What limits this run?" in text and "At 64 MiB limited by" in text
+    assert "limit at 64 MiB" in text and "At 64 MiB limited by" in text
     assert "at the largest size" in text
 
 
