@@ -63,6 +63,7 @@ CHECKS = [
     ),
     Check("limits", lambda: [sys.executable, "tools/limits.py"], True),
     Check("classes", lambda: [sys.executable, "tools/classes.py"], True),
+    Check("words", lambda: [sys.executable, "tools/words.py"], True),
     Check("prose", lambda: [sys.executable, "tools/prose.py"], True),
     Check("subjects", lambda: [sys.executable, "tools/subjects.py"], True),
     Check("codespell", lambda: [installed("codespell"), *text_files()], True),

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 COMMITS = 20
 # Earlier subjects do not follow the rule.
-FIRST_DAY = "2026-11-29T09:15"
+FIRST_DAY = "2026-11-29T08:00"
 LENGTH_MAX = 100
 SUBJECT = re.compile(r"(?P<area>[^:]+): (?P<verb>[a-z-]+)\b")
 

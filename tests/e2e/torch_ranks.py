@@ -426,9 +426,10 @@ def a_callback_waits_for_another_call(rank, ranks):
         return dist.all_reduce(more, async_op=True).get_future().wait()[0]
 
     total = sum(range(1, ranks + 1))
-    for _ in range(4):  # one at a time: all ranks must make the calls of a group in one order
-        work = dist.all_reduce(values.clone(), async_op=True)
-        future = work.get_future().then(second)
+    # All ranks make the calls of a group in one order: first these, then those of the callbacks.
+    works = [dist.all_reduce(values.clone(), async_op=True) for _ in range(4)]
+    futures = [work.get_future().then(second) for work in works]
+    for future in futures:
         assert torch.equal(future.wait(), torch.full((10,), float(total * ranks)))
 
 
