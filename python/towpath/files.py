@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,31 +20,22 @@ def write_text(path: str | os.PathLike[str], text: str | Iterable[str]) -> None:
     Raises:
         OSError: it cannot be written, with the name of the file.
     """
-    target = Path(path)
+    target = Path(path).resolve()
     parts = [text] if isinstance(text, str) else text
+    is_device = target.exists() and not target.is_file()
     try:
-        if target.exists() and not target.is_file():
+        if is_device or (target.exists() and not os.access(target.parent, os.W_OK)):
             with open(target, "w", encoding="utf-8") as stream:
                 stream.writelines(parts)
             return
-        folder = target.resolve().parent
-        number, unfinished = tempfile.mkstemp(prefix=f".{target.name}.", dir=folder)
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
+        unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        number = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with open(number, "w", encoding="utf-8") as stream:
                 stream.writelines(parts)
-            os.chmod(unfinished, _mode_of(target))
-            os.replace(unfinished, target.resolve())
+            os.replace(unfinished, target)
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(unfinished)
+            unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-def _mode_of(target: Path) -> int:
-    """The permissions of a file that is there, or of a new one."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

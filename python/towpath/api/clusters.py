@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -356,7 +357,7 @@ class GpuCluster(Cluster):
     ) -> tuple[ScheduleSource | RunRow, str | None]:
         imitation = self.imitate(request.library or "nccl")
         choice = imitation.choose(request.collective, size_bytes)
-        if imitation.has_schedule(request.collective, choice):
+        if imitation.has_schedule(request.collective, choice) or math.isnan(choice.predicted_us):
             source = imitation.source(request.collective, size_bytes, choice, request.root)
             return source, imitation.sentence(choice)
         # The library's own time: there is no schedule to simulate.

@@ -21,7 +21,7 @@ OfLibrary = Annotated[
 LIBRARY: dict[str, Any] = {
     "env": Annotated[
         list[str] | None,
-        typer.Option(
+        advanced(
             "--env", metavar="NAME=VALUE", help="a variable of the library: NCCL_ALGO=Ring; "
             "repeatable",
         ),

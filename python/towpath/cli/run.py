@@ -215,9 +215,10 @@ class Delivery:
         from towpath.pages.provenance import joined
 
         results = self._results
-        wants_links = self._page is not None
-        found = [each.to_dict(links=wants_links) for each in results]
-        text = json_text(found, joined(each.provenance for each in results))
+        text = ""
+        if self._as_json or self._page is not None:
+            found = [each.to_dict(links=self._page is not None) for each in results]
+            text = json_text(found, joined(each.provenance for each in results))
         if self._as_json:
             print(text)
         if self._page is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from towpath.cli import groups
-from towpath.cli.library_options import library_from
+from towpath.cli.library_options import LIBRARY, library_from
 from towpath.cli.machine import chip_cluster, cluster, one_setting
 from towpath.cli.options import (
     MACHINE,
@@ -20,7 +20,6 @@ from towpath.cli.options import (
     Machine,
     OutFolder,
     Scheduler,
-    advanced,
     errors_name_options,
     given,
     machine_option,
@@ -52,10 +51,6 @@ Xml = Annotated[
 RunAs = Annotated[
     str | None,
     typer.Option("--as", metavar="LIBRARY", help="the candidates of this library: nccl, rccl"),
-]
-Variables = Annotated[
-    list[str] | None,
-    advanced("--env", metavar="NAME=VALUE", help="a variable of the library; repeatable"),
 ]
 CHANNELS_MAX = 64
 
@@ -89,9 +84,13 @@ def ethernet(
 # --- collectives ----------------------------------------------------------------------------------
 
 
-@takes(size=MACHINE, options=request_options("iterations", "warmup", "timeout_s", "pin", "network"))
+@takes(
+    size=MACHINE, variables={"env": LIBRARY["env"]},
+    options=request_options("iterations", "warmup", "timeout_s", "pin", "network"),
+)  # fmt: skip
 def collective(
     size: dict[str, Any],
+    variables: dict[str, Any],
     options: dict[str, Any],
     context: typer.Context,
     machine: Machine = None,
@@ -108,7 +107,6 @@ def collective(
         ),
     ] = None,
     run_as: RunAs = None,
-    env: Variables = None,
     csv: Csv = None,
     xml: Xml = None,
     out: OutFolder = None,
@@ -134,7 +132,7 @@ def collective(
     asked = {"size_bytes": parse_sizes(sizes), "progress": bar, **candidates, **options}
     with errors_name_options():
         loaded = None if machine is None else _loaded(machine, size, name)
-        library = _library(loaded or live, run_as, {**given(env=env), **candidates}, csv)
+        library = _library(loaded or live, run_as, {**variables, **candidates}, csv)
         folder = results_folder(out, f"tune-{name}-{loaded.name if loaded else f'live-{live}'}")
         if loaded is None:
             tuning = tune_live(name, ranks=live or 0, **asked)
