@@ -171,7 +171,8 @@ def profile_page(recorded: Recorded, title: str, command: str) -> Page:
     *reasons, last = verdict.sentences
     found = [Finding("What limits this run?", " ".join(reasons) or last)]
     if reasons:
-        found.append(Finding("Try this", last))
+        advice = last.removeprefix("Try this: ")
+        found.append(Finding("Try this", advice[:1].upper() + advice[1:]))
     if recorded.dropped_sentence:
         found.append(Finding("Left out", recorded.dropped_sentence))
     return Page(title, command, sections, found)

@@ -13,7 +13,7 @@ from towpath.studies.penny import PennyStudy, Timed
 _HOW = (
     "Every thread of every block ran, and the data was checked. Time is that of the slowest "
     "kernel, without its launch; GB/s are twice the array over the time. The model is that of "
-    "`towpath bench exchange`, which has neither threads nor data."
+    "towpath bench exchange, which has neither threads nor data."
 )
 
 
