@@ -26,15 +26,15 @@ TYPES = (
 NAME = re.compile(r"\b(nvshmemx?_\w+)\s*\(")
 HEAD = """# NVSHMEM's functions
 
-`nvshmem.h` and `nvshmemx.h` of Towpath have {count} of NVSHMEM {version}'s {total} functions.
-TYPE is one of its types, as NVSHMEM lists them; SIZE is 8, 16, 32, 64 or 128. A name of the second
-table does not compile; where the reason is not obvious, the compiler's message says it.
-`tools/nvshmem_names.py` wrote this page.
+`nvshmem.h` and `nvshmemx.h` of Towpath implement {count} of {total} functions of NVSHMEM {version}.
+TYPE is one of NVSHMEM's types, and SIZE is 8, 16, 32, 64 or 128. A call of a function in the second
+table does not compile. If the reason is not obvious, the compiler's message contains it.
+`tools/nvshmem_names.py` generates this page.
 """
 
 
 def preprocessed(text: str, include: list[Path], *flags: str) -> str:
-    """What the preprocessor makes of a file with this text."""
+    """Output of the preprocessor for a file with this text."""
     command = ["g++", "-std=c++20", "-E", "-x", "c++", *flags]
     command += [word for folder in include for word in ("-I", str(folder))]
     done = subprocess.run([*command, "-"], input=text, capture_output=True, text=True)
@@ -80,7 +80,7 @@ def main() -> None:
     minor = version[1] if version else "x"
     have, lack = theirs & ours, theirs - ours
     print(HEAD.format(version=f"3.{minor}", total=len(theirs), count=len(have)))
-    print(f"## There\n\n{table(have)}\n\n## Not there\n\n{table(lack)}")
+    print(f"## Supported\n\n{table(have)}\n\n## Not supported\n\n{table(lack)}")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,24 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of all parameters (docs/parameters.md), made from the tables of the C++ core."""
+"""Reference of all parameters (docs/parameters.md), generated from the tables of the C++ core."""
 
 from __future__ import annotations
 
 from towpath.specs.kinds import KINDS
 from towpath.specs.parameter_models import Row, tables
 
-# Tables of parts of a machine, after those of the kinds.
+# Tables of parts of a machine. They follow the tables of the kinds.
 _PARTS = {
-    "gpu_cost": "What a GPU costs (`gpu_cost`)",
+    "gpu_cost": "Costs of a GPU (`gpu_cost`)",
     "link_type": "Kinds of wires (`link_types`)",
 }
 _HEAD = """\
 # Parameters
 
-Made by `python -m towpath.specs.reference` from the tables in `src/towpath/machine/`; a test
-compares them. [machines.md](machines.md) explains the files that they are in. The last word of a
-name is the unit. A parameter is written as `{value: ..., source: ...}`, a flag as `true` or
-`false`.
+This page lists the parameters of machine files, which [machines.md](machines.md) describes.
+`python -m towpath.specs.reference` generates it from the tables in `src/towpath/machine/`, and a
+test compares them. The last word of a name is the unit. Write a parameter as
+`{value: ..., source: ...}`, and a flag as `true` or `false`.
 """
 
 
