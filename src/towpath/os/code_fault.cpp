@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -21,7 +23,9 @@ namespace {
 constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr std::size_t kHandlerStackBytes = std::size_t{128} << 10;
 
+// Of each signal, the handler that was in place before on_fault, and whether it is being called.
 std::array<struct sigaction, kSignals.size()> handlers_before;
+std::array<std::atomic<bool>, kSignals.size()> is_passed_on;
 
 }  // namespace
 
@@ -70,6 +74,26 @@ const char* what_it_did(int signal) {
   }
 }
 
+// Calls the handler that was in place before. Some handlers restore the former one, which is
+// on_fault again, and raise the signal: that ends the process.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  const auto number = static_cast<std::size_t>(std::ranges::find(kSignals, signal) -
+                                               kSignals.begin());
+  const struct sigaction& before = handlers_before[number];
+  const bool is_default = before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN;
+  if (is_default || is_passed_on[number].exchange(true)) {
+    ::signal(signal, SIG_DFL);
+    if (info->si_code <= 0) ::raise(signal);
+    return;
+  }
+  if ((before.sa_flags & SA_SIGINFO) != 0) {
+    before.sa_sigaction(signal, info, context);
+  } else {
+    before.sa_handler(signal);
+  }
+  is_passed_on[number] = false;
+}
+
 // A synchronous signal of the instruction itself: this thread holds no library lock, and the unwind
 // tables cover every instruction.
 void on_fault(int signal, siginfo_t* info, void* context) {
@@ -83,20 +107,24 @@ void on_fault(int signal, siginfo_t* info, void* context) {
       throw CodeFault("jumps to an address at which there is no code", caller);
     }
   }
-  for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    if (kSignals[i] == signal) ::sigaction(signal, &handlers_before[i], nullptr);
-  }
-  if (!is_of_instruction) ::raise(signal);
+  pass_on(signal, info, context);
 }
 
+// Libraries that are loaded later replace handlers, as UCX does.
 void install() {
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
   struct sigaction action = {};
   action.sa_sigaction = on_fault;
   // The handler does not return, so its signal must not stay blocked.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   ::sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    ::sigaction(kSignals[i], &action, &handlers_before[i]);
+    struct sigaction current = {};
+    ::sigaction(kSignals[i], nullptr, &current);
+    if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_fault) continue;
+    handlers_before[i] = current;
+    ::sigaction(kSignals[i], &action, nullptr);
   }
 }
 
@@ -125,8 +153,7 @@ class HandlerStack {
 }  // namespace
 
 void throw_code_faults() {
-  static std::once_flag installed;
-  std::call_once(installed, install);
+  install();
   static thread_local const HandlerStack stack;
 }
 

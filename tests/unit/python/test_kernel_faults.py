@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -210,3 +212,31 @@ def test_the_command_fails_with_the_sentence(tmp_path):
     assert done.returncode == 2
     assert "uses exit at exit.cpp:2" in done.stderr
     assert done.stdout == ""
+
+
+HANDLERS = """
+import ctypes, faulthandler, sys
+sys.path.insert(0, {folder!r})
+from test_kernel_faults import sentence_of
+JUMP = "((void (*)())(long)0x20000)();"
+for _ in range(3):
+    assert "jumps to an address at which there is no code" in sentence_of(JUMP)
+    faulthandler.disable()
+    faulthandler.enable()  # replaces the handler
+try:
+    ctypes.CDLL("libucp.so.0")  # as does UCX
+except OSError:
+    pass
+assert "jumps to an address at which there is no code" in sentence_of(JUMP)
+print("named", flush=True)
+ctypes.string_at(0)
+"""
+
+
+def test_a_fault_is_named_whatever_handler_another_library_installs():
+    program = HANDLERS.format(folder=str(Path(__file__).parent))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.stdout, done.returncode) == ("named\n", -signal.SIGSEGV)
+    assert done.stderr.count("Fatal Python error: Segmentation fault") == 1  # one that is not ours
