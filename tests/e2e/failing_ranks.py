@@ -115,3 +115,18 @@ def compute(communicator, seconds):
     time.sleep(seconds if communicator.rank == 0 else 0)
     communicator.barrier(timeout_s=seconds + 60)
     return communicator.rank
+
+
+def largest_mapping_in_a_core_file(communicator):
+    """Bytes of the largest mapping that a core file of this rank would hold."""
+    communicator.all_reduce(np.ones(64, np.float32), "max")
+    sizes = [0]
+    size_bytes = 0
+    with open("/proc/self/smaps") as lines:
+        for line in lines:
+            field, _, value = line.partition(":")
+            if field == "Size":
+                size_bytes = int(value.split()[0]) << 10
+            elif field == "VmFlags" and "dd" not in value.split():
+                sizes.append(size_bytes)
+    return max(sizes)

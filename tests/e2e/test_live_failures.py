@@ -106,6 +106,12 @@ def test_a_rank_that_returns_after_others_named_it_has_left():
     assert (caught.value.rank, caught.value.reason) == (1, "left")
 
 
+def test_a_core_file_of_a_rank_omits_the_arrays_of_all_ranks():
+    """Writing terabytes of empty reservations would keep a failed rank alive for minutes."""
+    largest = launch(failing_ranks.largest_mapping_in_a_core_file, RANKS)
+    assert all(0 < size_bytes < 1 << 28 for size_bytes in largest), largest
+
+
 NOT_JOINED = {
     "raise_key_error": r"failed \(KeyError: 'x'\)",
     "exit_0": "exited early with status 0",

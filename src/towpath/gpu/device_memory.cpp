@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <new>
 
+#include "towpath/os/shared_memory.hpp"
+
 namespace towpath::gpu {
 
 DeviceMemory::DeviceMemory(MemoryMap& map) : map_(map), ranges_(kGapBytes, kBytes, kGapBytes) {
   void* const mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
+  os::leave_out_of_core_file(mapped, kBytes);
   bytes_ = static_cast<std::byte*>(mapped);
 }
 

@@ -23,7 +23,7 @@ namespace {
 constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr std::size_t kHandlerStackBytes = std::size_t{128} << 10;
 
-// Of each signal, the handler that was in place before on_fault, and whether it is being called.
+// For each signal: the handler in place before on_fault, and whether it is being called.
 std::array<struct sigaction, kSignals.size()> handlers_before;
 std::array<std::atomic<bool>, kSignals.size()> is_passed_on;
 
@@ -77,8 +77,8 @@ const char* what_it_did(int signal) {
 // Calls the handler that was in place before. Some handlers restore the former one, which is
 // on_fault again, and raise the signal: that ends the process.
 void pass_on(int signal, siginfo_t* info, void* context) {
-  const auto number = static_cast<std::size_t>(std::ranges::find(kSignals, signal) -
-                                               kSignals.begin());
+  const auto number =
+      static_cast<std::size_t>(std::ranges::find(kSignals, signal) - kSignals.begin());
   const struct sigaction& before = handlers_before[number];
   const bool is_default = before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN;
   if (is_default || is_passed_on[number].exchange(true)) {

@@ -14,10 +14,18 @@
 #include <vector>
 
 namespace towpath::os {
+
+void leave_out_of_core_file(void* address, std::uint64_t size_bytes) {
+  ::madvise(address, size_bytes, MADV_DONTDUMP);
+}
+
 namespace {
 
 void* map_file(int file, std::uint64_t size_bytes) {
-  return ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  void* const mapped =
+      ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  if (mapped != MAP_FAILED) leave_out_of_core_file(mapped, size_bytes);
+  return mapped;
 }
 
 #if defined(__SANITIZE_THREAD__)

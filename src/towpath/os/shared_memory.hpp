@@ -13,6 +13,10 @@
 
 namespace towpath::os {
 
+// A core file of a process that fails omits this memory. Otherwise writing out a large and mostly
+// empty reservation keeps the process alive for minutes.
+void leave_out_of_core_file(void* address, std::uint64_t size_bytes);
+
 // New memory, all zero; pages take space once they are touched. Throws std::system_error. `name` is
 // only shown by tools of the system.
 FileDescriptor create_shared_memory(const std::string& name, std::uint64_t size_bytes);

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "towpath/os/shared_memory.hpp"
 #include "towpath/sim/timer.hpp"
 
 namespace towpath::transport::simulated {
@@ -37,6 +38,7 @@ SparseMemory::SparseMemory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
   void* start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) throw std::bad_alloc();
+  os::leave_out_of_core_file(start, size_bytes);
   start_ = static_cast<std::byte*>(start);
 }
 
