@@ -44,9 +44,10 @@ timed towpath version --environment
 
 # Without a compiler, a kernel ends in one sentence.
 printf '#include <cstdio>\nint main() {}\n' >kernel.cu
-if "$folder/venv/bin/towpath" kernel run kernel.cu >output.txt 2>&1; then
+if "$folder/venv/bin/towpath" kernel run kernel.cu --machine dgx-h100 >output.txt 2>&1; then
   echo "a kernel was compiled without a compiler" >&2
   exit 1
 fi
 cat output.txt
 [ "$(wc -l <output.txt)" = 1 ]
+grep -q "g++" output.txt
