@@ -51,7 +51,13 @@ def compile_program(file: Path, program: Path, flags: Sequence[str] = ()) -> Non
         raise ConfigError(f"there is no file '{file}'")
     compiler = os.environ.get("CC" if compiler == "cc" else "CXX", compiler)
     command = [compiler, "-O2", str(file), *flags, "-o", str(program), *compiler_flags(), "-lm"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise ConfigError(
+            f"'{file}' is compiled when it is run, with '{compiler}', which cannot be started "
+            f"({error.strerror}); install gcc and g++, or name other compilers in CC and CXX"
+        ) from None
     if done.returncode != 0:
         raise ConfigError(f"'{file}' does not compile: {done.stderr.strip()}")
 

@@ -88,8 +88,11 @@ std::vector<std::string> wrapped_calls() {
   return flags;
 }
 
-[[noreturn]] void refuse(const std::string& source, const std::string& errors) {
-  std::istringstream lines(errors);
+[[noreturn]] void refuse(const std::string& source, const os::CommandResult& failed) {
+  if (failed.status == os::CommandResult::kNotFound) {
+    throw KernelError(KernelError::Kind::compilation, os::missing_compiler(source));
+  }
+  std::istringstream lines(failed.errors);
   std::string text;
   std::string line;
   std::size_t count = 0;
@@ -100,8 +103,8 @@ std::vector<std::string> wrapped_calls() {
     text += "\n" + line;
     ++count;
   }
-  throw KernelError(KernelError::Kind::compilation,
-                    fmt::format("{} does not compile:{}", source, has_error ? text : errors));
+  throw KernelError(KernelError::Kind::compilation, fmt::format("{} does not compile:{}", source,
+                                                                has_error ? text : failed.errors));
 }
 
 }  // namespace
@@ -124,7 +127,7 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   const std::string text =
       fmt::format("#include \"{}\"\n#include \"towpath_gpu_object.h\"\n", source);
   os::CommandResult preprocessed = os::run_command(command, text);
-  if (preprocessed.status != 0) refuse(source, preprocessed.errors);
+  if (preprocessed.status != 0) refuse(source, preprocessed);
   const std::string cpp =
       cpp_from_cuda(named_as(source, std::move(preprocessed.output)), options.kernels);
 
@@ -154,7 +157,7 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
     add({stem + ".o", "-o", stem + ".so"});
     result = os::run_command(command);
   }
-  if (result.status != 0) refuse(source, result.errors);
+  if (result.status != 0) refuse(source, result);
   fs::rename(stem + ".so", object);
   os::Manifest made;
   made.add(object);

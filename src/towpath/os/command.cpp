@@ -64,7 +64,7 @@ CommandResult run_command(const std::vector<std::string>& words, const std::stri
   ::posix_spawn_file_actions_destroy(&actions);
   CommandResult result;
   if (error != 0) {
-    result.status = 127;
+    result.status = CommandResult::kNotFound;
     result.errors = words[0] + ": " + std::generic_category().message(error);
     return result;
   }

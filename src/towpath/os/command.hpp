@@ -8,7 +8,9 @@
 namespace towpath::os {
 
 struct CommandResult {
-  int status = 0;  // 127: program not found
+  static constexpr int kNotFound = 127;
+
+  int status = 0;
   std::string output;
   std::string errors;
 };

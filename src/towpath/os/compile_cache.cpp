@@ -74,6 +74,13 @@ std::string compiler() {
   return chosen != nullptr && *chosen != '\0' ? chosen : "g++";
 }
 
+std::string missing_compiler(const std::string& source) {
+  return fmt::format(
+      "{} is compiled when it is run, with '{}', which cannot be started; install g++ or name "
+      "another compiler in CXX",
+      source, compiler());
+}
+
 std::string compiler_identity() {
   const std::string name = compiler();
   const char* const path = std::getenv("PATH");

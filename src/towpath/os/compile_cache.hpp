@@ -26,6 +26,9 @@ class Digest {
 // $CXX, or g++.
 std::string compiler();
 
+// The sentence about a source whose compiler cannot be started.
+std::string missing_compiler(const std::string& source);
+
 // The compiler's file, size and time of change: another version has others.
 std::string compiler_identity();
 

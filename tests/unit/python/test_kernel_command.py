@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -242,3 +243,25 @@ def test_a_run_has_a_limit_of_cycles_where_none_is_given() -> None:
         load("wormhole").run_kernels([waits])
     with pytest.raises(ConfigError, match="cycles_max is -1; it is the number of cycles"):
         load("wormhole").run_kernels([waits], cycles_max=-1)
+
+
+SOURCES = {
+    "kernel.cu": ("kernel", "run", "kernel.cu", "--machine", "dgx-h100"),
+    "kernel.cpp": ("kernel", "run", "kernel.cpp", "--machine", "wormhole", "--core", "0,0"),
+    "program.c": ("shmem", "run", "program.c", "--pes", "2"),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_compiler_that_is_absent_is_one_sentence(source: str, tmp_path: Path) -> None:
+    (tmp_path / source).write_text("int absent;", encoding="utf-8")
+    absent = {"CC": "no-such-compiler", "CXX": "no-such-compiler"}
+    done = subprocess.run(
+        [sys.executable, "-m", "towpath", *SOURCES[source]],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path,
+        env={**os.environ, **absent, "XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2, done
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "'no-such-compiler', which cannot be started" in done.stderr
+    assert "; install g" in done.stderr

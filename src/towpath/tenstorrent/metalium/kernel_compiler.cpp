@@ -167,11 +167,8 @@ std::string first_error(const std::string& output) {
 
 void run(const std::vector<std::string>& command, std::string_view name) {
   const os::CommandResult result = os::run_command(command);
-  if (result.status == 127) {
-    throw std::invalid_argument(fmt::format(
-        "kernel '{}' is compiled when it is run, with '{}', which cannot be started; install g++ "
-        "or set CXX",
-        name, command.front()));
+  if (result.status == os::CommandResult::kNotFound) {
+    throw std::invalid_argument(os::missing_compiler(fmt::format("kernel '{}'", name)));
   }
   if (result.status == 0) return;
   const std::string error = first_error(result.errors);
