@@ -90,7 +90,9 @@ def noc_vc(
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Do several virtual channels help? Bandwidth over size, VC count, NoC and traffic pattern.
+    """Measure the benefit of several virtual channels of a NoC.
+
+    The axes are size, number of virtual channels, NoC and traffic pattern.
 
     Results are kept as they come; after an interruption the same command goes on from there.
     """
@@ -129,7 +131,7 @@ def ethernet(
     out: OutFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """The microbenchmarks of links between chips: bandwidth, latency and rings, as figures."""
+    """Measure bandwidth, latency and rings of links between chips."""
     from towpath.pages.ethernet_study_page import ethernet_page
     from towpath.pages.provenance import provenance
 
@@ -161,7 +163,10 @@ def pcie(
     out: OutFolder = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """A host's link to a chip: windows, DMA, orderings, sizes, and why reads are slow."""
+    """Measure a host's link to a chip, and explain slow reads.
+
+    The measurements cover windows, DMA, orderings and sizes.
+    """
     from towpath.host.host_cluster import check_host_link
     from towpath.pages.html import write_page
     from towpath.pages.pcie_study_page import SLOW_READ_PAGE, pcie_page, slow_read_page

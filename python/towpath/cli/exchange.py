@@ -21,7 +21,10 @@ def exchange(
     out: OutFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Puts with signals, thread by thread: exchanges and rings, inside and between hosts."""
+    """Simulate puts with signals: exchanges and rings of GPUs.
+
+    Every thread is simulated, inside a host and between hosts.
+    """
     from towpath.cli.progress import bar
     from towpath.pages.exchange_page import exchange_page
     from towpath.pages.provenance import provenance

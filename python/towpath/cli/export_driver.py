@@ -23,7 +23,10 @@ def driver(
     ] = "blackhole-host",
     as_json: AsJson = False,
 ) -> None:
-    """Write a folder that tt-umd opens as a simulator: a chip behind a host's link."""
+    """Write a folder that tt-umd opens as a simulator.
+
+    The simulator is a chip behind a host's link.
+    """
     from towpath.host.driver_folder import write_driver_folder
     from towpath.pages.provenance import provenance
 

@@ -25,7 +25,10 @@ def machine(
     settings: Settings = None,
     without: Without = None,
 ) -> None:
-    """Write a machine of any kind for C++: towpath/machine/load.hpp reads it."""
+    """Write a machine of any kind for C++.
+
+    A C++ program reads the file with towpath/machine/load.hpp.
+    """
     from towpath.specs import catalogue
     from towpath.specs.export import json_of
 

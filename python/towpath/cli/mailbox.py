@@ -79,7 +79,10 @@ def mailbox(
     as_json: AsJson = False,
     out: OutPage = None,
 ) -> None:  # fmt: skip
-    """Ping-pong of small messages: histogram, breakdown, and sweeps or other libraries."""
+    """Time the ping-pong of small messages between two cores.
+
+    The result is a histogram, a breakdown and sweeps, or a comparison with other libraries.
+    """
     from towpath.pages.html import write_page
     from towpath.pages.text import page_text
 

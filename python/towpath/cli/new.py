@@ -29,7 +29,7 @@ def new() -> None:
 def kernel(
     folder: Annotated[Path, typer.Argument(help="a folder to make; its name is the project's")],
 ) -> None:
-    """Make a C++ project with a kernel of its own that runs on a simulated Wormhole."""
+    """Create a C++ project with a kernel for a simulated Wormhole."""
     written = write_kernel_project(folder)
     print(f"wrote {' and '.join(str(path) for path in written)}")
     print(

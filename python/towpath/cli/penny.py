@@ -27,7 +27,10 @@ def penny(
     out: OutFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """CUDA kernels thread by thread, with data: sweeps over blocks, packets and sizes."""
+    """Run CUDA kernels thread by thread over blocks and sizes.
+
+    The kernels move real data; the sweep covers blocks, packets and sizes.
+    """
     from towpath.cli.progress import bar
     from towpath.pages.penny_page import penny_page
     from towpath.pages.provenance import provenance

@@ -42,7 +42,10 @@ def run(
 
 @app.command("flags")
 def flags() -> None:
-    """Print what a compiler needs: cc hello.c $(towpath shmem flags) -o hello."""
+    """Print the compiler's flags for OpenSHMEM programs.
+
+    For example: cc hello.c $(towpath shmem flags) -o hello.
+    """
     from towpath.kernels import shmem_program
 
     print(" ".join(shmem_program.compiler_flags()))

@@ -63,7 +63,10 @@ def ethernet(
     jobs: Jobs = 0,
     as_json: AsJson = False,
 ) -> None:
-    """How to use a link between chips: packet size, bytes outstanding, sync words, channels."""
+    """Find the best packets and window for a chip-to-chip link.
+
+    The search also covers the sync words and the number of channels.
+    """
     from towpath.cli.progress import bar
     from towpath.pages.ethernet_study_page import tune_ethernet_page
     from towpath.pages.provenance import provenance
@@ -114,7 +117,10 @@ def collective(
     scheduler: Scheduler = None,
     as_json: AsJson = False,
 ) -> None:
-    """Which algorithm, protocol and channels at which size; every candidate is timed."""
+    """Find the fastest algorithm, protocol and channels by size.
+
+    Every candidate is timed.
+    """
     from towpath import GpuCluster, tune_live
     from towpath.cli.progress import bar
     from towpath.pages.provenance import provenance

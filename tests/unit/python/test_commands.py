@@ -85,6 +85,13 @@ def test_every_command_has_help_with_a_word_on_each_option(words):
         assert option.help
 
 
+@pytest.mark.parametrize("group", ["", "tune", "export", "bench", "kernel", "shmem", "new"])
+def test_the_list_of_commands_fits_80_columns(group):
+    commands = towpath_command(*group.split(), "--help").stdout.partition("\n")[2]
+    assert "..." not in commands
+    assert max(map(len, commands.splitlines())) <= 80
+
+
 def test_the_version_is_that_of_the_package():
     assert towpath_command("--version").stdout == f"towpath {version('towpath')}\n"
 
