@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Moves data between processors: for real, or simulated on a machine that is only described.
+"""Moves data between processors: for real, or simulated on a described machine.
 
 >>> import towpath
 >>> result = towpath.load("dgx-h100", hosts=1).run("all_reduce", size_bytes="1M")
 >>> result.algorithm, result.wrong
 ('two_shot_multimem_all_reduce', 0)
 
-Everything below is public: documented, stable, and deprecated for one release before it changes.
-Names that are not below, `towpath._core` among them, may change at any time.
+All names listed below are public: documented, stable, and deprecated for one release before they
+change. All other names, including `towpath._core`, may change at any time.
 
 **Machines.** `machines`, `load`, `MachineInfo`, `Machine`, `GpuCluster`, `ChipCluster`,
 `MailboxCluster`, `Chip`, `Host`, `HostCluster`

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that are compiled when they are first used, and kept for their user alone."""
+"""Libraries that are compiled at their first use, and stored for only their user."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _KEPT = 4
 
 
 def cache_folder(kind: str, named: str | None = None) -> Path:
-    """The folder of one kind of compiled code, which is this user's alone to write.
+    """The folder of one kind of compiled code, which only this user can write.
 
     Args:
         kind: the name of the folder in the user's cache.
-        named: another folder, which the user chose.
+        named: another folder, chosen by the user.
 
     Raises:
-        ConfigError: others may write to the folder, or it cannot be made.
+        ConfigError: other users may write to the folder, or it cannot be created.
     """
     try:
         if not named:
@@ -46,16 +46,16 @@ def cache_folder(kind: str, named: str | None = None) -> Path:
 def compiled(
     library: Path, command: Callable[[Path], Sequence[str]], *, subject: str, timeout_s: float
 ) -> Path:
-    """Compiles a library unless that was done before. Its compilers end with this process.
+    """Compiles a library unless it is already compiled. Its compilers end with this process.
 
-    If many processes start at once, one compiles and the rest wait. A library that was
-    damaged since is compiled again.
+    If several processes start at once, one of them compiles and the rest wait. A damaged library is
+    compiled again.
 
     Args:
-        library: the result, in a folder of its own in `cache_folder`.
+        library: the result, in a separate folder in `cache_folder`.
         command: the compiler's command line for an output file.
-        subject: of the sentences: "the torch backend".
-        timeout_s: for all of it, in seconds.
+        subject: subject of the messages: "the torch backend".
+        timeout_s: limit for the whole call, in seconds.
 
     Returns:
         `library`.
@@ -106,7 +106,9 @@ def _compile(library: Path, command: Sequence[str], subject: str, end: float) ->
 
 
 def _take(lock: TextIO, end: float, subject: str, timeout_s: float) -> None:
-    """Locks the file before `end`, of the monotonic clock, and writes this process into it."""
+    """Locks the file before the time `end` of the monotonic clock, and writes this process's number
+    into it.
+    """
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The errors that users see. Each is one sentence: what is wrong, where, what is allowed.
+"""Errors for users. Each is one sentence: the problem, its place, and the valid values.
 
-All derive from `TowpathError`. A mistake in what was asked is also a ValueError, a failure of a run
-also a RuntimeError, so that programs that know nothing of Towpath catch them as such.
+All derive from `TowpathError`. A mistake in a request is also a ValueError, and a failure of a run
+is also a RuntimeError, so programs without knowledge of Towpath can catch them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class ConfigError(TowpathError, ValueError):
 
     Attributes:
         problem: the sentence without the place.
-        file: the file that is wrong, or None.
-        line: its line, from 1, or None.
-        field: the field or option that is wrong, or None.
+        file: the file with the error, or None.
+        line: line of the error, from 1, or None.
+        field: the field or option with the error, or None.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ConfigError(TowpathError, ValueError):
 
 
 class CompilationError(ConfigError):
-    """A kernel's source that does not compile; its text is what the compiler says."""
+    """A kernel's source does not compile; the text is the compiler's message."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -61,10 +61,11 @@ class CompilationError(ConfigError):
 
 
 class DescriptionError(TowpathError, ValueError):
-    """A description that the core refuses; `specs/` makes a ConfigError of it.
+    """A description that the core rejects; `specs/` converts it to a ConfigError.
 
     Attributes:
-        field: the path of the field, such as "router.hop_cycles"; "" where it is not one field's.
+        field: path of the field, such as "router.hop_cycles"; "" if the error is not in a single
+            field.
         problem: the sentence without the field.
     """
 
@@ -78,10 +79,10 @@ class TransportError(TowpathError, RuntimeError):
     """A wait between ranks that will not end.
 
     Attributes:
-        kind: "peer_died": the process is gone, and every later call raises the same;
+        kind: "peer_died": the process is gone, and every later call raises the same error;
             "timeout": the deadline passed, and the peer is slow, stopped or in another program;
-            "disagreement": ranks asked for different things, and nothing was started.
-        peer: the rank that is the culprit, or None where there is no single one.
+            "disagreement": ranks made different calls, and no data was moved.
+        peer: the responsible rank, or None if there is no single one.
     """
 
     def __init__(
@@ -97,13 +98,13 @@ class TransportError(TowpathError, RuntimeError):
 
 
 class DeadlockError(TowpathError, RuntimeError):
-    """A simulation in which no event is left that could end a wait.
+    """A simulation has no event left that could end a wait.
 
-    Ranks of a schedule, kernels on a chip and packets on its network raise the same error.
+    Schedules, kernels on a chip and packets on its network raise the same error.
 
     Attributes:
-        cycle: who waits for whom: each waits for the next, and the last for the first. Empty where
-            it is not known who should have acted; the text then names all that wait.
+        cycle: the cycle of waits: each element waits for the next, and the last for the first.
+            Empty if no cycle is the cause; the text then lists all waits.
     """
 
     def __init__(self, sentence: str, cycle: Sequence[str] = ()) -> None:
@@ -112,13 +113,13 @@ class DeadlockError(TowpathError, RuntimeError):
 
 
 class HazardError(TowpathError, RuntimeError):
-    """A mistake in kernels that would spoil some runs, found in every run.
+    """A mistake in kernels that would corrupt some runs, found in every run.
 
     Attributes:
         hazard: its name, such as "source_overwritten"; docs/kernels.md lists all.
-        culprit: the name of the kernel that made it; "" for a GPU's, which the text names.
+        culprit: name of the kernel with the mistake; "" for GPUs, where the text names the kernel.
         chip: the number of its chip in the cluster.
-        core: the place (x, y) of its core on the grid of NoC 0.
+        core: position (x, y) of its core on the grid of NoC 0.
     """
 
     def __init__(
@@ -138,10 +139,11 @@ class HazardError(TowpathError, RuntimeError):
 
 
 class RunError(TowpathError, RuntimeError):
-    """A run that failed in a way that has no type of its own.
+    """A run that failed for a reason without its own type.
 
-    A kernel that ends without a barrier it needs or goes on at the limit of cycles, a mailbox whose
-    name is taken, a library that is not installed: the text says which, and what to do.
+    Examples are a kernel that ends without a necessary barrier or runs beyond the limit of cycles,
+    a mailbox name in use, and a library that is not installed. The text states the reason and the
+    solution.
     """
 
 
@@ -153,9 +155,9 @@ class RankError(TowpathError, RuntimeError):
     """A rank of a live run that failed.
 
     Attributes:
-        rank: the culprit.
-        reason: what happened to it, "failed (KeyError: 'x')" or "was killed by SIGKILL".
-        others: what each of the other ranks said, one sentence by rank.
+        rank: the responsible rank.
+        reason: the event, "failed (KeyError: 'x')" or "was killed by SIGKILL".
+        others: the report of each other rank, one sentence by rank.
     """
 
     def __init__(self, sentence: str, rank: int, reason: str, others: dict[int, str]) -> None:
@@ -173,7 +175,7 @@ class Interruption:
 
 
 def control_character(text: str) -> str | None:
-    """The first character that would steer a terminal or turn the direction of text, if any.
+    """The first character that would control a terminal or change the direction of text, if any.
 
     >>> control_character("two\\nlines"), control_character("a\\x1b[2J")
     (None, '\\x1b')
@@ -183,7 +185,7 @@ def control_character(text: str) -> str | None:
 
 
 def quoted(value: object) -> str:
-    """The value as a short piece of one line, whatever it holds.
+    """The value as a short text of one line, whatever it contains.
 
     >>> quoted("two\\nlines")
     "'two\\\\nlines'"

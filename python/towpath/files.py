@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 
 def write_text(path: str | os.PathLike[str], text: str | Iterable[str]) -> None:
-    """Writes a file whole, or leaves what was there and says which file could not be written.
+    """Writes a file completely, or keeps the old one and raises an error that names the file.
 
     Args:
         path: the file, which is replaced; a device, such as /dev/stdout, is written to.
         text: its content, or parts of it in their order.
 
     Raises:
-        OSError: it cannot be written, with the name of the file.
+        OSError: the file cannot be written; the error names it.
     """
     target = Path(path).resolve()
     parts = [text] if isinstance(text, str) else text

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Names as people type them: other spellings are understood, near misses get a suggestion."""
+"""Matching of names: other spellings are accepted, and near misses get a suggestion."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _SIMILARITY_LEAST = 0.6
 
 
 def chosen(what: str, text: str, allowed: Iterable[str], spellings: Mapping[str, str]) -> str:
-    """The name that a text stands for, whatever its case and whether words are joined by - or _.
+    """The name that a text selects. Case is ignored, and words may be joined by - or _.
 
     Args:
-        what: the option or field, for the error: "--dtype".
-        text: as typed.
-        allowed: the names.
-        spellings: other words for some of them.
+        what: name of the option or field for the error: "--dtype".
+        text: the given text.
+        allowed: the valid names.
+        spellings: other spellings of some of them.
 
     Returns:
         One of `allowed`.
 
     Raises:
-        ConfigError: the text stands for none of them; the sentence lists all and suggests the
-            nearest.
+        ConfigError: the text does not match any name; the error lists all names and suggests the
+        nearest.
 
     >>> chosen("protocol", "simple", ["Simple", "LL"], {})
     'Simple'
@@ -41,13 +41,13 @@ def chosen(what: str, text: str, allowed: Iterable[str], spellings: Mapping[str,
 def unknown(
     problem: str, text: str, allowed: Iterable[str], words: Iterable[str] | None = None
 ) -> ConfigError:
-    """The error for a name that names nothing.
+    """The error for an unknown name.
 
     Args:
-        problem: what comes before the text: "there is no machine".
-        text: as typed.
-        allowed: the names that the sentence lists, in this order.
-        words: the words one of which may have been meant; by default the allowed ones.
+        problem: the words before the text: "there is no machine".
+        text: the given text.
+        allowed: the names that the error lists, in this order.
+        words: the candidates for the suggestion; by default the allowed names.
 
     >>> str(unknown("--op is", "summ", ["sum", "max"]))
     "--op is 'summ'; did you mean 'sum'? Allowed are sum, max"
@@ -59,7 +59,7 @@ def unknown(
 
 
 def nearest(text: str, words: Iterable[str]) -> str | None:
-    """The word that is most like the text; None where none is.
+    """The most similar word; None if no word is similar.
 
     >>> nearest("dgx-h10", ["ring", "dgx-h100"])
     'dgx-h100'

@@ -46,14 +46,14 @@ def ending_with_parent() -> Callable[[], None]:
 def run_ending_with_this_one(
     command: Sequence[str], *, timeout_s: float
 ) -> subprocess.CompletedProcess[str] | None:
-    """Runs a command, which ends with all that it started when this process ends, however it ends.
+    """Runs a command, which ends with all its processes when this process ends for any reason.
 
     Args:
         command: a program and its arguments.
-        timeout_s: after which all of it is killed, in seconds.
+        timeout_s: time in seconds after which all its processes are killed.
 
     Returns:
-        Its status, output and errors. None if it was killed.
+        Its status, output and errors; None if it was killed.
     """
     read_end, write_end = os.pipe()
     try:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class RunsKernels(ABC):
-    """A chip, or several, whose cores run kernels in TT-Metalium's source form."""
+    """A chip, or a cluster of chips, whose cores run kernels in TT-Metalium's source form."""
 
     @abstractmethod
     def _kernel_machine(self) -> Any:
-        """The machine as the compiled core sees it."""
+        """The machine in the form that the compiled core reads."""
 
     def run_kernels(
         self,
@@ -38,23 +38,23 @@ class RunsKernels(ABC):
             semaphores: initial values of the semaphores 0, 1, ... of every core.
             write: bytes that are in memory when the kernels start.
             read: bytes to read when they have ended; `data` is their number.
-            seed: of whatever is random.
-            cycles_max: longest run, in cycles; one that takes more is an error; 0: no limit; None:
+            seed: seed of all random parts.
+            cycles_max: longest run in cycles; a longer run is an error; 0: no limit; None:
                 100,000,000.
-            fabric: routers that run beside the kernels: packets stay in their line ("1d",
-                "1d_ring"), or turn ("2d", "2d_torus"); None: none.
-            finds_hazards: whether mistakes are looked for, also those that do no harm this time.
+            fabric: routers that run alongside the kernels: packets stay in their line ("1d",
+                "1d_ring"), or turn ("2d", "2d_torus"); None: no routers.
+            finds_hazards: True to check for hazards, including those that have no effect in this
+                run.
 
         Returns:
             Times, profiler zones, recorded values, printed lines, and the bytes of `read`.
 
         Raises:
-            ConfigError: a kernel does not compile, uses what no core has, touches memory that is
-                not there, or makes a call that cannot be carried out.
-            DeadlockError: kernels wait forever.
-            RunError: kernels go on after `cycles_max`.
-            HazardError: kernels on several chips make a mistake with Ethernet or the fabric, or one
-                uses bytes before their barrier.
+            ConfigError: a kernel does not compile, uses a feature that cores do not have, accesses
+            memory that does not exist, or makes an invalid call. DeadlockError: kernels wait
+            forever. RunError: kernels still run after `cycles_max`. HazardError: kernels on several
+            chips contain a hazard with Ethernet or the fabric, or a kernel uses bytes before their
+            barrier.
         """
         from towpath.kernels.chip_kernel import run_source_kernels
 

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 class LinkPing(NamedTuple):
-    """One ping over a link, as the profilers of both Ethernet cores see it, in nanoseconds.
+    """One ping over a link, as recorded by the profilers of both Ethernet cores, in nanoseconds.
 
     Attributes:
-        send_and_receive_ns: the sender, from the first send to the answer.
-        send_ns: the sender's send call.
-        wait_ns: the sender's wait for the answer.
-        wait_and_answer_ns: the receiver, from its wait to the end of its answer.
+        send_and_receive_ns: time at the sender, from the first send to the answer.
+        send_ns: time of the sender's send call.
+        wait_ns: time of the sender's wait for the answer.
+        wait_and_answer_ns: time at the receiver, from its wait to the end of its answer.
     """
 
     send_and_receive_ns: float
@@ -69,7 +69,7 @@ class Chip(RunsKernels, Machine):
         return self.spec.build()
 
     def show(self) -> str:
-        """The chip as text: its tiles, and every figure with its source.
+        """The chip as text: its tiles, and every value with its source.
 
         Returns:
             The text, in lines.
@@ -103,7 +103,8 @@ class Chip(RunsKernels, Machine):
         jobs: int = 0,
         progress: Progress | None = None,
     ) -> NocStudy:
-        """Whether several virtual channels help: bandwidth over size, VC count, NoC and pattern.
+        """Measures the benefit of several virtual channels: bandwidth over size, VC count, NoC and
+        pattern.
 
         Args:
             size_bytes: sizes of a transaction; whole flits, up to 4096 of them.
@@ -111,17 +112,19 @@ class Chip(RunsKernels, Machine):
                 "all_from_all"; None: all.
             nocs: 0, 1 or both.
             vcs: numbers of virtual channels, each 1 to 4.
-            transactions: how many each master issues to each of its destinations.
-            workers: (columns, rows) of workers that take part; None: all.
-            follow_ups: whether to run what the study left open: orders of destinations, loopback,
-                flow control, throttled traffic, stalled VCs.
-            seed: of the simulations.
-            file: keeps what is measured, a line of JSON per point; a later call continues from it.
+            transactions: number of transactions that each master issues to each of its
+                destinations.
+            workers: (columns, rows) of workers in use; None: all.
+            follow_ups: True to run the additional tests: orders of destinations, loopback, flow
+                control, throttled traffic, stalled VCs.
+            seed: seed of the simulations.
+            file: file for the measurements, one line of JSON per point; a later call continues from
+                it.
             jobs: processes that simulate; 0: one per core.
             progress: a display for long work; see `towpath.studies.progress`.
 
         Returns:
-            A row per point by part of the study, and what follows from them.
+            A row per point by part of the study, and the findings.
 
         Raises:
             ConfigError: a size, pattern, VC count or number of workers is not possible.
@@ -149,17 +152,17 @@ class Chip(RunsKernels, Machine):
 
         Args:
             trace: a NoC trace, JSON as tt-npe reads it.
-            pace: "gaps": each call follows the one before after the time that software took;
-                "times": none comes before its time in the trace.
-            seed: of whatever the chip does at random.
-            samples_links: whether to keep the load of each link over time.
+            pace: "gaps": each call starts after the previous call plus the software time between
+                them; "times": no call starts before its time in the trace.
+            seed: seed of the random behavior of the chip.
+            samples_links: True to record the load of each link over time.
 
         Returns:
-            Predicted and measured cycles, as a whole, by core and by request.
+            Predicted and measured cycles, in total, by core and by request.
 
         Raises:
-            ConfigError: the trace cannot be read or does not fit the chip.
-            DeadlockError: its traffic hangs on this chip.
+            ConfigError: the trace cannot be read or does not fit the chip. DeadlockError: its
+            traffic hangs on this chip.
         """
         from towpath.studies.noc_trace import load_noc_trace
         from towpath.studies.replay import PACES, replay
@@ -195,7 +198,7 @@ class ChipCluster(RunsKernels, Cluster):
 
     @property
     def ranks(self) -> int:
-        """Chips."""
+        """Number of chips."""
         return len(self.spec.chips)
 
     @cached_property
@@ -260,7 +263,7 @@ class ChipCluster(RunsKernels, Cluster):
         return self._cluster
 
     def show(self) -> str:
-        """The cluster as text: its chips, their places and the links between them.
+        """The cluster as text: its chips, their positions and the links between them.
 
         Returns:
             The text, in lines.
@@ -301,17 +304,17 @@ class ChipCluster(RunsKernels, Cluster):
 
         Args:
             routes: the chips of each route, from producer to consumer: [[0, 1, 2], [2, 3, 0]].
-            buffers_per_core: packets that an Ethernet core can keep.
-            candidates_max: orders to try where there are too many to try them all.
-            seed: of that search.
-            packet_bytes: size of a packet over each route; the lists then run as kernels, too.
+            buffers_per_core: number of packets that an Ethernet core can store.
+            candidates_max: number of orders to try if trying all of them takes too long.
+            seed: seed of that search.
+            packet_bytes: size of a packet over each route; if given, the lists also run as kernels.
 
         Returns:
             The commands and timesteps in the given order and in the best one found; with packets
             also the time.
 
         Raises:
-            ConfigError: two chips that follow each other are not joined, or a packet does not fit.
+            ConfigError: two consecutive chips are not joined, or a packet does not fit.
         """
         from towpath.studies.static_routes import plan_routes
 
@@ -324,18 +327,19 @@ class ChipCluster(RunsKernels, Cluster):
         """Checks that kernels may use a link between two chips.
 
         Raises:
-            ConfigError: they may use none.
+            ConfigError: no link is available to kernels.
         """
         fabric.check_linked(self.name, self.spec.build())
 
     def study_links(self) -> list[Plot]:
-        """The microbenchmarks of links: utilisation, bandwidth, pings, rings where it has them.
+        """Runs the microbenchmarks of links: utilization, bandwidth, pings, and rings if the
+        cluster has one.
 
         Returns:
             One plot's data per microbenchmark: named curves with units.
 
         Raises:
-            ConfigError: kernels may use no link between chips 0 and 1.
+            ConfigError: no link between chips 0 and 1 is available to kernels.
         """
         from towpath.studies.ethernet_study import figures_of
 
@@ -352,18 +356,20 @@ class ChipCluster(RunsKernels, Cluster):
         jobs: int = 0,
         progress: Progress | None = None,
     ) -> EthernetTuning:
-        """How to use a link between chips: packet size, bytes outstanding, sync words, channels.
+        """Finds the best use of a link between chips: packet size, bytes outstanding, sync words,
+        channels.
 
         Args:
-            file: keeps what is measured, a line of JSON per point; a later call continues from it.
+            file: file for the measurements, one line of JSON per point; a later call continues from
+                it.
             jobs: processes that simulate; 0: one per core.
             progress: a display for long work; see `towpath.studies.progress`.
 
         Returns:
-            An answer per question, with the rule of docs/tune.md.
+            An answer per question, chosen by the rule of docs/tune.md.
 
         Raises:
-            ConfigError: kernels may use no link.
+            ConfigError: no link is available to kernels.
         """
         from towpath.studies.progress import silent
         from towpath.studies.sweep import SweepOptions
@@ -392,16 +398,16 @@ class ChipCluster(RunsKernels, Cluster):
         Args:
             chips: the chips in order; the last is joined to the first.
             packet_bytes: payload of a packet.
-            channels: packets that go round at the same time.
-            merged: whether payload and sync word are one command.
-            samples: trips.
-            seed: of the simulation.
+            channels: number of packets that circulate at the same time.
+            merged: True if payload and sync word are one command.
+            samples: number of trips.
+            seed: seed of the simulation.
 
         Returns:
             The time of each trip in nanoseconds.
 
         Raises:
-            ValueError: two chips that follow each other are not joined.
+            ValueError: two consecutive chips are not joined.
         """
         return _core.ring_ping_ns(
             self._cluster, chips=list(chips), packet_bytes=packet_bytes, channels=channels,
@@ -421,11 +427,11 @@ class ChipCluster(RunsKernels, Cluster):
         Args:
             link: the two chips.
             payload_bytes: payload of a packet.
-            samples: pings.
-            seed: of the simulation.
+            samples: number of pings.
+            seed: seed of the simulation.
 
         Returns:
-            The times of each ping in nanoseconds, as the profilers of both cores see them.
+            The times of each ping in nanoseconds, as recorded by the profilers of both cores.
 
         Raises:
             ValueError: the chips are not joined, or the payload is too large.
@@ -453,14 +459,14 @@ class ChipCluster(RunsKernels, Cluster):
         messages: int = 4096,
         seed: int = 1,
     ) -> float:
-        """Sends messages one way over a link, each slot free again when it is answered.
+        """Sends messages one way over a link; a slot is free again after its answer.
 
         Args:
             link: the two chips, the sender first.
             message_bytes: size of a message.
-            slots: messages under way at most.
-            messages: how many are sent.
-            seed: of the simulation.
+            slots: maximum number of messages in flight.
+            messages: number of messages.
+            seed: seed of the simulation.
 
         Returns:
             Payload over time, in 1e9 bytes per second.
@@ -490,9 +496,9 @@ class ChipCluster(RunsKernels, Cluster):
             link: the two chips.
             packet_bytes: payload of a packet.
             channels: channels in each direction, 1 to 30.
-            merged: whether payload and sync word are one command.
-            packets: packets over each channel.
-            seed: of the simulation.
+            merged: True if payload and sync word are one command.
+            packets: number of packets over each channel.
+            seed: seed of the simulation.
 
         Returns:
             Payload of both directions together over time, in 1e9 bytes per second.

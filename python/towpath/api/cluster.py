@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of all machines on which collectives run: `run` and `tune`."""
+"""Common part of all machines that run collectives: `run` and `tune`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ NETWORKS = ("flits", "packets")  # models of networks on chips
 
 
 class Cluster(Machine):
-    """A machine on whose ranks collectives run.
+    """A machine whose ranks run collectives.
 
-    A kind of machine says below how many ranks it has, which schedules make sense on it, and where
-    their ranks are.
+    A subclass defines the number of ranks, the schedules that suit the machine, and the places of
+    the ranks.
     """
 
     simulated_bytes_max: ClassVar[int | None] = 64 << 10  # of a candidate; None: any
@@ -65,11 +65,11 @@ class Cluster(Machine):
     @property
     @abstractmethod
     def ranks(self) -> int:
-        """How many ranks there is room for: GPUs in use, chips or nodes."""
+        """Number of available ranks: GPUs in use, chips or nodes."""
 
     @property
     def ranks_per_host(self) -> int:
-        """Ranks that share a host, and so stores; 0 if all of them do."""
+        """Number of ranks that share a host and its memory; 0 if all of them do."""
         return 0
 
     # --- of each kind -------------------------------------------------------------------------
@@ -83,14 +83,14 @@ class Cluster(Machine):
         self, channels: tuple[int, ...] | None, protocols: tuple[str, ...] | None,
         collective: str | None = None,
     ) -> Options:  # fmt: skip
-        """What candidates are made of; None leaves a choice to the machine."""
+        """The options from which candidates are generated; None leaves a choice to the machine."""
 
     @abstractmethod
     def _place_for(
         self, schedule: _core.Schedule, source: ScheduleSource | None,
         faults: tuple[LinkFault, ...] = (),
     ) -> Place:  # fmt: skip
-        """Where the ranks of a schedule run.
+        """The places in which the ranks of a schedule run.
 
         Raises:
             ConfigError: there are fewer places than ranks.
@@ -101,7 +101,7 @@ class Cluster(Machine):
         """The machine and its ranks as text."""
 
     def _assumed(self, request: Request) -> tuple[str, ...]:
-        """Sentences about what the machine does not say, and a request assumes."""
+        """Sentences about the assumptions that a request makes beyond the machine's description."""
         return ()
 
     def _draw_loads(self, links: list[LinkLoad]) -> str | None:
@@ -118,23 +118,23 @@ class Cluster(Machine):
         on_row: OnRow = ignore,
         **options: Any,
     ) -> RunResult:
-        """Simulates a collective on all ranks, and checks every byte that they receive.
+        """Simulates a collective on all ranks, and checks every received byte.
 
         Args:
             collective_or_schedule: "all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                "reduce", "all_to_all", or a schedule of your own.
-            size_bytes: the whole array: bytes (64 << 20), a text ("64M"), several of them, or a
-                range ("8:1G:4" from, to, factor).
-            on_row: called with the result without rows and None before the first row, and with the
-                result and each row as it comes.
+                "reduce", "all_to_all", or your own schedule.
+            size_bytes: size of the whole array: bytes (64 << 20), a text ("64M"), several of them,
+                or a range ("8:1G:4" from, to, factor).
+            on_row: called with the result without rows and None before the first row, and then with
+                the result and each new row.
             options: further fields of `Request`, such as dtype="float16", algorithm="ring".
 
         Returns:
-            A row per size: time, bandwidths, wrong elements, and the schedule that was chosen.
+            A row per size: time, bandwidths, wrong elements, and the chosen schedule.
 
         Raises:
-            ConfigError: an option is wrong, or the machine cannot run it.
-            DeadlockError: the schedule hangs.
+            ConfigError: an option is wrong, or the machine cannot run it. DeadlockError: the
+            schedule hangs.
         """
         request = Request(collective_or_schedule, size_bytes, **options).checked(SIMULATED)
         self._check(request)
@@ -154,25 +154,26 @@ class Cluster(Machine):
         network: str = "flits",
         sources: list[ScheduleSource] | None = None,
     ) -> Tuning:
-        """Times every schedule that can be written for a collective, at each size.
+        """Times every available schedule of a collective, at each size.
 
         Args:
-            collective: as for `run`.
-            size_bytes: as for `run`.
+            collective: name of the collective, such as "all_reduce".
+            size_bytes: size of the whole array: bytes, a text ("64M"), several of them, or a range.
             channels: numbers of channels to try; None: powers of two up to what the machine needs.
             protocols: protocols to try; None: all that make sense on the machine.
-            file: keeps what is measured, a line of JSON per point; a later call continues from it.
+            file: file for the measurements, one line of JSON per point; a later call continues from
+                it.
             jobs: processes that simulate; 0: one per core.
-            scheduler: the address of a dask scheduler whose workers simulate instead.
+            scheduler: address of a dask scheduler whose workers run the simulations.
             progress: a display for long work; see `towpath.studies.progress`.
-            network: networks on chips, as for `run`.
-            sources: the candidates; None: all that can be written.
+            network: model of the networks on chips: "flits" or "packets".
+            sources: the candidates; None: all available schedules.
 
         Returns:
             All timings, the fastest at each size, and the choice by the rule of docs/tune.md.
 
         Raises:
-            ConfigError: an option is wrong, or no schedule cuts an array of one of the sizes.
+            ConfigError: an option is wrong, or no schedule can divide an array of one of the sizes.
         """
         from towpath.studies.progress import silent
         from towpath.studies.sweep import SweepOptions
@@ -199,7 +200,7 @@ class Cluster(Machine):
         return Tuning(name, where, "simulated", len(sources), timings, notes + problems)
 
     def _digest(self, network: str) -> str:
-        """Digest of the machine, the simulator, and where ranks are."""
+        """Digest of the machine, the simulator, and the places of the ranks."""
         from towpath.studies.sweep import digest_of
 
         described = repr((self.spec, self._opened_as, network))
@@ -209,10 +210,11 @@ class Cluster(Machine):
     # --- the choice of a schedule -------------------------------------------------------------
 
     def _check_network(self, network: str) -> None:
-        """Refuses an unknown model of networks on chips, and one for a machine without them.
+        """Rejects an unknown model of networks on chips, and a model for a machine without such
+        networks.
 
         Raises:
-            ConfigError: it is refused.
+            ConfigError: the model is rejected.
         """
         if network not in NETWORKS:
             raise ConfigError(
@@ -226,10 +228,10 @@ class Cluster(Machine):
             )
 
     def _check(self, request: Request) -> None:
-        """Refuses options that have no effect on this kind of machine.
+        """Rejects options that have no effect on this kind of machine.
 
         Raises:
-            ConfigError: one is there.
+            ConfigError: an option has no effect.
         """
         if request.link_faults and not self.has_link_faults:
             raise ConfigError(
@@ -246,8 +248,9 @@ class Cluster(Machine):
     def _choose(
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource | Schedule | RunRow, str | None]:
-        """The schedule for a size, or its result if there is nothing to simulate; and a note about
-        how it was chosen."""
+        """The schedule for a size, or its result if no simulation is needed, and a note about the
+        choice.
+        """
         if request.schedule is not None:
             return request.schedule, None
         if not request.is_auto:
@@ -261,20 +264,20 @@ class Cluster(Machine):
     def _imitated(
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource | RunRow, str | None]:
-        """The choice of a library.
+        """The choice that a library makes.
 
         Raises:
-            ConfigError: this is not a cluster of GPUs, or there is no schedule of it.
+            ConfigError: this is not a cluster of GPUs, or the library has no schedule for it.
         """
         raise ConfigError(f"library is for clusters of GPUs; '{self.name}' is a {self.kind}")
 
     def _synthesized(
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource | Schedule, str | None]:
-        """A schedule that is written for this machine and a size.
+        """A schedule written for this machine and a size.
 
         Raises:
-            ConfigError: it is not a machine for which schedules are written.
+            ConfigError: synthesis does not support this kind of machine.
         """
         raise ConfigError(
             f"algorithm is synthesis; schedules are written for clusters of GPUs, and "
@@ -315,7 +318,7 @@ class Cluster(Machine):
         return self._choosers[key].choose(size_bytes)
 
     def _check_ranks(self, schedule: _core.Schedule, places: int, what: str) -> int:
-        """The ranks of a schedule, each of which needs a place.
+        """The number of ranks of a schedule, each of which needs a place.
 
         Raises:
             ConfigError: there are fewer places.
@@ -329,7 +332,7 @@ class Cluster(Machine):
 
 
 def _timed_point(machine: Cluster, network: str, point: dict[str, Any]) -> dict[str, Any]:
-    """Times one candidate at one size; `problem` says why there is no time."""
+    """Times one candidate at one size; `problem` is the reason if there is no time."""
     from towpath.collectives.call import Call
 
     source = ScheduleSource(**point["source"])

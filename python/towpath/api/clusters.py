@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters of GPUs, and of nodes with mailboxes."""
+"""Clusters of GPUs, and clusters of nodes with mailboxes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class GpuCluster(Cluster):
 
     @property
     def ranks(self) -> int:
-        """GPUs in use."""
+        """Number of GPUs in use."""
         return len(self._gpus)
 
     @cached_property
@@ -117,16 +117,16 @@ class GpuCluster(Cluster):
 
     @property
     def hosts(self) -> int:
-        """Servers."""
+        """Number of servers."""
         return self.spec.host_count
 
     @property
     def ranks_per_host(self) -> int:
-        """Ranks that share a server."""
+        """Number of ranks that share a server."""
         return self.ranks // self.hosts
 
     def show(self) -> str:
-        """The machine as text: devices, links, costs, each figure with its source.
+        """The machine as text: devices, links and costs, each value with its source.
 
         Returns:
             The text, in lines.
@@ -155,21 +155,23 @@ class GpuCluster(Cluster):
         seed: int = 1,
         progress: Callable[[int, int], None] | None = None,
     ) -> Synthesis:
-        """Writes a schedule for this machine: trees or rings that share out its links.
+        """Writes a schedule for this machine: trees or rings that divide the load among its links.
 
-        Candidates are timed by simulation; what is returned is verified, and never slower than the
-        fastest listed algorithm. The same seed gives the same schedule, unless time runs out.
+        Candidates are timed by simulation. The result is verified, and never slower than the
+        fastest listed algorithm. The same seed gives the same schedule, unless the search runs out
+        of time.
 
         Args:
             collective: "all_reduce", "all_gather" or "reduce_scatter".
             size_bytes: the whole array: bytes, or a text such as "64M".
             dtype: the element type.
-            seconds: no candidate is begun after this time; that of the listed ones comes on top.
-            seed: chooses among equal ways.
-            progress: called with the number of candidates that are done, and that of all.
+            seconds: no candidate is started after this time; the time for the listed algorithms is
+                additional.
+            seed: selects one of several equal choices.
+            progress: called with the number of completed candidates and the total number.
 
         Returns:
-            The schedule, its time, the fastest listed algorithm, and a lower bound of the time.
+            The schedule, its time, the fastest listed algorithm, and a lower bound on the time.
 
         Raises:
             ConfigError: an option is wrong, or there are more than 64 ranks.
@@ -212,18 +214,20 @@ class GpuCluster(Cluster):
         *,
         progress: Progress = silent,
     ) -> ExchangeStudy:
-        """Kernels of puts with signals: exchanges of two GPUs, and rings of all of them.
+        """Simulates kernels of puts with signals: exchanges between two GPUs, and rings of all
+        GPUs.
 
         Args:
-            size_bytes: buffers that two GPUs exchange: bytes, a text, several of them, or a range.
-            ring_size_bytes: buffers that all GPUs reduce.
-            progress: shows how much is done.
+            size_bytes: sizes of the buffers that two GPUs exchange: bytes, a text, several of them,
+                or a range.
+            ring_size_bytes: sizes of the buffers that all GPUs reduce.
+            progress: a display of the progress.
 
         Returns:
-            Every combination that was tried, and the fastest rings by size.
+            Every combination, and the fastest rings by size.
 
         Raises:
-            ConfigError: the machine does not say what kernels cost, or a size is wrong.
+            ConfigError: the machine does not describe the costs of kernels, or a size is wrong.
         """
         from towpath.api.exchange import bench_exchange
 
@@ -240,22 +244,24 @@ class GpuCluster(Cluster):
         rings: int = 1,
         progress: Progress = silent,
     ) -> PennyStudy:
-        """CUDA kernels of the library (docs/penny.md), thread by thread with checked data.
+        """Simulates the CUDA kernels of the library (docs/penny.md), thread by thread with checked
+        data.
 
         Args:
             kernels: names: "vectorised_ring", "simple_ring", "one_shot", "two_shot" and others.
-            size_bytes: the array of each GPU: bytes, a text, several of them, or a range.
-            block_size: threads of a block; several are swept.
-            packet_size: bytes that a thread puts at once; several are swept.
-            pes: how many GPUs, from the first.
-            rings: of the ring kernels.
-            progress: shows how much is done.
+            size_bytes: size of the array of each GPU: bytes, a text, several of them, or a range.
+            block_size: threads per block, or several values to sweep.
+            packet_size: bytes that a thread puts at once, or several values to sweep.
+            pes: number of GPUs, counted from the first.
+            rings: number of rings of the ring kernels.
+            progress: a display of the progress.
 
         Returns:
-            Every combination whose blocks divide the array, beside what the model says.
+            Every combination whose blocks divide the array, with the time of the model.
 
         Raises:
-            ConfigError: the machine does not say what kernels cost, or a name or size is wrong.
+            ConfigError: the machine does not describe the costs of kernels, or a name or size is
+            wrong.
         """
         from towpath.studies import penny
 
@@ -271,7 +277,7 @@ class GpuCluster(Cluster):
         size_bytes: int | str,
         library: str | Library = "nccl",
     ) -> Explanation:
-        """What NCCL or RCCL would run here, and why.
+        """Explains the choice of NCCL or RCCL on this machine.
 
         Args:
             collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast" or "reduce".
@@ -279,11 +285,11 @@ class GpuCluster(Cluster):
             library: "nccl", "rccl", or a `Library` with variables and files.
 
         Returns:
-            The choice, all candidates with the library's own times, what limits the time, and what
-            is assumed of the machine.
+            The choice, all candidates with the library's own times, the limit of the time, and the
+            assumptions about the machine.
 
         Raises:
-            ConfigError: an option is wrong, or the library does not run here.
+            ConfigError: an option is wrong, or the library does not support this machine.
         """
         from towpath.api.library import explain
 
@@ -296,19 +302,19 @@ class GpuCluster(Cluster):
         size_bytes: Sizes = "8:64M",
         library: str | Library = "nccl",
     ) -> RunResult:
-        """The table that nccl-tests should print here.
+        """The table that nccl-tests should print on this machine.
 
         Args:
-            collective: as for `explain`.
+            collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast" or "reduce".
             size_bytes: the whole array: bytes, a text, several of them, or a range ("8:1G:4").
-            library: as for `explain`.
+            library: "nccl", "rccl", or a `Library` with variables and files.
 
         Returns:
-            A row per size, as `run` with `library` and without data: the choice, the simulated
-            time, and the model's error on measured rows near it, if there are any.
+            A row per size, as returned by `run` with `library` and without data: the choice, the
+            simulated time, and the model's error on similar measured rows, if there are any.
 
         Raises:
-            ConfigError: an option is wrong, or the library does not run here.
+            ConfigError: an option is wrong, or the library does not support this machine.
         """
         return self.run(collective, size_bytes=size_bytes, library=library, data=False)
 
@@ -317,14 +323,13 @@ class GpuCluster(Cluster):
 
         Args:
             source: the schedule.
-            size_bytes: of the whole array.
+            size_bytes: size of the whole array.
 
         Returns:
-            The time out of place where the schedule can, else in place.
+            The time out of place if the schedule supports it, and otherwise in place.
 
         Raises:
-            ConfigError: the schedule does not fit.
-            DeadlockError: the schedule hangs.
+            ConfigError: the schedule does not fit. DeadlockError: the schedule hangs.
         """
         from towpath.collectives.call import Call
         from towpath.collectives.simulated import time_us
@@ -342,7 +347,7 @@ class GpuCluster(Cluster):
             The same object for the same library.
 
         Raises:
-            ConfigError: the library does not run here.
+            ConfigError: the library does not support this machine.
         """
         from towpath.collectives.nccl.imitation import Imitation, Library
 
@@ -378,7 +383,7 @@ class GpuCluster(Cluster):
 
 
 class MailboxCluster(Cluster):
-    """Nodes on a ring that send each other small messages, such as carvnet."""
+    """Nodes on a ring that exchange small messages, such as carvnet."""
 
     kind = "mailbox_cluster"
     spec: MailboxClusterSpec
@@ -390,7 +395,7 @@ class MailboxCluster(Cluster):
 
     @property
     def ranks(self) -> int:
-        """Nodes."""
+        """Number of nodes."""
         return self.spec.nodes.value
 
     @cached_property
@@ -421,7 +426,7 @@ class MailboxCluster(Cluster):
         return f"{self.name}, {ranks} of {self.ranks} nodes"
 
     def show(self) -> str:
-        """The cluster as text: nodes, software, ring, each figure with its source.
+        """The cluster as text: nodes, software and ring, each value with its source.
 
         Returns:
             The text, in lines.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of puts with signals on a cluster of GPUs, beside what NCCL would take."""
+"""Kernels of puts with signals on a cluster of GPUs, compared with NCCL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bench_exchange(
     ring_sizes_bytes: Sequence[int],
     progress: Progress,
 ) -> exchange.ExchangeStudy:
-    """See `GpuCluster.bench_exchange`."""
+    """Implementation of `GpuCluster.bench_exchange`."""
     spec = machine.spec
     exchange.check_kernels(spec)
     rows = exchange.exchanges(spec, sizes_bytes, progress)

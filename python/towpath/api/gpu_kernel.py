@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels as a program handles them: `towpath.kernel`."""
+"""CUDA kernels for programs: `towpath.kernel`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ProgramRun:
     """A run of a source's main() on all PEs.
 
     Attributes:
-        status: the highest that main() returned on a PE; 0 means success.
-        time_us: when the last PE had ended, in simulated microseconds; None for a live run.
-        profile: where the time went; None unless that was asked for.
-        remarks: sentences about what is no error, but relies on more than NVSHMEM promises; of
-            simulated runs.
+        status: the highest return value of main() over all PEs; 0 means success.
+        time_us: end of the last PE in simulated microseconds; None for a live run.
+        profile: the profile of the run; None unless it was requested.
+        remarks: sentences about code that is not wrong, but relies on more than NVSHMEM guarantees;
+            only in simulated runs.
     """
 
     status: int
@@ -44,7 +44,7 @@ class ProgramRun:
 
 
 class Kernel(GpuKernel):
-    """A CUDA source with NVSHMEM, compiled for this host; `kernel` makes one."""
+    """A CUDA source with NVSHMEM, compiled for this host. Create it with `kernel`."""
 
     def load(
         self,
@@ -57,25 +57,25 @@ class Kernel(GpuKernel):
         kernel_limit_s: float = KERNEL_LIMIT_S,
         race_check: bool = False,
     ) -> SimulatedGpus:
-        """PEs on a described machine, on which kernels are launched by name.
+        """Creates PEs on a described machine, on which kernels are launched by name.
 
         Args:
             machine: a name that `machines` lists, or a file, of a cluster of GPUs.
-            pes: how many PEs; PE n is on GPU n.
-            settings: other values: "gpu_cost.kernel.queue_pairs=32".
-            seed: of the simulation.
-            profile: record what blocks do, for `KernelProfile.of`.
-            kernel_limit_s: processor time for which a thread of a kernel may compute without a
-                wait, in seconds; 0: any.
-            race_check: whether blocks that race for a word of global memory are an error; each
-                access is then looked up.
+            pes: number of PEs; PE n is on GPU n.
+            settings: changed values: "gpu_cost.kernel.queue_pairs=32".
+            seed: seed of the simulation.
+            profile: True to record the activities of blocks for `KernelProfile.of`.
+            kernel_limit_s: processor time in seconds for which a kernel thread may compute without
+                a wait; 0: no limit.
+            race_check: True to report blocks that race for a word of global memory; each access is
+                then checked.
 
         Returns:
             The PEs, with their symmetric memory.
 
         Raises:
-            CompilationError: the source does not compile; the text is the compiler's.
-            ConfigError: the machine is not one of GPUs, or has fewer of them.
+            CompilationError: the source does not compile; the text is the compiler's. ConfigError:
+            the machine is not a cluster of GPUs, or has too few GPUs.
         """
         return self.simulate(
             _gpus(machine, settings), pes, seed=seed, records_max=_records(profile),
@@ -94,26 +94,27 @@ class Kernel(GpuKernel):
         kernel_limit_s: float = KERNEL_LIMIT_S,
         race_check: bool = False,
     ) -> ProgramRun:
-        """Run the source's main() on every PE of a described machine, in simulated time.
+        """Runs the source's main() on every PE of a described machine, in simulated time.
 
         Args:
             machine: a name that `machines` lists, or a file, of a cluster of GPUs.
-            pes: how many PEs; PE n is on GPU n.
-            arguments: of main(), after the name of the file.
-            settings: other values: "gpu_cost.kernel.queue_pairs=32".
-            seed: of the simulation.
-            profile: record what blocks do; the simulated time is the same.
-            kernel_limit_s: as in `load`.
-            race_check: as in `load`.
+            pes: number of PEs; PE n is on GPU n.
+            arguments: arguments of main(), after the name of the file.
+            settings: changed values: "gpu_cost.kernel.queue_pairs=32".
+            seed: seed of the simulation.
+            profile: True to record the activities of blocks; the simulated time is the same.
+            kernel_limit_s: processor time in seconds for which a kernel thread may compute without
+                a wait; 0: no limit.
+            race_check: True to report blocks that race for a word of global memory.
 
         Returns:
             The status of main(), the simulated time, and the profile.
 
         Raises:
-            CompilationError: the source does not compile; the text is the compiler's.
-            ConfigError: the machine is not one of GPUs, or has fewer of them.
-            DeadlockError: nothing can go on; the text names who waits where.
-            HazardError: a kernel does what spoils some runs.
+            CompilationError: the source does not compile; the text is the compiler's. ConfigError:
+            the machine is not a cluster of GPUs, or has too few GPUs. DeadlockError: no PE can
+            continue; the text lists each wait. HazardError: a kernel contains a mistake that
+            corrupts some runs.
         """
         gpus = self.load(
             machine, pes, settings=settings, seed=seed, profile=profile,
@@ -134,23 +135,24 @@ class Kernel(GpuKernel):
         checked: bool = True,
         kernel_limit_s: float = KERNEL_LIMIT_S,
     ) -> ProgramRun:
-        """Run the source's main() in processes of this host.
+        """Runs the source's main() in processes of this host.
 
         Args:
-            pes: how many processes.
-            arguments: of main(), after the name of the file.
-            timeout_s: how long nothing at all may happen, in seconds.
-            profile: record what blocks do, by this host's clock.
-            checked: whether the loads and stores of the source are checked; without, kernels that
-                only compute run faster.
-            kernel_limit_s: as in `load`.
+            pes: number of processes.
+            arguments: arguments of main(), after the name of the file.
+            timeout_s: longest time without any progress, in seconds.
+            profile: True to record the activities of blocks by this host's clock.
+            checked: True to check the loads and stores of the source; without the check, kernels
+                that only compute run faster.
+            kernel_limit_s: processor time in seconds for which a kernel thread may compute without
+                a wait; 0: no limit.
 
         Returns:
             The status of main(), and the profile.
 
         Raises:
-            CompilationError: the source does not compile; the text is the compiler's.
-            RankError: a process failed.
+            CompilationError: the source does not compile; the text is the compiler's. RankError: a
+            process failed.
         """
         from towpath.collectives.live_launch import launch
 
@@ -188,18 +190,18 @@ def _run_main(
 def kernel(
     file: str | os.PathLike[str], *, kernels: Sequence[str] = (), flags: Sequence[str] = ()
 ) -> Kernel:
-    """A CUDA source, with NVSHMEM's calls, to run without a GPU.
+    """Declares a CUDA source with calls of NVSHMEM, to run without a GPU.
 
     Args:
         file: the source, FILE.cu.
         kernels: instances of its kernel templates to launch by name: "ring<float>".
-        flags: of the compiler: "-Iinclude", "-DSIZE=4".
+        flags: flags for the compiler: "-Iinclude", "-DSIZE=4".
 
     Returns:
-        The source; nothing is compiled yet.
+        The source, not compiled yet.
 
     Raises:
-        ConfigError: there is no such file, or it is not a CUDA source by its name.
+        ConfigError: the file does not exist, or its name is not that of a CUDA source.
     """
     return Kernel(existing_source(file), kernels, flags)
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Host(Machine):
-    """A host that chips sit in, such as n300-xeon-host; HostCluster runs it."""
+    """A host with slots for chips, such as n300-xeon-host. HostCluster simulates it."""
 
     kind = "host"
     spec: HostSpec
 
     def show(self) -> str:
-        """The host as text, every figure with its source.
+        """The host as text, every value with its source.
 
         Returns:
             The text, in lines.

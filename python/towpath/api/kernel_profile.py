@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of kernels goes, for a program: `Kernel.run(..., profile=True).profile`."""
+"""Profile of kernels for programs: `Kernel.run(..., profile=True).profile`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class KernelProfile:
-    """What the blocks of a run did when, with a verdict on it."""
+    """The recorded activities of all blocks of a run, with a verdict."""
 
     def __init__(self, recorded: Recorded, title: str) -> None:
         """Wraps records; users call `Kernel.run`, `Kernel.run_live` or `Kernel.load`."""
@@ -25,7 +25,7 @@ class KernelProfile:
 
     @classmethod
     def of(cls, gpus: SimulatedGpus) -> KernelProfile:
-        """What launches by name did so far, on PEs that `Kernel.load(..., profile=True)` gave.
+        """The profile of launches by name so far, on PEs from `Kernel.load(..., profile=True)`.
 
         Args:
             gpus: the PEs.
@@ -34,7 +34,7 @@ class KernelProfile:
             The profile of all launches so far.
 
         Raises:
-            ConfigError: they were loaded without `profile=True`.
+            ConfigError: the PEs were loaded without `profile=True`.
         """
         recorded = gpus.recorded()
         if recorded is None:
@@ -46,16 +46,16 @@ class KernelProfile:
 
     @property
     def verdict(self) -> ProfileVerdict:
-        """Where the time went, by PE and in all, beside the least that links and latency allow.
+        """Where the time was spent, by PE and in total, with the minimum set by links and latency.
 
-        Its `sentences` say what limits the run and what to try; `shares`, `pes`, `causes`, `links`,
-        `rounds` and the bounds are what they are made of.
+        `sentences` contains the limit of the run and advice. `shares`, `pes`, `causes`, `links`,
+        `rounds` and the bounds contain the underlying data.
         """
         return self._recorded.verdict
 
     @property
     def recorded(self) -> Recorded:
-        """The records themselves, as arrays: spans of blocks, transfers, work of streams, links."""
+        """The records as arrays: spans of blocks, transfers, work of streams, links."""
         return self._recorded
 
     @property
@@ -66,21 +66,21 @@ class KernelProfile:
         return "\n".join(profile_text(self._recorded))
 
     def trace(self, path: str | os.PathLike[str]) -> None:
-        """Write a trace for ui.perfetto.dev.
+        """Writes a trace for ui.perfetto.dev.
 
         Args:
-            path: the file; compressed when it ends in ".gz".
+            path: the file; compressed if its name ends in ".gz".
         """
         from towpath.pages.kernel_trace import write_kernel_trace
 
         write_kernel_trace(self._recorded, os.fspath(path))
 
     def report(self, path: str | os.PathLike[str], *, command: str = "") -> None:
-        """Write an HTML page that needs nothing else.
+        """Writes an HTML page that needs no other file.
 
         Args:
             path: the file.
-            command: what the page says that it was made with.
+            command: the command line that the page names as its origin.
         """
         from towpath.pages.kernel_profile_page import write_profile_page
 

@@ -28,7 +28,7 @@ _POWERS = range(3, 35)  # 8 B to 16 GiB, what nccl-tests measures
 def explain(
     machine: GpuCluster, collective: str, size_bytes: int | str, library: str | Library
 ) -> Explanation:
-    """See `GpuCluster.explain`."""
+    """Implementation of `GpuCluster.explain`."""
     name = collective_named(collective)
     sizes = sizes_of(size_bytes)
     if len(sizes) != 1:
@@ -51,17 +51,17 @@ def explain(
 def nccl_advice(
     machine: GpuCluster, collective: str, sizes_bytes: list[int], library: str | Library
 ) -> NcclAdvice:
-    """What a file for NCCL's tuner plugin needs besides tuned winners: the model's error near each
-    size, and what NCCL would run by itself at all sizes.
+    """Additional data for a file of NCCL's tuner plugin: the model's error near each size, and
+    NCCL's default choice at all sizes.
 
     Args:
         machine: a cluster of GPUs.
-        collective: its name.
-        sizes_bytes: the sizes that were tuned.
-        library: what to imitate.
+        collective: name of the collective.
+        sizes_bytes: the tuned sizes.
+        library: the library to imitate.
 
     Raises:
-        ConfigError: the library does not run there.
+        ConfigError: the library does not support the machine.
     """
     imitation = machine.imitate(library)
     rows = machine.expect(collective, size_bytes=sizes_bytes, library=library).rows
@@ -87,7 +87,7 @@ def _where(machine: GpuCluster) -> str:
 def _simulated_us(
     machine: GpuCluster, imitation: Imitation, collective: str, size_bytes: int, choice: Choice
 ) -> float | None:
-    """The simulated time out of place; None where there is no schedule."""
+    """The simulated time out of place; None if there is no schedule."""
     if not imitation.has_schedule(collective, choice):
         return None
     return machine.simulated_us(imitation.source(collective, size_bytes, choice), size_bytes)

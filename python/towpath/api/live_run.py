@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives for real, between processes of this host: run, and tuned."""
+"""Live collectives between processes of this host: run, and tuned."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def run_live(
     on_row: OnRow = ignore,
     **options: Any,
 ) -> RunResult:
-    """Runs a collective between processes of this host, and checks every byte that they receive.
+    """Runs a collective between processes of this host, and checks every received byte.
 
     Args:
-        collective_or_schedule: the name of a collective, or a schedule of your own from a file.
-        ranks: how many processes.
-        size_bytes: the whole array: bytes, a text ("64M"), several of them, or a range.
-        on_row: called with the result without rows and None before the first row, and with the
-            result and each row as it comes.
+        collective_or_schedule: the name of a collective, or your own schedule from a file.
+        ranks: number of processes.
+        size_bytes: size of the whole array: bytes, a text ("64M"), several of them, or a range.
+        on_row: called with the result without rows and None before the first row, and then with the
+            result and each new row.
         options: further fields of `Request`, such as dtype="float16", iterations=100. Without
-            algorithm, protocol and channels no schedule runs: each rank reads the data of its
-            peers ("direct"), if the collective can run so.
+            algorithm, protocol and channels no schedule is used: each rank reads the data of its
+            peers ("direct"), if the collective supports this.
 
     Returns:
         A row per size.
 
     Raises:
-        ConfigError: an option is wrong, or the schedule has another number of ranks.
-        LiveError: a rank failed.
+        ConfigError: an option is wrong, or the schedule has another number of ranks. LiveError: a
+        rank failed.
     """
     from towpath.pages.provenance import provenance
 
@@ -99,12 +99,12 @@ def tune_live(
     progress: Progress | None = None,
     **options: Any,
 ) -> Tuning:
-    """Times every schedule that can be written for a collective between processes of this host.
+    """Times every available schedule of a collective between processes of this host.
 
     Args:
-        collective: its name.
-        ranks: how many processes.
-        size_bytes: as for `run_live`.
+        collective: name of the collective.
+        ranks: number of processes.
+        size_bytes: size of the whole array: bytes, a text ("64M"), several of them, or a range.
         channels: numbers of channels to try; None: 1, 2 and 4.
         protocols: protocols to try; None: Simple.
         progress: a display for long work; see `towpath.studies.progress`.
@@ -114,7 +114,7 @@ def tune_live(
         All timings, the fastest at each size, and the choice by the rule of docs/tune.md.
 
     Raises:
-        ConfigError: an option is wrong, or no schedule cuts an array of one of the sizes.
+        ConfigError: an option is wrong, or no schedule can divide an array of one of the sizes.
         LiveError: a rank failed.
     """
     from towpath.studies.progress import silent
@@ -144,10 +144,10 @@ def _options(request: Request) -> live.LiveOptions:
 
 
 def _source(request: Request, ranks: int) -> ScheduleSource:
-    """Where the ranks find the schedule.
+    """The source from which the ranks read the schedule.
 
     Raises:
-        ConfigError: the user's own schedule is in memory only.
+        ConfigError: the user's own schedule is only in memory.
     """
     schedule = request.schedule
     if schedule is not None:

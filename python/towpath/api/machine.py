@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Machines as a program handles them: listed, loaded, shown, and run on."""
+"""Machines for programs: listed, loaded, shown, and run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class MachineInfo:
     """A machine that comes with Towpath.
 
     Attributes:
-        name: for `load`.
+        name: the name for `load`.
         kind: "gpu_cluster", "chip_cluster", "mailbox_cluster", "chip" or "host".
-        description: one line.
+        description: one line of text.
     """
 
     name: str
@@ -34,11 +34,11 @@ class MachineInfo:
 
 
 class Machine(ABC):
-    """A described machine. `load` makes one; its class says what can be done with it.
+    """A described machine. `load` returns one; its class determines the available operations.
 
     Attributes:
         kind: "gpu_cluster", "chip_cluster", "mailbox_cluster", "chip" or "host".
-        spec: the description: every figure with its source. Its fields follow the file format of
+        spec: the description: every value with its source. Its fields follow the file format of
             docs/machines.md and are not part of the stable interface.
     """
 
@@ -52,17 +52,17 @@ class Machine(ABC):
 
     @classmethod
     def _open(cls, name_or_file: str, **options: Any) -> Machine:
-        """What a name or a file of this kind describes; `options` are those of `load`."""
+        """Opens a name or a file of this kind; `options` are the options of `load`."""
         return cls(catalogue.load_any(name_or_file))
 
     @property
     def name(self) -> str:
-        """Its name, such as "dgx-h100"."""
+        """Name of the machine, such as "dgx-h100"."""
         return self.spec.name
 
     @property
     def description(self) -> str:
-        """One line about it."""
+        """Description in one line."""
         return self.spec.description
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Machine(ABC):
         """The machine as text.
 
         Returns:
-            Lines with every figure and its source.
+            Lines with every value and its source.
         """
 
     def draw(self) -> str:
@@ -80,7 +80,7 @@ class Machine(ABC):
             The text of an SVG file.
 
         Raises:
-            ConfigError: there is nothing to draw.
+            ConfigError: this kind of machine cannot be drawn.
         """
         raise ConfigError(f"'{self.name}' is a {self.kind}, of which there is no drawing")
 
@@ -119,25 +119,24 @@ def load(
     """A machine by its name, or from a file of any kind that Towpath reads.
 
     Args:
-        name_or_file: a name that `machines` lists, "NAME:HOSTS", or the path of a file, known by
-            its content: our YAML, an NCCL topology XML, the output of `nvidia-smi topo -m`, or one
-            of Tenstorrent's SoC and cluster descriptors.
-        hosts: another number of hosts, for GPUs.
-        ranks: another number of GPUs or mailbox nodes altogether.
-        ranks_per_host: use only this many GPUs of each host.
-        complete_from: for topology files of GPUs, the shipped machine that supplies what they do
-            not say.
-        settings: other values for a cluster of GPUs: "link_types.nvlink.rate_gb_per_s=400".
-        without: devices of a cluster of GPUs that have failed: "host0/nic3"; "nic3" is that of
+        name_or_file: a name that `machines` lists, "NAME:HOSTS", or the path of a file: Towpath's
+            YAML, an NCCL topology XML, the output of `nvidia-smi topo -m`, or one of Tenstorrent's
+            SoC and cluster descriptors. The content determines the format.
+        hosts: number of hosts, for GPUs.
+        ranks: total number of GPUs or mailbox nodes.
+        ranks_per_host: number of GPUs to use in each host.
+        complete_from: shipped machine that supplies the values missing in topology files of GPUs.
+        settings: changed values for a cluster of GPUs: "link_types.nvlink.rate_gb_per_s=400".
+        without: failed devices of a cluster of GPUs: "host0/nic3"; "nic3" means this adapter in
             every host.
-        harvest_mask: for a chip, which rows or columns it lacks, as bits.
+        harvest_mask: for a chip, a mask of its disabled rows or columns.
 
     Returns:
         A GpuCluster, ChipCluster, MailboxCluster, Chip or Host.
 
     Raises:
-        ConfigError: there is no such machine, something in it is wrong, or an option is not for
-            its kind.
+        ConfigError: there is no such machine, its description contains an error, or an option does
+        not apply to its kind.
 
     >>> load("t3000")
     ChipCluster('t3000', 8 chips)
@@ -159,7 +158,7 @@ def load(
 
 
 def opened(name_or_file: str, options: dict[str, Any]) -> Machine:
-    """The machine of a name or a file, with the options of `load` that were given."""
+    """The machine of a name or a file, opened with the given options of `load`."""
     kind = catalogue.kind_of(name_or_file)
     machine = classes()[kind]._open(name_or_file, **options)
     machine._opened_as = (name_or_file, options)
@@ -167,7 +166,7 @@ def opened(name_or_file: str, options: dict[str, Any]) -> Machine:
 
 
 def classes() -> dict[str, type[Machine]]:
-    """The registry: the class of each kind of machine. They are imported at the first use."""
+    """Registry with the class of each kind of machine. Classes are imported at their first use."""
     from towpath.api.chips import Chip, ChipCluster
     from towpath.api.clusters import GpuCluster, MailboxCluster
     from towpath.api.host import Host

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of virtual channels on a chip: checked options in, rows and findings out."""
+"""Study of virtual channels on a chip: checks the options, and returns rows and findings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TRANSACTIONS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What `Chip.study` is asked for; its arguments say what each field means."""
+    """Options of a study. The arguments of `Chip.study` describe the fields."""
 
     sizes_bytes: tuple[int, ...]
     patterns: Sequence[str] | None = None
@@ -53,12 +53,12 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class StudyWork:
-    """How much a study simulates.
+    """Amount of work that a study simulates.
 
     Attributes:
-        points: how many points it measures.
-        flit_hops: flits times links that they cross, all points together.
-        reduced: points with fewer transactions per destination than asked for, to fit the budget.
+        points: number of measured points.
+        flit_hops: flits times the links that they cross, over all points.
+        reduced: points with fewer transactions per destination than requested, to fit the budget.
     """
 
     points: int
@@ -68,12 +68,12 @@ class StudyWork:
 
 @dataclass(frozen=True, repr=False)
 class NocStudy:
-    """What a study of virtual channels found out.
+    """Result of a study of virtual channels.
 
     Attributes:
-        chip: its name.
+        chip: name of the chip.
         parts: the measured points by part of the study; each row has the point and its result.
-        findings: verdicts, each with the rows that it rests on.
+        findings: verdicts, each with the rows that support it.
     """
 
     chip: str
@@ -81,7 +81,7 @@ class NocStudy:
     findings: list[Finding]
 
     def to_dict(self) -> dict[str, Any]:
-        """It as plain data for JSON.
+        """Returns it as plain data for JSON.
 
         Returns:
             The attributes.
@@ -94,7 +94,7 @@ class NocStudy:
 
 
 def work_of(spec: ChipSpec, plan: StudyPlan) -> StudyWork:
-    """How much a study would simulate.
+    """Computes the amount of work of a study.
 
     Raises:
         ConfigError: an option is not possible on the chip.
@@ -118,9 +118,9 @@ def run_study(
 
     Args:
         spec: the chip.
-        plan: what to measure.
-        file: keeps what is measured, a line of JSON per point; a later call continues from it.
-        options: where to run.
+        plan: the points to measure.
+        file: file for the measurements, one line of JSON per point; a later call continues from it.
+        options: where the simulations run.
 
     Raises:
         ConfigError: an option is not possible on the chip.

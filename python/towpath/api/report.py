@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of runs: the answers, time and bandwidth over size, and all that is behind them."""
+"""The page of runs: the answers, time and bandwidth over size, and all underlying data."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _HOW = (
 def write_report(
     results: list[RunResult], path: Path | str, *, trace_size_bytes: int | None = None
 ) -> None:
-    """Writes the page of one run or several; its foot says what it was made with.
+    """Writes the page of one or several runs; its footer names its origin.
 
     Args:
-        results: the runs, at least one.
+        results: at least one run.
         path: the file.
-        trace_size_bytes: the size of the timeline; None: the largest up to 1 MiB.
+        trace_size_bytes: size of the call in the timeline; None: the largest up to 1 MiB.
     """
     timelines = [result.timeline(trace_size_bytes) for result in results]
     page = report_page(results, timelines)
@@ -83,7 +83,7 @@ def report_page(results: list[RunResult], timelines: list[Timeline | None]) -> P
 
 
 def run_names(results: list[RunResult]) -> list[str]:
-    """A short name per run of what differs between runs; never two alike."""
+    """A unique short name per run, made of the differences between runs."""
     described = [_description(result) for result in results]
     differing = [
         i for i, column in enumerate(zip(*described, strict=True)) if i == 0 or len(set(column)) > 1
@@ -187,7 +187,7 @@ def _plot(
     title: str, y: Axis, results: list[RunResult], names: list[str],
     value_of: Callable[[Measurement], float],
 ) -> Plot:  # fmt: skip
-    """A curve per run; one more, dotted, where it takes another time in place."""
+    """A plot with one curve per run, and a dotted curve for the time in place if it differs."""
     curves = []
     for place, (result, name) in enumerate(zip(results, names, strict=True)):
         out = _points(result, "out_of_place")
@@ -228,7 +228,7 @@ def _curve(
 
 
 def _points(result: RunResult, way: str) -> list[tuple[RunRow, Measurement]]:
-    """Rows above 0 bytes with what was measured out_of_place or in_place."""
+    """Rows above 0 bytes with their measurements out_of_place or in_place."""
     return [
         (row, measurement)
         for row in result.rows
@@ -245,7 +245,9 @@ def _is_same(result: RunResult) -> bool:
 
 
 def _numbers(results: list[RunResult], names: list[str]) -> PlainTable:
-    """The rows in the columns of nccl-tests; in place only if that differs anywhere."""
+    """The rows in the columns of nccl-tests; the columns of in-place runs appear only if they
+    differ.
+    """
     has_in_place = not all(map(_is_same, results)) or any(
         row.out_of_place is None for result in results for row in result.rows
     )
@@ -335,7 +337,9 @@ def _faults_table(result: RunResult) -> PlainTable | None:
 
 
 def _links_section(result: RunResult) -> Section:
-    """Loads of links at the largest size: a line per kind, and the rest on request."""
+    """Loads of links at the largest size: one line per kind, with the rest in an expandable
+    section.
+    """
     links = result.links
     lines = []
     for kind in dict.fromkeys(link.kind for link in links):

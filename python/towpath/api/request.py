@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A request: what to run, at which sizes, and how. The options of `towpath run` are its fields."""
+"""A request: the collective, its sizes and its options. The options of `towpath run` are its
+fields.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,16 @@ _OWN = ("algorithm", "protocol", "channels")  # options of Towpath's own schedul
 
 
 def _option(default: Any, help_text: str, *flags: str, only: str = "", **typer_options: Any) -> Any:
-    """A field with its option of the command line.
+    """A field with its command-line option.
 
     Args:
-        default: its value if it is not given.
-        help_text: one line; the name of the option, a metavar and bounds are in `typer_options`.
-        flags: the spellings of the option; by default the field's name.
-        only: "simulated" or "live" if it is for one kind of run.
+        default: value if the option is not given.
+        help_text: one line of help; the name of the option, a metavar and bounds are in
+            `typer_options`.
+        flags: the spellings of the option; the default is the field's name.
+        only: "simulated" or "live" if it applies to one kind of run.
         typer_options: further arguments of `typer.Option`; `type`: the type of a value, by default
-            that of `default`; "" for an option that the command line does not have.
+            the type of `default`; "" if the command line does not have the option.
     """
     metadata = {"help": help_text, "flags": flags, "only": only, **typer_options}
     return field(default=default, metadata=metadata)
@@ -39,35 +42,35 @@ def _option(default: Any, help_text: str, *flags: str, only: str = "", **typer_o
 
 @dataclass(frozen=True)
 class Request:
-    """A collective or a schedule to run, and how to run it: the options of `run` and `run_live`.
+    """A collective or a schedule to run, with its options: the options of `run` and `run_live`.
 
     Attributes:
-        subject: the name of a collective, or a schedule of your own.
+        subject: the name of a collective, or your own schedule.
         size_bytes: the whole array: bytes (64 << 20), a text ("64M"), several of them, or a range
             ("8:1G:4": from, to, factor).
         dtype: the element type, "int8" to "float64", "float16", "bfloat16".
         op: the reduction: "sum", "prod", "min", "max", "avg".
         root: the root rank of broadcast, reduce, gather and scatter.
-        algorithm: "auto" takes the fastest candidate for each size, and live no schedule at all:
-            each rank reads the data of its peers. A name ("ring", "tree") takes that algorithm.
-            "synthesis" writes a schedule for the machine, on GPUs. None takes the collective's
-            first. See `algorithms`.
+        algorithm: "auto" selects the fastest candidate for each size. In live runs it uses no
+            schedule: each rank reads the data of its peers. A name ("ring", "tree") selects that
+            algorithm. "synthesis" writes a schedule for a machine with GPUs. None selects the
+            collective's first algorithm. See `algorithms`.
         protocol: "auto", "Simple", "LL" or "LL128".
         channels: parallel channels; None: the number that the machine needs.
-        data: simulated: whether to carry and check data; without, only time is simulated.
-        fold: simulated without data: whether ranks that do the same at the same time are simulated
-            once, which changes no result.
-        threads: simulated: threads of one simulation, which change no result; None: one per
-            processor, and one if other processes simulate at the same time.
+        data: simulated: True to carry and check data; without data, only time is simulated.
+        fold: simulated without data: True to simulate ranks with identical behavior once, which
+            does not change a result.
+        threads: simulated: threads of one simulation, which do not change a result; None: one per
+            processor, or one if other processes simulate at the same time.
         network: simulated: the model of networks on chips: "flits", or "packets", which is several
-            times as fast and a few percent off.
+            times as fast with a difference of a few percent.
         link_faults: simulated: links between chips that fail: "0:9,every=100us,training=5us".
         library: simulated: "nccl" or "rccl" runs the choice of that library on GPUs, and a
-            `Library` has its variables and files; None: Towpath chooses.
-        iterations: live: timed calls per size.
-        warmup: live: calls before them.
+            `Library` also has its variables and files; None: Towpath chooses.
+        iterations: live: number of timed calls per size.
+        warmup: live: number of calls before the timed ones.
         timeout_s: live: seconds to wait for a silent peer.
-        pin: live: whether each rank gets a core of its own, if there are as many cores as ranks.
+        pin: live: True to give each rank its own core, if there are enough cores.
         transport: live: "shm", or "ucx" if it is built.
     """
 
@@ -129,7 +132,7 @@ class Request:
 
     @property
     def schedule(self) -> Schedule | None:
-        """The user's own schedule; None for one of Towpath's own."""
+        """The user's own schedule; None if Towpath chooses one."""
         return None if isinstance(self.subject, str) else self.subject
 
     @property
@@ -141,7 +144,7 @@ class Request:
 
     @property
     def is_auto(self) -> bool:
-        """Whether the schedule is chosen size by size."""
+        """True if the schedule is chosen for each size."""
         if self.schedule is not None:
             return False
         is_searched = self.algorithm == SYNTHESIS or "auto" in (self.algorithm, self.protocol)
@@ -177,7 +180,7 @@ class Request:
         )._checked_subject()  # fmt: skip
 
     def _given(self, counts: Any) -> Iterable[str]:
-        """The options that differ from their defaults, of those that count."""
+        """The options that differ from their defaults, among those that apply."""
         return (
             each.name for each in fields(self)
             if counts(each) and getattr(self, each.name) not in (each.default, None)
@@ -214,7 +217,7 @@ class Request:
         """The library that chooses schedules.
 
         Raises:
-            ConfigError: there is no such library, or another option chooses as well.
+            ConfigError: there is no such library, or another option also makes the choice.
         """
         if self.library is None:
             return None

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a run: a row per size, and everything that follows from it."""
+"""The result of a run: a row per size, and the data derived from it."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ _NESTED = ("out_of_place", "in_place", "fault_cost", "error_pct", "fold", "choic
 class RunResult:
     """The result of a collective on a machine or between live processes.
 
-    With a single size, `time_us` and the other values of its row are attributes of the result as
-    well. With several, they are in `rows`.
+    If the run has a single size, `time_us` and the other values of its row are also attributes of
+    the result. `rows` has one entry for each size.
 
     Attributes:
         machine: the name of the machine, or "live".
         collective: the collective that ran.
         kind: "simulated" or "live".
         where: the machine and its ranks as text, or this host.
-        ranks: how many took part.
+        ranks: number of ranks.
         dtype: the element type.
         op: the reduction; ignored if the collective has none.
         root: the root rank; ignored if the collective has none.
-        is_chosen: whether the schedule was chosen size by size.
-        iterations: timed calls per size.
-        warmup: calls before them that are not timed.
-        notes: sentences that the reader should know.
+        is_chosen: True if the schedule was chosen for each size.
+        iterations: number of timed calls per size.
+        warmup: number of calls before the timed ones.
+        notes: sentences for the reader.
         rows: one per size, in the order of the request.
         provenance: version, date, and a hash of the machine and of each schedule.
         command: the command line, for the page; empty in a program.
-        draw: draws the machine with the loads of its links; None if it has no drawing.
-        has_limit: whether `limit` can be found.
+        draw: draws the machine with the loads of its links; None if it cannot be drawn.
+        has_limit: True if `limit` is available.
     """
 
     machine: str
@@ -77,7 +77,7 @@ class RunResult:
 
     @property
     def row(self) -> RunRow:
-        """The row of a run of a single size.
+        """The row of a run with a single size.
 
         Raises:
             ConfigError: there are several sizes.
@@ -90,32 +90,32 @@ class RunResult:
 
     @property
     def time_us(self) -> float:
-        """Time of one call in microseconds, of a single size."""
+        """Time of one call in microseconds, for a single size."""
         return self.row.time_us
 
     @property
     def algorithm_bandwidth_gb_per_s(self) -> float:
-        """Array size over time in 1e9 bytes per second, of a single size."""
+        """Array size over time in 1e9 bytes per second, for a single size."""
         return self.row.algorithm_bandwidth_gb_per_s
 
     @property
     def bus_bandwidth_gb_per_s(self) -> float:
-        """Algorithm bandwidth times the bus factor, in 1e9 bytes per second, of a single size."""
+        """Algorithm bandwidth times the bus factor, in 1e9 bytes per second, for a single size."""
         return self.row.bus_bandwidth_gb_per_s
 
     @property
     def algorithm(self) -> str:
-        """The algorithm that ran, of a single size."""
+        """The algorithm of the run, for a single size."""
         return self.row.algorithm
 
     @property
     def protocol(self) -> str:
-        """The protocol that ran, of a single size."""
+        """The protocol of the run, for a single size."""
         return self.row.protocol
 
     @property
     def channels(self) -> int:
-        """Parallel channels, of a single size."""
+        """Number of parallel channels, for a single size."""
         return self.row.channels
 
     @property
@@ -131,30 +131,33 @@ class RunResult:
 
     @property
     def busbw_mean_gb_per_s(self) -> float | None:
-        """Mean over all measurements in 1e9 bytes per second, as nccl-tests does; None for none."""
+        """Mean over all measurements in 1e9 bytes per second, as in nccl-tests; None if there are
+        none.
+        """
         rates = [measurement.busbw_gb_per_s for measurement in self.measurements]
         return sum(rates) / len(rates) if rates else None
 
     def by_schedule(self) -> list[list[RunRow]]:
-        """Consecutive rows that one schedule served.
+        """Groups consecutive rows with the same schedule.
 
         Returns:
-            A list of rows per change of the schedule.
+            A list of rows per group.
         """
         key = lambda row: (row.schedule, row.protocol, row.channels)  # noqa: E731
         return [list(rows) for _, rows in groupby(self.rows, key)]
 
     def schedule(self, size_bytes: int | None = None) -> Schedule:
-        """The schedule that served a size.
+        """The schedule of a size.
 
         Args:
             size_bytes: the size of a row; None: the largest.
 
         Returns:
-            The schedule, which `Schedule.save` writes.
+            The schedule, which `Schedule.save` can write.
 
         Raises:
-            ConfigError: no schedule ran: the run was live, or its time is a library's prediction.
+            ConfigError: no schedule was used: the run was live, or its time is a library's
+            prediction.
         """
         wanted = max(row.size_bytes for row in self.rows) if size_bytes is None else size_bytes
         row = min(self.rows, key=lambda each: abs(each.size_bytes - wanted))
@@ -170,20 +173,20 @@ class RunResult:
 
     @property
     def links(self) -> list[LinkLoad]:
-        """The load of each link during one call of the largest size; empty when live."""
+        """The load of each link during one call of the largest size; empty for a live run."""
         return [] if self._largest is None else self._largest.links
 
     @property
     def limit(self) -> Limit | None:
         """The limit of the largest size: a link, copies, reductions, latencies, slots.
 
-        None when live, and on machines without GPUs.
+        None for a live run, and on machines without GPUs.
         """
         return self._largest.limit if self.has_limit and self._largest else None
 
     @cached_property
     def topology_svg(self) -> str | None:
-        """The machine as an SVG drawing with the loads of its links; None if it has none."""
+        """The machine as an SVG drawing with the loads of its links; None if it cannot be drawn."""
         return None if self.draw is None or not self.links else self.draw(self.links)
 
     def timeline(self, size_bytes: int | None = None) -> Timeline | None:
@@ -193,7 +196,7 @@ class RunResult:
             size_bytes: the size of the call; None: the largest up to 1 MiB.
 
         Returns:
-            The timeline; None when live, and on machines without one.
+            The timeline; None for a live run, and on machines without timelines.
 
         Raises:
             ConfigError: the size is above 1 GiB.
@@ -206,7 +209,7 @@ class RunResult:
         """The result as plain data for JSON.
 
         Args:
-            links: whether to add the load of each link at the largest size.
+            links: True to add the load of each link at the largest size.
 
         Returns:
             One key per attribute, with the limit of the largest size.
@@ -231,10 +234,10 @@ class RunResult:
         return json.dumps(self.to_dict(), indent=2)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """The rows as a table of pandas.
+        """The rows as a pandas table.
 
         Returns:
-            One line per size; columns as in `RunRow.to_dict`, without nested ones.
+            One line per size, with the columns of `RunRow.to_dict` that are not nested.
 
         Raises:
             ConfigError: pandas is not installed.
@@ -253,7 +256,7 @@ class RunResult:
 
         Args:
             path: the file, which is replaced.
-            trace_size_bytes: the size of the timeline; None: the largest up to 1 MiB.
+            trace_size_bytes: size of the call in the timeline; None: the largest up to 1 MiB.
 
         Raises:
             ConfigError: the size is above 1 GiB.
@@ -292,10 +295,10 @@ class RunResult:
 
 
 def timeline_size(sizes_bytes: list[int], size_bytes: int | None) -> int:
-    """The size whose timeline is drawn: the requested one, or the largest that can be read.
+    """The size of the timeline: the requested size, or the largest readable one.
 
     Raises:
-        ConfigError: the requested one is above 1 GiB.
+        ConfigError: the requested size is above 1 GiB.
     """
     if size_bytes is None:
         return max(

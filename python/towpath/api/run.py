@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a request on a machine: finds the schedule for each size, simulates, collects rows."""
+"""Runs a request on a machine: finds the schedule for each size, simulates it, and collects
+rows.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ OnRow = Callable[[RunResult, RunRow | None], None]
 
 
 def ignore(result: RunResult, row: RunRow | None) -> None:
-    """The default of `on_row`."""
+    """Default value of `on_row`."""
 
 
 def run_simulated(machine: Cluster, request: Request, on_row: OnRow) -> RunResult:
@@ -41,8 +43,8 @@ def run_simulated(machine: Cluster, request: Request, on_row: OnRow) -> RunResul
 
     Args:
         machine: a described machine.
-        request: what to run, checked.
-        on_row: sees the rows as they come.
+        request: the checked request.
+        on_row: called with each row as it is computed.
 
     Returns:
         A row per size.
@@ -91,14 +93,14 @@ def place_for(
     machine: Cluster, request: Request, schedule: _core.Schedule, source: ScheduleSource | None,
     *, by_packets: bool = False,
 ) -> Place:  # fmt: skip
-    """Where a schedule of a request runs.
+    """The places in which a schedule of a request runs.
 
     Args:
         machine: the machine.
-        request: its conditions.
+        request: the options of the run.
         schedule: the schedule.
-        source: where it comes from.
-        by_packets: whether networks on chips are simulated packet by packet in any case.
+        source: origin of the schedule.
+        by_packets: True to simulate networks on chips packet by packet in any case.
     """
     place = machine._place_for(schedule, source, request.link_faults)
     return place.changed(
@@ -122,7 +124,7 @@ def described(
 
 
 def rounding_notes(call: Call, sizes_bytes: Sequence[int]) -> list[str]:
-    """A sentence if the sizes that run are not the requested ones."""
+    """A sentence if the sizes of the run differ from the requested sizes."""
     element_bytes = type_bytes(call.type_name)
     return rounding_sentences({size: call.elements(size) * element_bytes for size in sizes_bytes})
 
@@ -131,7 +133,7 @@ def rounding_sentences(rounded: dict[int, int]) -> list[str]:
     """A sentence if sizes were rounded.
 
     Args:
-        rounded: the size that runs, by the requested size.
+        rounded: size of the run by the requested size.
     """
     changed = [f"{asked} to {ran}" for asked, ran in rounded.items() if ran != asked]
     if not changed:
@@ -142,7 +144,7 @@ def rounding_sentences(rounded: dict[int, int]) -> list[str]:
 
 
 def _without_rows(machine: Cluster, request: Request, call: Call | None) -> RunResult:
-    """The result, with the notes that are known before the first row."""
+    """The result, with the notes that are available before the first row."""
     ranks = machine.ranks if call is None else call.ranks
     notes = list(machine._assumed(request))
     if call is not None and not request.is_auto:
@@ -171,7 +173,7 @@ def _rounding_notes(rows: list[RunRow], request: Request) -> list[str]:
 
 
 def _accuracy_note(has_measurements: bool) -> str:
-    """What is known about the errors of predictions."""
+    """A sentence about the errors of predictions."""
     if not has_measurements:
         return "not validated: there are no measurements of this on this machine"
     return (
@@ -183,7 +185,7 @@ def _accuracy_note(has_measurements: bool) -> str:
 def _with_error(
     machine: Cluster, request: Request, ranks: int, row: RunRow, size_bytes: int
 ) -> RunRow:
-    """The row with the error to expect, if rows near it were measured."""
+    """The row with its expected error, if similar rows were measured."""
     library = request.library
     has_files = library is not None and not isinstance(library, str) and library.has_files
     if not machine.has_nccl or has_files:
@@ -197,7 +199,7 @@ def _with_error(
 def _again(
     machine: Cluster, place: Place, call: Call, kept: dict[int, simulated.Outcome]
 ) -> Callable[[int, bool], simulated.Outcome]:
-    """Simulates a call once more: traced, or for what its links do and what limits it."""
+    """Simulates a call again: with a trace, or to find the loads and the limit."""
 
     def again(size_bytes: int, is_traced: bool) -> simulated.Outcome:
         if isinstance(place, GpuPlace) and not is_traced:

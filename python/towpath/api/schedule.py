@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules as a program handles them: generated, read from MSCCL XML, verified, written."""
+"""Schedules for programs: generated, loaded from MSCCL XML, verified, written."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from towpath.schedules.words import collective_named
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a schedule, and where it stands.
+    """One step of a schedule, with its position.
 
     Attributes:
-        rank: the rank that takes it.
+        rank: the rank that executes the step.
         block: its thread block, from 0.
-        index: its place in the thread block, from 0.
+        index: its position in the thread block, from 0.
         channel: the channel of the thread block.
-        type: "send", "receive", "receive_copy_send", "receive_reduce_send",
-            "receive_reduce_copy", "receive_reduce_copy_send", "copy", "reduce" or "nop".
+        type: "send", "receive", "receive_copy_send", "receive_reduce_send", "receive_reduce_copy",
+            "receive_reduce_copy_send", "copy", "reduce" or "nop".
         send_peer: the rank that the thread block sends to, or None.
         receive_peer: the rank that it receives from, or None.
         source: (buffer, first chunk) that is read; the buffer is "input", "output" or "scratch".
         destination: (buffer, first chunk) that is written.
-        count: consecutive chunks, from there on.
-        depends_on: (thread block, step) of this rank that must be done before, or None.
-        publishes: whether others may depend on it.
+        count: number of consecutive chunks.
+        depends_on: (thread block, step) of this rank that must be complete before, or None.
+        publishes: True if other steps may depend on it.
     """
 
     rank: int
@@ -52,9 +52,9 @@ class Step:
 
 
 class Schedule:
-    """A collective written down as steps per rank; docs/schedule.md says what one means.
+    """A collective defined by the steps of each rank; docs/schedule.md defines its meaning.
 
-    A schedule does not change. Make one with `generate` or `load`.
+    A schedule is immutable. Create one with `generate` or `load`.
 
     >>> schedule = Schedule.generate("all_reduce", algorithm="ring", ranks=4)
     >>> schedule
@@ -86,33 +86,33 @@ class Schedule:
         both_ways: bool = False,
         pattern: Iterable[int] = (),
     ) -> Schedule:
-        """One of Towpath's own schedules; `algorithms()` lists them.
+        """Generates one of Towpath's own schedules; `algorithms()` lists them.
 
         Args:
             collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
                 "all_to_all", "gather", "scatter", "all_to_all_v", "send_recv" or "barrier".
-            algorithm: its name, "ring_all_reduce" or short "ring"; None takes the first that
-                `algorithms(collective)` lists.
-            ranks: how many take part, at least 1.
-            hosts: over how many hosts the ranks are spread evenly, host by host. With several,
-                rings enter and leave each host on the same rail.
+            algorithm: its name, "ring_all_reduce" or short "ring"; None selects the first one in
+                `algorithms(collective)`.
+            ranks: number of ranks, at least 1.
+            hosts: number of hosts over which the ranks are spread evenly, host by host. With
+                several hosts, rings enter and leave each host on the same rail.
             channels: parallel copies of the pattern, 1 to 64.
             protocol: "Simple", "LL" or "LL128".
             root: the root rank of broadcast, reduce, gather and scatter.
-            chunks_per_channel: pieces into which chains and trees cut what goes through them.
+            chunks_per_channel: number of pieces into which chains and trees cut their data.
             columns: columns of the mesh or torus of a grid algorithm; 0: a single row.
-            row_rings: whether the rows of the grid are rings.
-            column_rings: whether its columns are rings.
-            both_ways: whether every other ring goes round the other way, on one host.
-            pattern: of send_recv, the rank that each rank sends to; of all_to_all_v, at
-                s * ranks + d, how many of the channels * chunks_per_channel chunks of its part
-                rank s sends to rank d. Without one, each rank sends to the next, or whole parts.
+            row_rings: True if the rows of the grid are rings.
+            column_rings: True if the columns of the grid are rings.
+            both_ways: True if every other ring runs in the opposite direction, on one host.
+            pattern: for send_recv, the rank that each rank sends to, by default the next one. For
+                all_to_all_v, at s * ranks + d, the number of the channels * chunks_per_channel
+                chunks of its part that rank s sends to rank d, by default the whole part.
 
         Returns:
             The schedule.
 
         Raises:
-            ConfigError: an option is wrong, or there is no such schedule for it.
+            ConfigError: an option is wrong, or no such schedule exists.
         """
         source = ScheduleSource(
             None, collective_named(collective), algorithm, ranks, channels, protocol, root, hosts,
@@ -123,18 +123,19 @@ class Schedule:
 
     @classmethod
     def load(cls, file: str | os.PathLike[str] | bytes, *, result: str | None = None) -> Schedule:
-        """The schedule in an MSCCL XML file, or in an execution plan of MSCCL++ (JSON).
+        """Loads the schedule of an MSCCL XML file, or of an execution plan of MSCCL++ (JSON).
 
         Args:
             file: the path of the file, or its contents as bytes.
-            result: the collective that a file with a custom one computes, such as "all_reduce".
+            result: the collective that a file with a custom collective computes, such as
+                "all_reduce".
 
         Returns:
-            The schedule, checked as a text: every peer, chunk and dependency exists.
+            The schedule. Loading checks that every peer, chunk and dependency exists.
 
         Raises:
-            ConfigError: it cannot be read, is not such a file, or breaks a limit; with file and
-                line.
+            ConfigError: the file cannot be read, has another format, or exceeds a limit; with file
+            and line.
         """
         from towpath.schedules.files import load_schedule
 
@@ -148,26 +149,26 @@ class Schedule:
         return cls(load_schedule(file, declared), source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it as MSCCL XML, or to a name that ends in .json as an execution plan of MSCCL++.
+        """Writes it as MSCCL XML, or as an execution plan of MSCCL++ if the name ends in .json.
 
         Args:
             path: the file, which is replaced.
 
         Raises:
-            ConfigError: the format has no place for it; nothing is written then.
+            ConfigError: the format cannot express the schedule; no file is written.
         """
         from towpath.schedules.files import dump_schedule
 
         dump_schedule(self._core, path)
 
     def to_xml(self) -> str:
-        """It as MSCCL XML.
+        """Returns it as MSCCL XML.
 
         Returns:
             The text of the file that `save` writes.
 
         Raises:
-            ConfigError: MSCCL has no place for it.
+            ConfigError: MSCCL cannot express it.
         """
         from towpath.schedules import msccl_xml
 
@@ -176,13 +177,13 @@ class Schedule:
         return stream.getvalue()
 
     def to_json(self) -> str:
-        """It as an execution plan of MSCCL++.
+        """Returns it as an execution plan of MSCCL++.
 
         Returns:
-            The text of the file that `save` writes to a name that ends in .json.
+            The text of the file that `save` writes if the name ends in .json.
 
         Raises:
-            ConfigError: MSCCL++ has no place for it.
+            ConfigError: MSCCL++ cannot express it.
         """
         from towpath.schedules import mscclpp_json
 
@@ -190,7 +191,7 @@ class Schedule:
 
     @property
     def name(self) -> str:
-        """Its name, such as "ring_all_reduce"."""
+        """Name of the schedule, such as "ring_all_reduce"."""
         return self._core.name
 
     @property
@@ -205,44 +206,44 @@ class Schedule:
 
     @property
     def ranks(self) -> int:
-        """How many ranks take part."""
+        """Number of ranks."""
         return self._core.rank_count
 
     @property
     def channels(self) -> int:
-        """Parallel channels."""
+        """Number of parallel channels."""
         return self._core.channels
 
     @property
     def chunks(self) -> int:
-        """Chunks into which each rank's array is cut."""
+        """Number of chunks into which each rank's array is cut."""
         return self._core.chunks
 
     @property
     def root(self) -> int:
-        """The root rank; 0 where the collective has none."""
+        """The root rank; 0 if the collective has none."""
         return self._core.root
 
     @property
     def in_place(self) -> bool:
-        """Whether input and output may be the same memory."""
+        """True if input and output may be the same memory."""
         return self._core.in_place
 
     @property
     def out_of_place(self) -> bool:
-        """Whether input and output may be apart."""
+        """True if input and output may be separate memory."""
         return self._core.out_of_place
 
     @property
     def fingerprint(self) -> str:
-        """A hash of its steps as 16 hexadecimal digits: equal schedules have the same."""
+        """A hash of its steps as 16 hexadecimal digits. Equal schedules have the same hash."""
         return f"{_core.fingerprint(self._core):016x}"
 
     def steps(self) -> list[Step]:
         """Every step of every rank.
 
         Returns:
-            The steps by rank, thread block and place in it.
+            The steps by rank, thread block and position in the thread block.
         """
         found = []
         for rank, program in enumerate(self._core.ranks):
@@ -283,13 +284,13 @@ def _step(rank: int, number: int, index: int, block: Any, step: Any) -> Step:
 
 @dataclass(frozen=True)
 class AlgorithmInfo:
-    """An algorithm that Towpath writes schedules for.
+    """An algorithm for which Towpath can write schedules.
 
     Attributes:
-        collective: what it computes.
-        name: for `Schedule.generate` and `run`.
-        description: what the ranks do, in one line.
-        cost: steps and bytes, in a formula of the number of ranks.
+        collective: the collective that it computes.
+        name: the name for `Schedule.generate` and `run`.
+        description: the actions of the ranks in one line.
+        cost: steps and bytes as a formula of the number of ranks.
     """
 
     collective: str
@@ -302,13 +303,13 @@ class AlgorithmInfo:
 
 
 def algorithms(collective: str | None = None) -> list[AlgorithmInfo]:
-    """The algorithms that Towpath writes schedules for.
+    """Lists the algorithms for which Towpath can write schedules.
 
     Args:
-        collective: only those of this one; None lists all.
+        collective: only the algorithms of this collective; None lists all.
 
     Returns:
-        One entry per algorithm, a collective's default first.
+        One entry per algorithm. The default of a collective comes first.
 
     Raises:
         ConfigError: there is no such collective.

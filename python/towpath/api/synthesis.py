@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A schedule written for one machine and size, and how good it is."""
+"""A schedule written for one machine and size, with its lower bound."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """The fastest schedule that was found for a collective on a machine at one size.
+    """The fastest schedule found for a collective on a machine at one size.
 
     Attributes:
-        machine: the machine and its ranks, in words.
-        schedule: the schedule. It is verified at the size: right data, no race, no deadlock.
-        made_of: what it is made of, such as "24 trees, 64 chunks through each, Simple".
-        size_bytes: the array that it was made for.
-        time_us: its simulated time, microseconds.
-        bound_us: no schedule is faster, unless a switch combines or copies what passes through it.
-        bandwidth_us: of the bound, what the links need for the bytes.
-        latency_us: of the bound, a message between the two ranks farthest from each other.
-        launch_us: of the bound, what every call needs before its first step.
-        bound_reason: which links the bandwidth is about.
-        listed: the fastest of the listed algorithms, in words.
+        machine: the machine and its ranks as text.
+        schedule: the schedule. It is verified at this size: right data, no race, no deadlock.
+        made_of: its composition, such as "24 trees, 64 chunks through each, Simple".
+        size_bytes: the size of the array for which it was made.
+        time_us: its simulated time in microseconds.
+        bound_us: lower bound on the time of any schedule, unless a switch combines or copies the
+            data that passes through it.
+        bandwidth_us: part of the bound: the time that the links need for the bytes.
+        latency_us: part of the bound: a message between the two most distant ranks.
+        launch_us: part of the bound: the time of every call before its first step.
+        bound_reason: the links that determine the bandwidth.
+        listed: the fastest of the listed algorithms as text.
         listed_us: its time.
-        is_listed: whether that is `schedule`, as nothing that was written is faster.
-        tried: candidates that were timed besides the listed ones.
-        left_out: candidates that were not, for want of time.
+        is_listed: True if `schedule` is that algorithm, because no synthesized schedule is faster.
+        tried: number of timed candidates in addition to the listed ones.
+        left_out: number of candidates that were not timed for lack of time.
     """
 
     machine: str
@@ -58,19 +59,19 @@ class Synthesis:
 
     @property
     def distance(self) -> float:
-        """How much longer than the bound it takes: 0.25 is 25 %."""
+        """Relative distance from the bound: 0.25 means that it takes 25 % longer."""
         return self.time_us / self.bound_us - 1 if self.bound_us > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """It as plain data that JSON can hold.
+        """Returns it as plain data for JSON.
 
         Returns:
-            The attributes, of the schedule its name, and the distance.
+            The attributes, the schedule's name, and the distance.
         """
         return {**vars(self), "schedule": self.schedule.name, "distance": self.distance}
 
     def sentence(self) -> str:
-        """What was found, in one sentence."""
+        """The result in one sentence."""
         gain = (
             "nothing written for the machine is faster than the listed algorithm"
             if self.is_listed
@@ -79,7 +80,7 @@ class Synthesis:
         return f"{self.made_of}; {gain}; {self.distance:.0%} above the lower bound"
 
     def text(self) -> str:
-        """What was found, in lines.
+        """The result as lines of text.
 
         Returns:
             The text that `towpath run --algorithm synthesis` prints.
@@ -117,14 +118,13 @@ def synthesize(
     Args:
         machine: a machine with GPUs.
         choice: the fastest of the listed algorithms, from `Chooser`.
-        collective: its name.
-        size_bytes: the whole array.
+        collective: name of the collective.
+        size_bytes: size of the whole array.
         type_name: the element type.
-        options: how to search.
+        options: options of the search.
 
     Raises:
-        ConfigError: the collective is not one that schedules are written for, or there are too many
-            ranks.
+        ConfigError: the collective is not supported, or there are too many ranks.
     """
     from towpath.tuning.synthesis.search import Listed, check_collective
     from towpath.tuning.synthesis.search import synthesize as search

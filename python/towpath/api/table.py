@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A run as plain text in the columns of nccl-tests, so that scripts which read those read these."""
+"""A run as plain text in the columns of nccl-tests, so that the same scripts can read it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _NARROW = "#    size  time (us)  busbw (GB/s)  +-error   schedule, protocol, cha
 
 
 def header(result: RunResult, *, is_narrow: bool = False) -> Iterator[str]:
-    """The comment lines above the first row.
+    """Returns the comment lines above the first row.
 
     Args:
         result: the run.
-        is_narrow: whether rows have the columns that fit 80 characters.
+        is_narrow: True if rows have the columns that fit 80 characters.
     """
     yield f"# {result.collective}, ranks {result.ranks}"
     yield f"# {result.kind} on {result.where}"
@@ -49,7 +49,7 @@ def header(result: RunResult, *, is_narrow: bool = False) -> Iterator[str]:
 
 
 def narrow_row(result: RunResult, row: RunRow) -> Iterator[str]:
-    """Size, time, bandwidth, error to expect and schedule; in place only if it differs."""
+    """Size, time, bandwidth, expected error and schedule; in place only if it differs."""
     ways = [("", row.out_of_place or row.in_place)]
     if row.in_place is not None and row.in_place != ways[0][1]:
         ways.append(("in place", row.in_place))
@@ -69,9 +69,9 @@ def narrow_row(result: RunResult, row: RunRow) -> Iterator[str]:
 
 
 def row(result: RunResult, row: RunRow) -> str:
-    """One size. A way the schedule does not run, and data not checked, read N/A.
+    """One size. A form that the schedule does not support, and unchecked data, are N/A.
 
-    At the end of the line are the schedule, and the error to expect.
+    The schedule and the expected error are at the end of the line.
     """
     operation = result.op if reduces(result.collective) else "none"
     root = result.root if has_root(result.collective) else -1
@@ -89,20 +89,21 @@ def _is_predicted(result: RunResult, row: RunRow) -> bool:
 
 
 def _error(row: RunRow) -> str:
-    """The error to expect, median and 90th percentile."""
+    """The expected error: median and 90th percentile."""
     return "" if row.error_pct is None else "  +-{:.0f}/{:.0f}%".format(*row.error_pct)
 
 
 def row_lines(
     result: RunResult, each: RunRow, *, explains: bool = False, is_narrow: bool = False
 ) -> Iterator[str]:
-    """One size, and below it, as comments, how live times spread and what failing links cost.
+    """One size, followed by comment lines with the spread of live times and the cost of failing
+    links.
 
     Args:
         result: the run.
         each: its row.
-        explains: whether to say how the schedule was chosen and why all ranks were simulated.
-        is_narrow: whether the row has the columns that fit 80 characters.
+        explains: True to print how the schedule was chosen and why all ranks were simulated.
+        is_narrow: True if the row has the columns that fit 80 characters.
     """
     if is_narrow:
         yield from narrow_row(result, each)
@@ -129,7 +130,7 @@ def row_lines(
 
 
 def _spread(way: str, median_us: float, spread: Percentiles) -> str:
-    """How the times of single calls differ; the spread is that of the middle half."""
+    """The spread of the times of single calls: the middle half."""
     middle = (spread.p75_us - spread.p25_us) / median_us
     return (
         f"#   {way}: median {format_time(median_us)} us, 99 % within {format_time(spread.p99_us)} "
@@ -138,7 +139,7 @@ def _spread(way: str, median_us: float, spread: Percentiles) -> str:
 
 
 def footer(result: RunResult, *, explains: bool = False) -> Iterator[str]:
-    """The comment lines below the last row; `result.rows` must be complete."""
+    """Returns the comment lines below the last row; `result.rows` must be complete."""
     measurements = result.measurements
     unchecked = sum(measurement.wrong is None for measurement in measurements)
     if result.wrong is None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a schedule is correct at a size, and from which size on it would hang."""
+"""Verdict on a schedule: its correctness at a size, and the smallest size at which it hangs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _PLACE = ("rank", "block", "channel", "step", "other_rank", "other_block", "othe
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a schedule.
+    """One problem of a schedule.
 
     Attributes:
         kind: "structure", "mismatch", "deadlock", "race", "wrong_data" or "input_overwritten".
-        sentence: what is wrong and where.
-        rank: where it is, or None; likewise the fields below.
+        sentence: the problem and its place.
+        rank: the rank with the problem, or None. The fields below may also be None.
         block: its thread block.
         channel: its channel.
         step: its step in the thread block.
@@ -54,25 +54,25 @@ class Problem:
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes:
-        schedule: its name.
-        collective: what it is to compute.
+        schedule: name of the schedule.
+        collective: the collective that it should compute.
         protocol: "Simple", "LL" or "LL128".
-        ranks: how many take part.
-        steps: steps of all ranks together.
-        size_bytes: the whole array, rounded to what the schedule can cut.
-        problems: what is wrong, the first of each kind of place.
-        omitted: how many more problems there are.
-        not_checked: what could not be decided, and why, in sentences.
-        remarks: properties of a correct schedule that a user may not expect, in sentences: ranks
-            that add in different orders get floating-point results with different last bits.
+        ranks: number of ranks.
+        steps: number of steps of all ranks together.
+        size_bytes: size of the whole array, rounded to a size that the schedule can divide.
+        problems: the problems, the first of each kind of place.
+        omitted: number of further problems.
+        not_checked: properties that could not be checked, with the reason, as sentences.
+        remarks: properties of a correct schedule that may be unexpected, as sentences. For example,
+            ranks that add in different orders get floating-point results with different last bits.
         hangs_from_bytes: the smallest array for which the schedule hangs for lack of FIFO slots;
-            None where it hangs at no size.
-        assumption: how many FIFO slots connections have, in words.
-        hangs_with_any_slots: whether it hangs however many slots there are; None where it does not
-            hang at this size.
+            None if it does not hang at any size.
+        assumption: the assumed number of FIFO slots of connections as text.
+        hangs_with_any_slots: True if it hangs with any number of slots; None if it does not hang at
+            this size.
     """
 
     schedule: str
@@ -91,11 +91,11 @@ class Verdict:
 
     @property
     def is_correct(self) -> bool:
-        """Whether nothing was found: right data, no race, no deadlock, in bounds."""
+        """True if no problem was found: right data, no race, no deadlock, in bounds."""
         return not self.problems
 
     def to_dict(self) -> dict[str, Any]:
-        """It as plain data for JSON.
+        """Returns it as plain data for JSON.
 
         Returns:
             The attributes and `is_correct`.
@@ -120,26 +120,27 @@ def verify(
     executor: str | None = None,
     hosts: int = 1,
 ) -> Verdict:
-    """Whether a schedule computes its collective in every order of events.
+    """Verifies that a schedule computes its collective for every order of events.
 
-    Whether it hangs depends on how many FIFO slots connections have. Without a machine or an
-    executor, each has the 8 that NCCL gives connections within a host.
+    A schedule may hang if connections have too few FIFO slots. Without a machine or an executor,
+    each connection has 8 slots, like NCCL's connections within a host.
 
     Args:
         schedule: from `Schedule.generate` or `Schedule.load`.
         size_bytes: the whole array: bytes, or a text such as "64M".
-        dtype: the element type; its size decides how the array is cut.
-        machine: count slots as on this one, where connections between hosts have twice as many.
-        executor: count them as this one does: "towpath", "nccl" or "msccl".
-        hosts: with an executor, over how many hosts the ranks are spread evenly.
+        dtype: the element type; its size determines the division of the array.
+        machine: use the slots of this machine, on which connections between hosts have twice as
+            many.
+        executor: use the slots of this executor: "towpath", "nccl" or "msccl".
+        hosts: with an executor, the number of hosts over which the ranks are spread evenly.
 
     Returns:
-        Races, deadlocks, wrong data and accesses out of bounds, if any, and from which size on the
-        schedule hangs.
+        Races, deadlocks, wrong data and accesses out of bounds, if any, and the smallest size at
+        which the schedule hangs.
 
     Raises:
-        ConfigError: the size or the type is wrong, the schedule cannot be cut for it, or its ranks
-            do not fit the machine or the hosts.
+        ConfigError: the size or the type is wrong, the schedule cannot be divided for it, or its
+        ranks do not fit the machine or the hosts.
 
     >>> verify(Schedule.generate("all_gather", ranks=4), size_bytes="1M")
     Verdict('ring_all_gather', 1048576 bytes, correct)
@@ -180,7 +181,7 @@ def verify(
 def _slots(
     schedule: Schedule, machine: Cluster | None, executor: str | None, hosts: int
 ) -> tuple[_core.SlotCounts, str]:
-    """The slots of each connection, and the assumption in words."""
+    """The slots of each connection, and the assumption as text."""
     if machine is not None and executor is not None:
         raise ConfigError("machine and executor exclude each other: a machine has Towpath's slots")
     ranks = schedule.ranks

@@ -235,7 +235,7 @@ def _noc_study(
     spec: ChipSpec, plan: StudyPlan, options: SweepOptions, out: Path | None,
     interruption: Interruption,
 ) -> tuple[Path, Study]:  # fmt: skip
-    """The folder of a study's results, made, and the study, measured."""
+    """Creates the folder for a study's results, and measures the study."""
     from towpath.api.noc_study import run_study, work_of
     from towpath.pages.noc_study_page import Study
     from towpath.studies.noc_traffic import shape_of

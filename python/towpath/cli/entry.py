@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The entry point of `towpath`: exit codes, and each error as one sentence."""
+"""Entry point of `towpath`: exit codes, and each error as one sentence."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PIPE_CLOSED = 141  # as a program that SIGPIPE ends
 
 
 def main() -> None:
-    """Run the command line and exit.
+    """Runs the command line and exits.
 
-    Exit codes: 0 success; 1 wrong data, an incorrect schedule, or figures out of tolerance; 2 a
-    mistake in what was typed or in a file, or a run that failed; 130 Ctrl-C; 141 a closed pipe.
+    Exit codes: 0 success; 1 wrong data, an incorrect schedule, or values out of tolerance; 2 a
+    mistake in the command or in a file, or a failed run; 130 Ctrl-C; 141 a closed pipe.
     """
     _spare_what_takes_long()
     interruption = Interruption()
@@ -39,14 +39,14 @@ def main() -> None:
 
 
 def _spare_what_takes_long() -> None:
-    """Leave out work of the interpreter and of pydantic that is of no use to a short process."""
+    """Skips work of the interpreter and of pydantic that a short process does not need."""
     gc.set_threshold(_COLLECTED_FROM)
     atexit.register(_end_without_collecting)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def _end_without_collecting() -> None:
-    """Let the system free the memory, as it does anyway."""
+    """Lets the system free the memory at exit, without a final garbage collection."""
     gc.freeze()
     core = sys.modules.get("towpath._core")
     if core is not None:
@@ -69,7 +69,7 @@ def _run(interruption: Interruption) -> int:
 
 
 def _sentence(error: Exception) -> str | None:
-    """What to say about an error; None for one that is a bug."""
+    """The message for an error; None if the error is a bug."""
     import typer
 
     if isinstance(error, typer.TyperException):

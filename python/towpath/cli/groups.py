@@ -23,10 +23,10 @@ _HELP = ("-h", "--help")
 
 
 class Group(TyperGroup):
-    """A group that prints its help when no command follows, and finds all-reduce as all_reduce."""
+    """A group that prints its help if no command follows, and accepts all-reduce for all_reduce."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Print help before anything is parsed, which would load pydantic."""
+        """Prints help before parsing, which would load pydantic."""
         command: Any = self
         innermost = ctx
         words = list(args)
@@ -68,22 +68,22 @@ class Command(TyperCommand):
 
 
 class CommandOfFile(Command):
-    """A command that passes its words on to another one, which follows from a file among them."""
+    """A command that passes its arguments on to another command, selected by a file among them."""
 
     def of_file(self, words: list[str]) -> TyperCommand | None:
-        """The other command; None where no word names such a file."""
+        """The other command; None if no argument names such a file."""
         raise NotImplementedError
 
 
 class _Elsewhere(TyperCommand):
-    """The name and the help of a command whose module is not imported yet."""
+    """Name and help of a command whose module is not imported yet."""
 
     def __init__(self, name: str, place: str, summary: str) -> None:
         super().__init__(name, help=summary)
         self._place = place
 
     def load(self) -> Any:
-        """The command itself."""
+        """Imports the command."""
         module, _, attribute = self._place.partition(":")
         found = getattr(import_module(f"towpath.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
@@ -107,7 +107,7 @@ class _Commands(dict[str, Any]):
 
 
 class LazyGroup(Group):
-    """A group that imports only the command which is called; help lists the others' summaries.
+    """A group that imports only the called command; help shows the summaries of all commands.
 
     Reading the options of all commands takes longer than a small simulation.
     """
@@ -145,18 +145,18 @@ class LazyGroup(Group):
 
 
 class _Typer(typer.Typer):
-    """A group whose commands are of this module's class."""
+    """A group that uses the command class of this module."""
 
     def command(self, name: str | None = None, **settings: Any) -> Any:
         return super().command(name, **{"cls": Command, **settings})
 
 
 def group(description: str, kind: type[Group] = Group) -> typer.Typer:
-    """A new group of commands.
+    """Creates a group of commands.
 
     Args:
-        description: its help.
-        kind: its class.
+        description: help text of the group.
+        kind: class of the group.
     """
     return _Typer(
         cls=kind,
@@ -168,6 +168,6 @@ def group(description: str, kind: type[Group] = Group) -> typer.Typer:
 
 
 def _command_named(command: Any, word: str) -> str | None:
-    """The name of the command of a group that a word means."""
+    """The name of the command in a group that a word selects."""
     names = {comparable(name): name for name in getattr(command, "commands", {})}
     return names.get(comparable(word))

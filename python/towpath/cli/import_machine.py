@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath import`: a machine of one's own, from what its tools print."""
+"""`towpath import`: your own machine, from the output of its tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C: the command unwinds and ends, also while it is inside the compiled core."""
+"""Ctrl-C: stops the command, even while it runs in the compiled core."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _EXIT_HANDLERS_S = 1.0
 
 @contextmanager
 def interruptible(sentence: Callable[[], str]) -> Iterator[None]:
-    """Let Ctrl-C end what runs inside, with exit code 130; call it in the main thread.
+    """Lets Ctrl-C stop the code inside with exit code 130. Call it in the main thread.
 
     The main thread gets a KeyboardInterrupt, so `finally` and exit handlers run. A simulation can
-    stay in the core for minutes, where Python raises nothing. Signals therefore also wake a thread;
-    where the main thread does not react, this thread says the sentence, runs the exit handlers and
-    ends the process. A second Ctrl-C ends the process at once.
+    run for minutes in the core, where Python raises no exception. Signals therefore also wake a
+    thread. If the main thread does not react, this thread prints the message, runs the exit
+    handlers and ends the process. A second Ctrl-C ends the process immediately.
 
     Args:
-        sentence: what to say then.
+        sentence: message to print.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # nohup, or a script's background
         yield
@@ -64,7 +64,9 @@ def interruptible(sentence: Callable[[], str]) -> Iterator[None]:
 
 
 def say(sentence: str) -> None:
-    """Print the last line of an interrupted command; a progress bar had hidden the cursor."""
+    """Prints the last line of an interrupted command, and shows the cursor that a progress bar had
+    hidden.
+    """
     if sys.stderr is not None:
         cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
         print(f"{cursor}towpath: {sentence}", file=sys.stderr, flush=True)

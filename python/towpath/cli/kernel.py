@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath kernel`: kernels in their own source form. What a file's kernels run on, and with which
-options, follows from its suffix; each suffix has a module with a command `run`."""
+"""`towpath kernel`: kernels in their own source form. The suffix of a file selects its machine and
+options. Each suffix has a module with a command `run`.
+"""
 
 from __future__ import annotations
 

@@ -117,10 +117,10 @@ def run(
 def _check(
     machine: str | None, live: bool, simulated: dict[str, Any], measured: dict[str, Any]
 ) -> None:
-    """Refuses a run without a place or with two, and options without effect.
+    """Rejects a run without a place or with two places, and options without effect.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: the run or an option is rejected.
     """
     if live == (machine is not None):
         raise ConfigError("give either --machine, to simulate one, or --live")

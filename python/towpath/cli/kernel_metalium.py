@@ -43,7 +43,7 @@ FabricOption = Annotated[FabricWord | None, typer.Option(help="routers that run 
 
 
 def _numbers(text: str, form: str, separators: str) -> list[int]:
-    """The numbers in a text that has this form."""
+    """The numbers in a text of this form."""
     try:
         return [int(part, 0) for part in re.split(f"[{separators}]", text)]
     except ValueError:
@@ -184,7 +184,7 @@ def _words(texts: list[str] | None) -> list[int]:
 
 
 def _arguments(texts: list[str] | None) -> list[int | FabricConnection]:
-    """Words, and connections to routers on the way to a chip: to:CHIP, or to:CHIP:LINK."""
+    """Integers, and connections to routers toward a chip: to:CHIP, or to:CHIP:LINK."""
     from towpath.kernels.chip_kernel import FabricConnection
 
     found: list[int | FabricConnection] = []
@@ -222,7 +222,9 @@ def _to_dict(
 
 
 def run_text(kernels: list[SourceKernel], blocks: list[MemoryBlock], found: KernelRun) -> str:
-    """A run as lines: what kernels printed, their zones, how long they took, what was read."""
+    """A run as lines of text: output of kernels, their zones, their durations, and the memory
+    read.
+    """
     lines = [
         f"{line.chip}:({line.tile[0]}, {line.tile[1]}):{line.kernel}: {line.text}"
         for line in found.lines
@@ -241,7 +243,7 @@ def run_text(kernels: list[SourceKernel], blocks: list[MemoryBlock], found: Kern
 
 
 def _dump(block: MemoryBlock, data: bytes) -> list[str]:
-    """Memory as words of 32 bits, 8 to a line, the last one filled with zeros."""
+    """Memory as 32-bit words, 8 per line, with the last word padded with zeros."""
     x, y = block.tile
     lines = [f"memory of tile ({x}, {y}), from {block.offset:#x}:"]
     for begin in range(0, len(data), 32):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Options about what NCCL or RCCL would run: which of them, and what its user has set."""
+"""Options about the choice of NCCL or RCCL: the library and the settings of its user."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ LIBRARY: dict[str, Any] = {
 
 
 def library_from(name: str, options: dict[str, Any]) -> Library:
-    """The library that the options name.
+    """The library selected by the options.
 
     Args:
-        name: as typed with --as.
-        options: those of LIBRARY that were typed.
+        name: value of --as.
+        options: the given options of LIBRARY.
 
     Raises:
         ConfigError: an option is wrong.

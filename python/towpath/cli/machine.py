@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Machines as commands name them: of the kind that a command is about, or one sentence."""
+"""Machines of commands: each of the kind that the command needs, or one error."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def cluster(name_or_file: str, **sizes: Any) -> Cluster:
-    """A machine on which collectives run.
+    """A machine that runs collectives.
 
     Args:
-        name_or_file: as typed.
-        sizes: options of `towpath.load` that were given.
+        name_or_file: the given name or file.
+        sizes: the given options of `towpath.load`.
 
     Raises:
         ConfigError: there is no such machine, or it is of another kind.
@@ -32,7 +32,7 @@ def cluster(name_or_file: str, **sizes: Any) -> Cluster:
 
 
 def any_machine(name_or_file: str, **sizes: Any) -> Machine:
-    """A machine of any kind, likewise."""
+    """A machine of any kind. Raises ConfigError."""
     from towpath import Machine
 
     found: Machine = _load(name_or_file, Machine, **sizes)
@@ -40,7 +40,7 @@ def any_machine(name_or_file: str, **sizes: Any) -> Machine:
 
 
 def gpu_cluster(name_or_file: str, **sizes: Any) -> GpuCluster:
-    """A machine with GPUs, likewise."""
+    """A machine with GPUs. Raises ConfigError."""
     from towpath import GpuCluster
 
     found: GpuCluster = _load(name_or_file, GpuCluster, **sizes)
@@ -64,7 +64,7 @@ def one_setting(settings: list[str] | None) -> tuple[str, ...]:
 
 
 def chip_cluster(name_or_file: str) -> ChipCluster:
-    """A cluster of chips, likewise."""
+    """A cluster of chips. Raises ConfigError."""
     from towpath import ChipCluster
 
     found: ChipCluster = _load(name_or_file, ChipCluster)
@@ -72,7 +72,7 @@ def chip_cluster(name_or_file: str) -> ChipCluster:
 
 
 def chip(name_or_file: str) -> Chip:
-    """A chip, likewise."""
+    """A chip. Raises ConfigError."""
     from towpath import Chip
 
     found: Chip = _load(name_or_file, Chip)
@@ -80,7 +80,7 @@ def chip(name_or_file: str) -> Chip:
 
 
 def host(name_or_file: str) -> Host:
-    """A host, likewise."""
+    """A host. Raises ConfigError."""
     from towpath import Host
 
     found: Host = _load(name_or_file, Host)

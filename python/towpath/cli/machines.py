@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath machines`, `algorithms`, `show` and `routes`: what there is to run on, and to run."""
+"""`towpath machines`, `algorithms`, `show` and `routes`: available machines and algorithms."""
 
 from __future__ import annotations
 

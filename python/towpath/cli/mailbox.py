@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath bench mailbox`: small messages on a described cluster, or between processes here."""
+"""`towpath bench mailbox`: small messages on a described cluster, or between processes of this
+host.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _MESSAGE_BYTES_MAX = 65_536
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A study as plain data and as a page, and what it was made with."""
+    """A study as plain data and as a page, with its provenance."""
 
     found: dict[str, Any]
     page: Page

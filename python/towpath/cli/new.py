@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The command `towpath new`: projects to begin with."""
+"""The command `towpath new`: templates for projects."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def write_kernel_project(folder: Path) -> list[Path]:
     """Writes the two files of a project with one kernel.
 
     Args:
-        folder: Where to; it is made, and must not hold files of these names.
+        folder: the target folder; it is created, and must not contain files of these names.
 
     Returns:
         The files, `CMakeLists.txt` first.
 
     Raises:
-        ConfigError: If the folder's name is not that of a CMake target, or a file is there.
+        ConfigError: the folder's name is not a valid CMake target, or one of the files exists.
     """
     name = folder.absolute().name
     if not PROJECT_NAME.fullmatch(name):

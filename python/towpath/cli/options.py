@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands have: one name, one meaning and the same bounds in each."""
+"""Options that several commands share, with the same name, meaning and bounds in each."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _UNTYPED: tuple[object, ...] = (None, [], ())  # options that were not typed
 
 
 def complete_machine(incomplete: str) -> list[str]:
-    """The shipped machines whose names begin so, for the completion of a shell."""
+    """The shipped machines whose names begin with a text, for shell completion."""
     from towpath.specs import shipped
 
     return [name for name in sorted(shipped.kinds()) if name.startswith(incomplete)]
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were typed, by name; an option that was not is None."""
+    """The given options by name; an option that was not given is None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def refuse(options: Mapping[str, object], reason: str) -> None:
-    """Refuse options that would have no effect.
+    """Rejects options that would have no effect.
 
     Args:
-        options: as in `given`.
-        reason: the rest of the sentence, which begins with the option's name.
+        options: options in the form of `given`.
+        reason: the rest of the sentence after the option's name.
 
     Raises:
-        ConfigError: one of them was typed.
+        ConfigError: one of the options was given.
     """
     for name in options:
         raise ConfigError(f"--{name.replace('_', '-')} {reason}")
@@ -47,7 +47,7 @@ def refuse(options: Mapping[str, object], reason: str) -> None:
 
 @contextmanager
 def errors_name_options() -> Iterator[None]:
-    """Errors about an argument of the library name the option of the command instead."""
+    """Replaces the argument of the library in an error by the command's option."""
     try:
         yield
     except ConfigError as error:
@@ -59,10 +59,11 @@ def errors_name_options() -> Iterator[None]:
 
 
 def takes(**groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds groups of options to a command, which gets a dict of those that were typed of each.
+    """Adds groups of options to a command, which gets a dict of the given options of each group.
 
     Args:
-        groups: by the parameter of the command: the options by name, as annotations of typer.
+        groups: the options of each group by name, as annotations of typer, by the parameter of the
+            command.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -101,7 +102,7 @@ def advanced(*flags: str, **settings: Any) -> Any:
 
 
 def machine_option(description: str) -> object:
-    """`--machine` where it means a certain kind of machine."""
+    """`--machine` for commands that need a certain kind of machine."""
     return typer.Option(
         "--machine", metavar="NAME", help=description, autocompletion=complete_machine
     )
@@ -202,7 +203,7 @@ def request_options(*names: str) -> dict[str, Any]:
     """Options that are fields of `Request`, generated from its definition.
 
     Args:
-        names: which of them; none: all.
+        names: the options; none: all.
     """
     from towpath.api.request import option_fields
 

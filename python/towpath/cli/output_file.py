@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What commands print and the files that they write."""
+"""Output of commands: text and files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PAGE_SUFFIXES = (".html", ".htm")
 
 
 def check_output(path: Path | None) -> None:
-    """Check that a file can be written, before minutes of work whose result it is to hold.
+    """Checks that a file can be written, before minutes of work for its content.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: the file cannot be written.
     """
     if path is None:
         return
@@ -46,13 +46,13 @@ def check_output(path: Path | None) -> None:
 
 @dataclass(frozen=True)
 class PageOutput:
-    """The page that `--out` names, and the JSON beside it if `--out` names a folder."""
+    """The page that `--out` names, and the JSON next to it if `--out` names a folder."""
 
     page: Path
     json: Path | None
 
     def write(self, write_page: Callable[[Path], object], text: str) -> None:
-        """Write both.
+        """Writes both files.
 
         Args:
             write_page: writes the page to a file.
@@ -65,7 +65,7 @@ class PageOutput:
 
 
 def page_output(out: Path | None) -> PageOutput | None:
-    """What `--out` names: a file (.html), or a folder, which is made.
+    """The target of `--out`: a file (.html), or a folder, which is created.
 
     Raises:
         ConfigError: it cannot be written.
@@ -80,11 +80,11 @@ def page_output(out: Path | None) -> PageOutput | None:
 
 
 def results_folder(out: Path | None, name: str) -> Path:
-    """The folder that was asked for, or one with this name; made if it is not there.
+    """The given folder, or a default folder of this name. It is created if necessary.
 
     Raises:
-        ConfigError: a page is named instead, or the folder cannot be written.
-        OSError: the folder cannot be made.
+        ConfigError: the name is that of a page, or the folder cannot be written. OSError: the
+        folder cannot be created.
     """
     folder = out or Path(name.replace("/", "-"))
     if folder.suffix.lower() in _PAGE_SUFFIXES:
@@ -98,7 +98,7 @@ def results_folder(out: Path | None, name: str) -> Path:
 
 
 def command_line() -> str:
-    """The command as typed, for the page that it makes."""
+    """The command line as given, for the page of its result."""
     return shlex.join(["towpath", *sys.argv[1:]])
 
 
@@ -110,7 +110,7 @@ def json_text(found: Found, made_with: Provenance | None = None) -> str:
 
     Args:
         found: one result or several, as plain data.
-        made_with: by default the version of Towpath and the date.
+        made_with: the provenance; the default is the version of Towpath and the date.
     """
     from towpath.pages.provenance import provenance
 
@@ -121,12 +121,12 @@ def json_text(found: Found, made_with: Provenance | None = None) -> str:
 
 
 def print_json(found: Found, made_with: Provenance | None = None) -> None:
-    """Print a result as JSON, with what it was made with."""
+    """Prints a result as JSON with its provenance."""
     print(json_text(found, made_with))
 
 
 def note(sentence: str) -> None:
-    """Say something beside the result, on standard error."""
+    """Prints a note to standard error."""
     if sys.stderr is not None:
         print(sentence, file=sys.stderr)
 
@@ -134,14 +134,14 @@ def note(sentence: str) -> None:
 def deliver(
     found: Found, page: Page, folder: Path, as_json: bool, *, made_with: Provenance | None = None
 ) -> None:
-    """Keep a result in its folder, as JSON and as a page, and print it.
+    """Stores a result in its folder, as JSON and as a page, and prints it.
 
     Args:
         found: the result as plain data.
-        page: the result for people; study.html, and the printed text.
-        folder: gets study.json and study.html.
-        as_json: print the JSON instead of the text.
-        made_with: what the result was made with.
+        page: the result for people: study.html, and the printed text.
+        folder: the folder for study.json and study.html.
+        as_json: True to print the JSON instead of the text.
+        made_with: the provenance of the result.
     """
     from towpath.pages.html import write_page
     from towpath.pages.text import page_text

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def bar(label: str, total: float) -> Iterator[Update]:
-    """A bar with the time left; nothing where standard error is not a terminal."""
+    """A bar with the remaining time; prints nothing if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, label=None: None
         return

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath replay`: NoC traces on a described chip, predicted beside measured."""
+"""`towpath replay`: NoC traces on a described chip, with predicted and measured times."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _replay_folder(
 
 
 def folder_text(found: FolderReplay) -> str:
-    """A line per trace, and a summary."""
+    """One line per trace, and a summary."""
     width = max(len(trace.name) for trace in found.traces)
     heading = (
         f"{'longest core, cycles':<{width}} {'requests':>9} {'predicted':>10} {'measured':>10}"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath run` and `towpath expect`: a collective on a described machine, between processes."""
+"""`towpath run` and `towpath expect`: a collective on a described machine, or between processes."""
 
 from __future__ import annotations
 
@@ -171,14 +171,14 @@ def expect(
 
 
 class Delivery:
-    """Prints results as they come, and writes their page, JSON and trace at the end."""
+    """Prints results as they are computed, and writes their page, JSON and trace at the end."""
 
     def __init__(self, as_json: bool, output: dict[str, Any]) -> None:
-        """Checks where the output goes, before anything runs.
+        """Checks the output files before anything runs.
 
         Args:
-            as_json: print JSON instead of tables.
-            output: the options in OUTPUT that were typed.
+            as_json: True to print JSON instead of tables.
+            output: the given options of OUTPUT.
 
         Raises:
             ConfigError: a file cannot be written, or an option has no effect.
@@ -197,7 +197,7 @@ class Delivery:
     def run(
         self, function: Callable[..., RunResult], subject: Any, options: dict[str, Any]
     ) -> None:
-        """Runs a request and prints its rows as they come."""
+        """Runs a request and prints its rows as they are computed."""
         count = len(options["size_bytes"])
         known: list[str] = []  # notes that are printed before the first row
         with _shown(not self._as_json, count, self._explains, known) as on_row:
@@ -211,7 +211,7 @@ class Delivery:
             print("\n".join([*late, *table.footer(result, explains=self._explains)]))
 
     def finish(self) -> None:
-        """Writes what was asked for. Wrong data is a status of 1."""
+        """Writes the requested files. The status is 1 if data is wrong."""
         from towpath.pages.provenance import joined
 
         results = self._results
@@ -241,13 +241,13 @@ class Delivery:
 def _shown(
     prints: bool, count: int, explains: bool, known: list[str]
 ) -> Iterator[Callable[[RunResult, RunRow | None], None]]:
-    """Prints a table as its rows come, with a bar while it waits for the next one.
+    """Prints a table row by row, with a progress bar while the next row is computed.
 
     Args:
-        prints: whether there is a table.
-        count: the rows to come.
-        explains: adds the choice of the schedule and the reason for simulating all ranks.
-        known: gets the notes above the first row.
+        prints: True if the table is printed.
+        count: number of rows.
+        explains: True to add the choice of the schedule and the reason for simulating all ranks.
+        known: called with the notes above the first row.
     """
     from towpath.api import table
     from towpath.cli.progress import bar
@@ -297,7 +297,7 @@ def _sizes(
     sizes: str | None = None, minbytes: str | None = None, maxbytes: str | None = None,
     stepfactor: int | None = None,
 ) -> list[int]:  # fmt: skip
-    """--sizes, or the same as -b, -e and -f."""
+    """Sizes from --sizes, or from -b, -e and -f."""
     from towpath.specs.sizes import parse_sizes
 
     if minbytes is None and maxbytes is None and stepfactor is None:
@@ -309,7 +309,7 @@ def _sizes(
 
 
 def _checked_live(live: int | None, size: dict[str, Any], output: dict[str, Any]) -> int:
-    """Refuses options of a simulation if there is none, and a run without a place."""
+    """Rejects options of a simulation if none is requested, and a run without a place."""
     if live is None:
         raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
     refuse(size | given(trace=output.get("trace")), "requires --machine")
@@ -319,7 +319,7 @@ def _checked_live(live: int | None, size: dict[str, Any], output: dict[str, Any]
 def _by_kind(
     options: dict[str, Any], machine: str | None, live: int | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of the simulation and of the live run.
+    """The options of the simulation and the options of the live run.
 
     Raises:
         ConfigError: an option would have no effect.
@@ -345,10 +345,10 @@ def _by_kind(
 def _machines(
     name: str, size: dict[str, Any], gpus: int | None, load: Callable[..., Any] = cluster
 ) -> list[tuple[str, Cluster]]:
-    """The machine in the size that was typed, with each combination of settings as text.
+    """The machine in the given size, with each combination of settings as text.
 
     Raises:
-        ConfigError: there is no such machine, or no collective runs on it.
+        ConfigError: there is no such machine, or it does not run collectives.
     """
     size = dict(size)
     settings = size.pop("settings", None)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath tune`: candidates searched on a machine, and what one rule makes of them."""
+"""`towpath tune`: times the candidates on a machine, and chooses by one rule."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def collective(
 
 
 def _loaded(machine: str, size: dict[str, Any], collective: str) -> Cluster:
-    """The machine, which must have ranks, before a folder is made."""
+    """The machine, which must have ranks. Called before a folder is created."""
     settings = one_setting(size.pop("settings", None))
     loaded = cluster(machine, settings=settings, **size)
     loaded._options_for(None, None, collective)
@@ -171,10 +171,10 @@ def _loaded(machine: str, size: dict[str, Any], collective: str) -> Cluster:
 def _check_place(
     machine: str | None, live: int | None, simulated: dict[str, Any], options: dict[str, Any]
 ) -> None:
-    """Refuses options that have no effect.
+    """Rejects options that have no effect.
 
     Raises:
-        ConfigError: there is one, or there is no place or two.
+        ConfigError: an option has no effect, or the number of places is not one.
     """
     if (machine is None) == (live is None):
         raise ConfigError("say where: either --machine NAME simulates or --live RANKS runs here")
@@ -189,16 +189,16 @@ def _check_place(
 def _library(
     place: Any, run_as: str | None, options: dict[str, Any], csv: Path | None
 ) -> Library | None:
-    """The library whose candidates are tried, or for which the file is; None for neither.
+    """The library that supplies the candidates or reads the file; None if no library is involved.
 
     Args:
         place: the machine, or the number of live ranks.
         run_as: the name of the library.
-        options: `env`, `channels` and `protocols` that were typed.
+        options: the given `env`, `channels` and `protocols`.
         csv: the file for NCCL's tuner plugin.
 
     Raises:
-        ConfigError: there are no GPUs, or options exclude each other.
+        ConfigError: there are no GPUs, or the options exclude each other.
     """
     env = options.get("env")
     if run_as is None and csv is None:
@@ -225,7 +225,7 @@ def _write_xml(tuning: Tuning, xml: Path) -> None:
 
 
 def _check_exports(collective: str, csv: Path | None, xml: Path | None) -> None:
-    """Before minutes of work: whether the files can be written."""
+    """Checks that the files can be written, before minutes of work."""
     from towpath.tuning.export import check_nccl, check_xml
 
     if csv is not None:

@@ -65,7 +65,7 @@ def validate(
 
 
 def _validate_all(jobs: int, as_json: bool) -> None:
-    """A line per shipped table as it is done; exits 1 if a tolerance is exceeded."""
+    """Prints a line per shipped table when it is done; exits with 1 if a tolerance is exceeded."""
     from towpath.cli.progress import bar
     from towpath.pages.validation_text import SUMMARY_HEADING, summary_line, verdict_text
 

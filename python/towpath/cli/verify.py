@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath verify`: whether a schedule is correct at a size, and from which size it would hang."""
+"""`towpath verify`: the correctness of a schedule at a size, and the smallest size at which it
+hangs.
+"""
 
 from __future__ import annotations
 
@@ -92,16 +94,17 @@ def verify(
 
 
 def _is_collective(text: str) -> bool:
-    """Whether the argument is the name of a collective and not a file."""
+    """True if the argument is the name of a collective and not a file."""
     return text != "-" and not Path(text).exists() and Path(text).suffix == ""
 
 
 def _where(
     machine: str | None, executor: str | None, options: dict[str, Any], *, is_own: bool
 ) -> dict[str, Any]:
-    """The options of `towpath.verify` that say how many slots there are.
+    """The options of `towpath.verify` that determine the number of slots.
 
-    With a file, --hosts belongs to the machine or the executor; a collective takes it, too.
+    With a file, --hosts applies to the machine or the executor. With a collective, it also applies
+    to the collective.
     """
     hosts = options.get("hosts") if is_own else options.pop("hosts", None)
     if machine is not None:
@@ -120,8 +123,8 @@ def generated(collective: str, options: dict[str, Any]) -> Schedule:
     """One of towpath's own schedules.
 
     Args:
-        collective: its name in any spelling.
-        options: those of `Schedule.generate` that were given.
+        collective: name of the collective in any spelling.
+        options: the given options of `Schedule.generate`.
 
     Raises:
         ConfigError: an option is wrong, or `ranks` is missing.
@@ -134,7 +137,7 @@ def generated(collective: str, options: dict[str, Any]) -> Schedule:
 
 
 def _schedule(text: str, options: dict[str, Any], result: str | None) -> Schedule:
-    """What the argument names: a file, standard input or a collective."""
+    """The schedule that the argument names: a file, standard input or a collective."""
     import towpath
     from towpath.names import nearest
 
@@ -154,7 +157,7 @@ def _schedule(text: str, options: dict[str, Any], result: str | None) -> Schedul
 
 
 def verdict_text(verdicts: list[Verdict]) -> str:
-    """A line for each size, below it the problems, and the smallest size that hangs."""
+    """A line for each size, followed by its problems, and the smallest size that hangs."""
     lines = []
     for verdict in verdicts:
         lines.append(

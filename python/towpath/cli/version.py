@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath version`: the version, and on request the versions that a report of a fault needs."""
+"""`towpath version`: the version of Towpath, and on request the versions needed in a bug report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def print_version(
 
 
 def _environment() -> dict[str, str]:
-    """The software and hardware that results and faults depend on, by name."""
+    """The software and hardware that can affect results and faults, by name."""
     return {
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": f"{_distribution()}, Linux {platform.release()}, {platform.machine()}",
@@ -98,7 +98,7 @@ def _package(name: str) -> str:
 
 
 def _ucx() -> str:
-    """The version of the library that would carry data between hosts."""
+    """The version of the library that carries data between hosts."""
     try:
         library = ctypes.CDLL("libucp.so.0")
     except OSError:

@@ -12,12 +12,12 @@ from towpath.collectives.element_types import type_bytes
 
 @dataclass(frozen=True)
 class Call:
-    """One collective call as the user asks for it, without its size.
+    """One collective call, without its size.
 
     Attributes:
-        schedule: who sends what to whom.
-        type_name: of the elements, such as "float32".
-        operation: of reductions: "sum", "prod", "min", "max" or "avg".
+        schedule: the schedule of the call.
+        type_name: type of the elements, such as "float32".
+        operation: operation of reductions: "sum", "prod", "min", "max" or "avg".
     """
 
     schedule: _core.Schedule
@@ -37,8 +37,9 @@ class Call:
         return self.schedule.rank_count
 
     def elements(self, size_bytes: int) -> int:
-        """The elements of an array of about that size: rounded down to what the schedule can cut,
-        but never to nothing."""
+        """Number of elements of an array of about that size: rounded down to a number that the
+        schedule can divide, and at least one.
+        """
         granularity = _core.element_granularity(self.schedule)
         elements = size_bytes // type_bytes(self.type_name)
         return max(elements // granularity, 1) * granularity
@@ -47,8 +48,8 @@ class Call:
         """The schedule at about that size, with `elements(size_bytes)` elements.
 
         Args:
-            size_bytes: of the whole array.
-            slots_factor: multiplies the slots of each FIFO.
+            size_bytes: size of the whole array.
+            slots_factor: factor for the number of slots of each FIFO.
         """
         elements = self.elements(size_bytes)
         if not self._planned:
@@ -58,5 +59,5 @@ class Call:
         return self._planned[0].with_elements(elements, slots_factor)
 
     def data(self, elements: int) -> _core.CallData:
-        """What ranks bring and must find when the whole array has this many elements."""
+        """Input and expected output of all ranks for a whole array of this many elements."""
         return _core.CallData(self.schedule, elements, self.type_name, self.operation)

@@ -23,8 +23,8 @@ def type_named(text: str, what: str = "dtype") -> str:
     """The element type that a text names: "float16", "half", "bf16".
 
     Args:
-        text: as typed.
-        what: the option or field, for the error.
+        text: the given text.
+        what: name of the option or field for the error.
 
     Raises:
         ConfigError: there is no such type.
@@ -36,8 +36,8 @@ def operation_named(text: str, what: str = "op") -> str:
     """The reduction that a text names: "sum", "avg", "mean".
 
     Args:
-        text: as typed.
-        what: the option or field, for the error.
+        text: the given text.
+        what: name of the option or field for the error.
 
     Raises:
         ConfigError: there is no such reduction.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric of a cluster of chips: which places it has, and where ranks run."""
+"""The fabric of a cluster of chips: its places, and the places of ranks."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def check_linked(machine: str, cluster: _core.ChipCluster) -> None:
 
 
 def is_ring(cluster: _core.ChipCluster, chips: list[int]) -> bool:
-    """Whether kernels have a link of its own for each step from chip to chip and back."""
+    """True if kernels have a separate link for each step around the ring of chips."""
     pairs = zip(chips, chips[1:] + chips[:1], strict=True)
     steps = Counter((min(pair), max(pair)) for pair in pairs)
     return all(len(cluster.channels_to(*pair)) >= count for pair, count in steps.items())
 
 
 def planes(cluster: _core.ChipCluster) -> int:
-    """The parallel links that all neighbours of the usual fabric have."""
+    """Number of parallel links between all neighbors of the default fabric."""
     return _core.fabric_planes(cluster, _core.FabricShape.usual(cluster))
 
 
 def ranks_in_ring(cluster: _core.ChipCluster) -> list[int]:
-    """Places of the usual fabric in an order in which neighbouring ranks are neighbouring chips.
+    """Places of the default fabric in an order in which consecutive ranks are on neighboring chips.
 
-    The last and the first are, too, on a ring, and on a mesh of which a side is even: if both are
-    odd, no way along its links comes back to where it began.
+    The last and the first rank are also neighbors on a ring, and on a mesh with a side of even
+    length. If both sides are odd, no closed path along the links visits all chips.
 
     Raises:
         ValueError: the chips do not fill a mesh.
@@ -66,12 +66,12 @@ class Layout:
 
 
 def is_on_grid(algorithm: str | None) -> bool:
-    """Whether an algorithm's ranks are those of a mesh or torus, row by row."""
+    """True if an algorithm places its ranks on a mesh or torus, row by row."""
     return any(known.needs_grid for known in _core.algorithms() if known.name == algorithm)
 
 
 def is_pairwise(algorithm: str) -> bool:
-    """Whether each rank sends to each other one, to which there is one way, not two round a ring.
+    """True if each rank sends to every other rank by one path, rather than by two around a ring.
 
     >>> is_pairwise("ring_all_gather"), is_pairwise("all_pairs_all_to_all")
     (False, True)
@@ -80,7 +80,7 @@ def is_pairwise(algorithm: str) -> bool:
 
 
 def is_multicast(algorithm: str) -> bool:
-    """Whether each rank sends to all others at once, both ways, over all links that it has.
+    """True if each rank sends to all other ranks at once, in both directions, over all its links.
 
     >>> is_multicast("multicast_all_gather"), is_multicast("ring_all_gather")
     (True, False)
@@ -89,7 +89,7 @@ def is_multicast(algorithm: str) -> bool:
 
 
 def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:
-    """Ranks on the whole mesh, row by row, or on the usual fabric, in a ring.
+    """Places ranks on the whole mesh, row by row, or on the default fabric, in a ring.
 
     Raises:
         ValueError: the chips do not fill a mesh.
@@ -101,13 +101,13 @@ def layout_of(cluster: _core.ChipCluster, on_grid: bool) -> Layout:
 
 
 def reaches_of(shape: _core.FabricShape) -> tuple[_core.Reach, ...]:
-    """How ranks on a fabric reach each other: all at once along a line or round a ring."""
+    """The forms of access between ranks on a fabric: multicast along a line or around a ring."""
     on_line = len(shape.dimensions) == 1
     return (_core.Reach.fifo, *((_core.Reach.multicast,) if on_line else ()))
 
 
 def is_grid(shape: _core.FabricShape) -> bool:
-    """Whether it has several columns and several rows."""
+    """True if it has several columns and several rows."""
     sizes = [size for size, _ in shape.dimensions]
     return len(sizes) == 2 and min(sizes) > 1
 
@@ -119,7 +119,9 @@ def grid_of(shape: _core.FabricShape) -> dict[str, int | bool]:
 
 
 def _round_trip(width: int, height: int) -> list[tuple[int, int]]:
-    """Along the first row, in turns through the others, and back along the first column."""
+    """A closed path along the first row, back and forth through the rest, and along the first
+    column.
+    """
     way = [(x, 0) for x in range(width)]
     for y in range(1, height):
         way += [(x, y) for x in _turned(range(1, width), y)]
@@ -127,5 +129,5 @@ def _round_trip(width: int, height: int) -> list[tuple[int, int]]:
 
 
 def _turned(columns: range, row: int) -> range:
-    """The columns in the order in which a way that turns after each row takes them."""
+    """The columns in the order of a path that turns after each row."""
     return columns[::-1] if row % 2 == 1 else columns

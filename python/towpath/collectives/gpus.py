@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which GPUs of a machine ranks run on, and how many channels fill their links."""
+"""The GPUs on which ranks run, and the number of channels that fill their links."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CHUNK_BYTES_LEAST = 16 << 10
 
 
 def gpus_used(spec: MachineSpec, ranks_per_host: int | None) -> list[int]:
-    """The machine's GPUs that ranks run on, in the order of ranks; all unless told.
+    """The GPUs on which ranks run, in the order of ranks; by default all.
 
     Raises:
-        ConfigError: hosts have fewer.
+        ConfigError: hosts have fewer GPUs.
     """
     per_host = spec.gpus_per_host
     used = per_host if ranks_per_host is None else ranks_per_host
@@ -34,13 +34,14 @@ def gpus_used(spec: MachineSpec, ranks_per_host: int | None) -> list[int]:
 
 
 def hosts_of(spec: MachineSpec, gpus: list[int]) -> int:
-    """How many hosts these GPUs are spread over."""
+    """Number of hosts with these GPUs."""
     return len({gpu // spec.gpus_per_host for gpu in gpus})
 
 
 def reaches_of(spec: MachineSpec, gpus: list[int]) -> tuple[_core.Reach, ...]:
-    """How these GPUs reach each other: memory within a host, and through its switch where this
-    combines."""
+    """The forms of access between these GPUs: memory within a host, and the switch if it
+    combines.
+    """
     is_one_host = hosts_of(spec, gpus) == 1
     found = [_core.Reach.fifo]
     if is_one_host:
@@ -56,18 +57,20 @@ def _has_combining_switch(host: MachineSpec) -> bool:
 
 
 def channels_worth_it(ranks: int, largest_bytes: int) -> int:
-    """More channels than this cut a ring's chunks below what a step's latency hides."""
+    """Maximum useful number of channels. With more, the latency of a step exceeds the time of a
+    ring's chunk.
+    """
     return max(largest_bytes // (ranks * _CHUNK_BYTES_LEAST), 1)
 
 
 def channels_to_fill(spec: MachineSpec, collective: str | None = None) -> int:
-    """Channels that can fill the wires of a GPU: enough thread blocks, and the same number for each
-    rail.
+    """Number of channels that fill the wires of a GPU: enough thread blocks, and the same number
+    per rail.
 
     Args:
         spec: the machine.
-        collective: of the channels; in a broadcast each thread block also stores the bytes that it
-            forwards.
+        collective: the collective of the channels; in a broadcast each thread block also stores the
+            bytes that it forwards.
     """
     cost = spec.gpu_cost.simple
     rate = cost.block_rate_gb_per_s
@@ -79,11 +82,11 @@ def channels_to_fill(spec: MachineSpec, collective: str | None = None) -> int:
 
 
 def _blocks_of_host(spec: MachineSpec, block_rate_gb_per_s: float) -> float:
-    """Thread blocks that fill the wires of one GPU.
+    """Number of thread blocks that fill the wires of one GPU.
 
-    Between GPUs that are joined pairwise, channels take different wires, each of which needs whole
-    blocks. A GPU whose wires lead to switches or to its host sends over the wires to the fastest
-    of these. Without any wire, the fastest type of link counts.
+    If GPUs are joined pairwise, channels use different wires, each of which needs whole blocks. If
+    a GPU has wires to switches or to its host, it sends over the wires to the fastest of these. If
+    it has no wires, the fastest type of link counts.
     """
     rates = {name: kind.rate_gb_per_s.value for name, kind in spec.link_types.items()}
     layout = spec.layout()

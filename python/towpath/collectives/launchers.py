@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What torchrun, mpirun and srun tell a process of its place among the others."""
+"""The rank and number of ranks that torchrun, mpirun and srun give to a process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _RANKS = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 
 
 def rank(given: int | None) -> int:
-    """The number of this process: the given one, or the launcher's. Raises ConfigError."""
+    """The rank of this process: the given one, or the launcher's. Raises ConfigError."""
     return _number("rank", given, _RANK)
 
 
 def ranks(given: int | None) -> int:
-    """How many processes take part: the given number, or the launcher's. Raises ConfigError."""
+    """The number of processes: the given one, or the launcher's. Raises ConfigError."""
     return _number("ranks", given, _RANKS)
 
 

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What limits a simulated call on GPUs: what costs the most time if there is a little less of it.
+"""The limit of a simulated call on GPUs: the resource whose reduction costs the most time.
 
-The call is simulated again on the same machine with one thing changed at a time: the links of one
-kind a tenth slower, thread blocks that copy a tenth slower, latencies a tenth longer, and twice as
-many FIFO slots. Loads of links alone would not tell a busy link from one that everything waits for.
+The call is simulated again on the same machine with one change at a time: the links of one kind a
+tenth slower, copies of thread blocks a tenth slower, latencies a tenth longer, and twice the number
+of FIFO slots. The loads of links cannot distinguish a busy link from a link that delays the whole
+call.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ Change = Callable[[dict[str, Any]], None]
 
 def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
                known: Outcome | None = None) -> tuple[Limit, Outcome]:  # fmt: skip
-    """What limits a call, and what it took.
+    """Finds the limit of a call, and its time.
 
     Args:
         spec: the machine.
-        place: where the ranks are on it.
-        call: what they run.
-        size_bytes: of the array.
-        known: what it took, if it was simulated already.
+        place: the places of the ranks on the machine.
+        call: the call of the ranks.
+        size_bytes: size of the array.
+        known: the time of the call, if it was already simulated.
     """
     in_place = not call.schedule.out_of_place
 
@@ -75,7 +76,7 @@ def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
 
 
 def _changes(links: list[LinkLoad]) -> dict[str, Change]:
-    """By what they change: the kind of link, "copy", "reduction" or "latency"."""
+    """The changed machines by their change: the kind of link, "copy", "reduction" or "latency"."""
     kinds = dict.fromkeys(link.kind for link in links if link.size_bytes)
     slower = {kind: _slower_links(kind) for kind in kinds}
     return slower | {

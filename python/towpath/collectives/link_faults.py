@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Links between chips that fail in a simulated run: "0:9,every=100us,training=5us"."""
+"""Failing links between chips in a simulated run: "0:9,every=100us,training=5us"."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class LinkFault:
     Attributes:
         chip: number of the chip at one end.
         channel: Ethernet channel of that chip.
-        frame_loss: probability that a frame, or an acknowledgement, is lost.
-        drop_at_us: when the line drops for the first time; infinite: never.
-        drop_period_us: from one drop to the next; infinite: it drops once.
-        dead_time_us: from a drop until it can be trained; infinite: it stays down.
-        training_time_us: how long that takes; None: what the chip's spec says.
-        text: the fault as it was typed.
+        frame_loss: probability of losing a frame or an acknowledgement.
+        drop_at_us: time of the first drop of the line; infinite: it never drops.
+        drop_period_us: time from one drop to the next; infinite: it drops once.
+        dead_time_us: time from a drop until the line can be trained; infinite: it stays down.
+        training_time_us: duration of training; None: the value of the chip's spec.
+        text: the fault as given.
     """
 
     chip: int
@@ -46,7 +46,7 @@ class LinkFault:
     text: str = ""
 
     def core(self) -> _core.LinkFaults:
-        """The same faults for the simulator."""
+        """The same faults in the form of the simulator."""
         return _core.LinkFaults(
             frame_loss=self.frame_loss, drop_at_us=self.drop_at_us,
             drop_period_us=self.drop_period_us, dead_time_us=self.dead_time_us,
@@ -57,10 +57,10 @@ class LinkFault:
 def parse_link_fault(text: str) -> LinkFault:
     """The fault that an option of the command line describes.
 
-    Where only `every` is given, the line drops for the first time after one period.
+    If only `every` is given, the line drops for the first time after one period.
 
     Raises:
-        ConfigError: the text is not a fault.
+        ConfigError: the text is not a valid fault.
 
     >>> parse_link_fault("0:9,every=100us,training=5us").drop_at_us
     100.0
@@ -119,10 +119,10 @@ _PARSERS = {
 
 
 def links_of(cluster: _core.ChipCluster, faults: Sequence[LinkFault]) -> dict[int, LinkFault]:
-    """The faults by the number of the cluster's link.
+    """The faults by the number of their link in the cluster.
 
     Raises:
-        ConfigError: there is no such link, or one has two faults.
+        ConfigError: there is no such link, or a link has two faults.
     """
     by_link: dict[int, LinkFault] = {}
     for fault in faults:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures schedules for real: one process per rank on this host, joined by a live transport."""
+"""Live measurement of schedules: one process per rank on this host, joined by a live transport."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _RANKS_ANYWHERE = 64
 
 
 def check_ranks(ranks: int) -> None:
-    """Requires a number of ranks that this host can sensibly run at once.
+    """Checks that this host can run this number of ranks.
 
     Raises:
-        ConfigError: there are too many, or none.
+        ConfigError: there are too many ranks, or none.
     """
     processors = len(os.sched_getaffinity(0))
     most = max(_RANKS_ANYWHERE, _RANKS_PER_PROCESSOR_MAX * processors)
@@ -57,10 +57,10 @@ def check_ranks(ranks: int) -> None:
 
 
 def check_transport(name: str) -> None:
-    """Requires the name of a live transport.
+    """Checks the name of a live transport.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is no transport of that name.
     """
     known = _core.live_transports()
     if name not in known:
@@ -68,7 +68,7 @@ def check_transport(name: str) -> None:
 
 
 def cores_of(ranks: int, pin: bool = True) -> list[int | None]:
-    """The core of each rank, by rank: one each where they suffice; None: any core."""
+    """The core of each rank: a separate one if there are enough cores; None: any core."""
     cores = sorted(os.sched_getaffinity(0))
     if not pin or ranks > len(cores):
         return [None] * ranks
@@ -76,7 +76,7 @@ def cores_of(ranks: int, pin: bool = True) -> list[int | None]:
 
 
 def notes(ranks: int, pin: bool = True) -> list[str]:
-    """What the reader of a live measurement should know about this host."""
+    """Notes about this host for the reader of a live measurement."""
     cores = len(os.sched_getaffinity(0))
     if ranks > cores:
         return [
@@ -88,17 +88,17 @@ def notes(ranks: int, pin: bool = True) -> list[str]:
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """How often to measure, and how long to wait.
+    """Number of measurements, and time limits.
 
     Attributes:
-        iterations: calls that are timed, per size.
-        warmup: calls before them.
-        timeout_s: how long a rank waits without any progress before it gives up, in seconds.
-        pin: whether each rank gets a core of its own, where there are as many cores as ranks.
-        beat_s: how often a rank that makes progress says so to the launcher, in seconds.
-        silence_s: how long the launcher waits for a sign of progress from any rank, in seconds;
-            None: past every deadline of the ranks themselves.
-        transport: what joins the ranks: "shm", or "ucx" where it is built.
+        iterations: number of timed calls per size.
+        warmup: number of calls before the timed ones.
+        timeout_s: longest time that a rank waits without any progress, in seconds.
+        pin: True to give each rank its own core, if there are enough cores.
+        beat_s: interval in seconds at which a rank reports its progress to the launcher.
+        silence_s: longest time that the launcher waits for a sign of progress from any rank, in
+            seconds; None: longer than all deadlines of the ranks themselves.
+        transport: the transport between ranks: "shm", or "ucx" if it is built.
     """
 
     iterations: int = 20
@@ -114,8 +114,8 @@ class LiveOptions:
 class LiveCall:
     """One collective, measured at some sizes (bytes of the whole array).
 
-    By its schedule, or direct: then the schedule says only what is computed, and each rank reads
-    what the others show.
+    It runs by its schedule, or direct. In a direct call the schedule only defines the result, and
+    each rank reads the memory of the other ranks.
     """
 
     source: ScheduleSource
@@ -134,7 +134,7 @@ class LiveCall:
 
 
 def measuring_ranks(calls_of_rank: list[Sequence[LiveCall]], options: LiveOptions) -> RankProcesses:
-    """Starts a process per entry. All entries are the same, unless ranks are to disagree.
+    """Starts a process per entry. All entries are equal, except in tests of disagreement.
 
     Raises:
         ConfigError: there is no such transport.
@@ -155,10 +155,10 @@ def measuring_ranks(calls_of_rank: list[Sequence[LiveCall]], options: LiveOption
 def measure_calls(
     calls: list[LiveCall], ranks: int, options: LiveOptions
 ) -> Iterator[tuple[LiveCall, RunRow]]:
-    """One row per call and size, in order; its time is the mean of the ranks' medians.
+    """Returns one row per call and size, in order; its time is the mean of the ranks' medians.
 
     Raises:
-        LiveError: a rank failed, or waited in vain past its deadline, or the ranks disagreed.
+        LiveError: a rank failed, or waited past its deadline, or the ranks disagreed.
     """
     expected = [call for call in calls for _ in call.sizes_bytes]
     collected: list[list[dict[str, Any]]] = [[] for _ in expected]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a Communicator asks of the arrays that it is given."""
+"""Requirements on the arrays that are passed to a Communicator."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Messages between a launcher and its ranks: each a length and a pickle, over a socket per rank.
+"""Messages between a launcher and its ranks: a length and a pickle, over one socket per rank.
 
-Neither end uses standard output for it, so that a rank may print what it likes.
+Neither end uses standard output for messages, so a rank may print any text.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Posting(Protocol):
-    """A place where notice of other ranks goes, such as `_core.FailureNotice`."""
+    """A receiver of notices about other ranks, such as `_core.FailureNotice`."""
 
     def post(self, culprit: int, what: str) -> None:
-        """Stores what happened to the rank `culprit`."""
+        """Stores a notice about the rank `culprit`."""
 
 
 def framed(message: Any) -> bytes:
-    """The message as it travels."""
+    """The message in the form that is transmitted."""
     body = pickle.dumps(message)
     return _LENGTH.pack(len(body)) + body
 
 
 class FrameReader:
-    """Puts messages together from pieces of any size."""
+    """Assembles messages from pieces of any size."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def feed(self, piece: bytes) -> list[Any]:
-        """The messages that are complete with this piece."""
+        """The messages that this piece completes."""
         self._bytes += piece
         messages = []
         while len(self._bytes) >= _LENGTH.size:
@@ -52,7 +52,7 @@ class FrameReader:
 
 
 class RankChannel:
-    """The rank's end. The launcher's end of it closes when the launcher ends."""
+    """The rank's end of the channel. The launcher's end closes when the launcher ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -60,12 +60,12 @@ class RankChannel:
         self._sending = threading.Lock()
 
     def receive(self) -> Any:
-        """The next message. The process ends when the launcher has ended."""
+        """Waits for the next message. Ends the process if the launcher has ended."""
         header = self._exactly(_LENGTH.size)
         return pickle.loads(self._exactly(_LENGTH.unpack(header)[0]))
 
     def send(self, message: Any) -> None:
-        """Sends it. The process ends, without a word, when the launcher has ended."""
+        """Sends a message. Ends the process silently if the launcher has ended."""
         data = framed(message)
         try:
             with self._sending:
@@ -74,7 +74,7 @@ class RankChannel:
             os._exit(1)
 
     def watch(self, notice: Posting) -> None:
-        """Passes on, from a thread of its own, what the launcher says of other ranks."""
+        """Starts a thread that forwards the launcher's notices about other ranks."""
 
         def listen() -> None:
             while True:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Data between live processes, for other programs: `connect`, `Communicator`."""
+"""Communication between live processes, for other programs: `connect`, `Communicator`."""
 
 from __future__ import annotations
 
@@ -44,29 +44,30 @@ def connect(
     transport: str = "shm",
     token: str | None = None,
 ) -> Communicator:
-    """Joins the processes that give the same job; returns when all are there.
+    """Joins the processes with the same job. Returns when all of them have connected.
 
     Args:
-        job: a name of up to 64 bytes that no other group has at this time; over "ucx" it may be
+        job: a name of up to 64 bytes that no other group uses at this time; with "ucx" it may be
             "HOST:PORT", where rank 0 listens for ranks of other hosts. None: $TOWPATH_JOB.
-        rank: this process's number, from 0. None: what torchrun ($RANK), mpirun or srun says.
-        ranks: how many processes take part. None: what the launcher says ($WORLD_SIZE).
-        timeout_s: how long to wait for the others, in seconds; later, how long a call waits
-            without any progress.
-        heap_bytes: size of each rank's symmetric heap in bytes, the same on every rank; only what
-            is touched takes memory. None: 64 GiB, or what RLIMIT_AS and RLIMIT_FSIZE allow.
-        transport: what joins the ranks: "shm", the memory of this host; "ucx", the network between
-            hosts, where UCX is installed.
-        token: a secret of the job, which joins ranks at a HOST:PORT; others cannot join, and are
-            not heard. What goes over the network is not encrypted. None: $TOWPATH_TOKEN.
+        rank: number of this process, from 0. None: the value from torchrun ($RANK), mpirun or srun.
+        ranks: number of processes. None: the value from the launcher ($WORLD_SIZE).
+        timeout_s: longest wait for the other ranks, in seconds; later, the longest time that a call
+            waits without any progress.
+        heap_bytes: size of each rank's symmetric heap in bytes, the same on every rank; only used
+            pages take memory. None: 64 GiB, or the limit of RLIMIT_AS and RLIMIT_FSIZE.
+        transport: the transport between ranks: "shm", the memory of this host; "ucx", the network
+            between hosts, if UCX is installed.
+        token: a secret of the job for ranks that connect at a HOST:PORT. A process without the
+            token cannot join, and its messages are ignored. Data on the network is not encrypted.
+            None: $TOWPATH_TOKEN.
 
     Returns:
         The communicator. Use it as a context manager, or close it.
 
     Raises:
         ConfigError: job, rank or ranks is missing or wrong, or there is no such transport.
-        TransportError: a rank is missing ("timeout"), has ended ("peer_died"), or wants something
-            else than the others ("disagreement"); `kind` and `peer` say which.
+        TransportError: a rank is missing ("timeout"), has ended ("peer_died"), or made a different
+        call ("disagreement"); see `kind` and `peer`.
     """
     job = job if job is not None else os.environ.get("TOWPATH_JOB")
     if job is None:
@@ -91,7 +92,7 @@ def join(
     notice: _core.FailureNotice | None = None,
     token: str = "",
 ) -> Communicator:
-    """As `connect`, where a launcher may post what happens to other ranks."""
+    """Connects like `connect`, with a launcher that may post notices about other ranks."""
     try:
         joined = _core.connect_live(
             transport, job, rank, ranks, heap_bytes=heap_bytes, timeout_s=timeout_s, notice=notice,
@@ -105,20 +106,21 @@ def join(
 
 
 class Communicator:
-    """One rank's one-sided view of the others, and collectives over numpy arrays.
+    """One rank's one-sided access to the other ranks, and collectives over numpy arrays.
 
     Every rank makes the same collective calls, and the same calls of `allocate` and `signals`, in
-    the same order. A call that cannot end raises TransportError: `kind` is "peer_died" (a rank
-    has ended, failed or left), "timeout" (a rank is stopped, slow or elsewhere) or "disagreement"
-    (ranks asked for different things), and `peer` is the culprit, or None. A rank that leaves
-    its `with` block by an exception gives up, and the others name it with its reason.
+    the same order. A call that cannot complete raises TransportError. Its `kind` is "peer_died" (a
+    rank has ended, failed or left), "timeout" (a rank is stopped, slow or elsewhere) or
+    "disagreement" (ranks made different calls), and `peer` is the responsible rank, or None. If an
+    exception leaves the `with` block of a rank, the rank gives up, and the errors of the other
+    ranks name it with its reason.
 
-    Belongs to one thread.
+    An object belongs to one thread.
 
     Attributes:
-        rank: this process's number, from 0.
-        ranks: how many take part.
-        timeout_s: how long a call waits without any progress, in seconds.
+        rank: number of this process, from 0.
+        ranks: number of ranks.
+        timeout_s: longest time that a call waits without any progress, in seconds.
     """
 
     def __init__(self, transport: _core.LiveTransport, timeout_s: float) -> None:
@@ -140,7 +142,7 @@ class Communicator:
     # --- its end ----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Leaves in good order. Ranks that still wait for this one are told that it has left."""
+        """Leaves the group. Ranks that still wait for this one get an error that it has left."""
         transport = self._forget()
         if transport is not None:
             transport.leave()
@@ -184,21 +186,20 @@ class Communicator:
     # --- symmetric memory -------------------------------------------------------------------------
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-        """An array on the symmetric heap: peers can put to it, and get from it.
+        """Allocates an array on the symmetric heap: peers can put to it, and get from it.
 
-        Returns when every rank has called it. Its contents are undefined, and a peer that has
-        returned already may have put to it.
+        Returns when every rank has called it. The contents are undefined, and a peer that has
+        already returned may have put to it.
 
         Args:
-            shape: of the array, the same on every rank.
+            shape: shape of the array, the same on every rank.
             dtype: any numpy type, the same on every rank.
 
         Returns:
-            This rank's copy. Its memory lives as long as the array or the communicator does.
+            This rank's copy. Its memory lives as long as the array or the communicator.
 
         Raises:
-            MemoryError: the heap is full.
-            TransportError: see Communicator.
+            MemoryError: the heap is full. TransportError: see Communicator.
         """
         kind = np.dtype(dtype)
         count = math.prod(shape) if isinstance(shape, tuple) else shape
@@ -209,13 +210,13 @@ class Communicator:
         return self._open.bytes_at(offset, size_bytes).view(kind).reshape(shape)
 
     def signals(self, count: int = 1) -> int:
-        """New signals, which are zero: numbers that peers raise and this rank waits for.
+        """Creates signals with the value zero: numbers that peers raise and this rank waits for.
 
         Args:
-            count: how many, the same on every rank.
+            count: number of signals, the same on every rank.
 
         Returns:
-            The first one; the others follow it.
+            The first signal; the rest follow it.
 
         Raises:
             TransportError: see Communicator.
@@ -224,7 +225,7 @@ class Communicator:
         return self._open.allocate_signals(count)
 
     def _offset_of(self, array: np.ndarray, what: str) -> int:
-        """Where an array, or a contiguous part of one, is in the symmetric heap."""
+        """Offset of an array, or of a contiguous part of one, in the symmetric heap."""
         if not array.flags.c_contiguous:
             raise ConfigError(f"{what} is not contiguous")
         offset = array.__array_interface__["data"][0] - self._base
@@ -240,32 +241,31 @@ class Communicator:
         """Copies `source` to the peer's copy of `target`. It is visible there after `quiet`.
 
         Args:
-            target: an array made by `allocate`, or a contiguous part of one.
-            source: an array of the same shape and dtype, or a list that makes one.
-            peer: a rank; it may be this one.
+            target: an array from `allocate`, or a contiguous part of one.
+            source: an array of the same shape and dtype, or an equivalent list.
+            peer: a rank, possibly this one.
 
         Raises:
-            ConfigError: the arrays do not fit together, or `target` is not on the heap.
-            IndexError: there is no such rank.
-            TransportError: see Communicator.
+            ConfigError: the arrays do not match, or `target` is not on the heap. IndexError: there
+            is no such rank. TransportError: see Communicator.
         """
         offset = self._offset_of(target, "target")
         self._open.put(peer, offset, like(target, source), self.timeout_s)
 
     def get(self, source: np.ndarray, peer: int, out: np.ndarray | None = None) -> np.ndarray:
-        """The peer's copy of `source`.
+        """Reads the peer's copy of `source`.
 
         Args:
-            source: an array made by `allocate`, or a contiguous part of one.
-            peer: a rank; it may be this one.
-            out: where to copy it, of the same shape and dtype; None: a new array.
+            source: an array from `allocate`, or a contiguous part of one.
+            peer: a rank, possibly this one.
+            out: target array, of the same shape and dtype; None: a new array.
 
         Returns:
             `out`.
 
         Raises:
-            ConfigError: the arrays do not fit together, or `source` is not on the heap.
-            IndexError: there is no such rank.
+            ConfigError: the arrays do not match, or `source` is not on the heap. IndexError: there
+            is no such rank.
         """
         offset = self._offset_of(source, "source")
         if out is None:
@@ -284,17 +284,17 @@ class Communicator:
         *,
         operation: str = "set",
     ) -> None:
-        """As `put`, and raises a signal there afterwards: its waiter sees the data.
+        """Works like `put`, and then raises a signal at the peer: its waiter sees the data.
 
         Args:
-            target, source, peer: as for `put`.
-            signal: a number that `signals` gave.
-            value: what it is set to, or what is added to it.
+            target, source, peer: see `put`.
+            signal: a number from `signals`.
+            value: value to set or to add.
             operation: "set" or "add".
 
         Raises:
-            ValueError: there is no such operation.
-            ConfigError, IndexError, TransportError: as for `put`.
+            ValueError: there is no such operation. ConfigError, IndexError, TransportError: see
+            `put`.
         """
         offset = self._offset_of(target, "target")
         self._open.put_signal(
@@ -313,36 +313,35 @@ class Communicator:
         """Waits until a signal of this rank has a value.
 
         Args:
-            signal: a number that `signals` gave.
-            value: what it is compared with.
+            signal: a number from `signals`.
+            value: value for the comparison.
             comparison: ">=", "==" or "!=".
-            peer: the rank that is expected to raise it. An error names it.
-            timeout_s: in seconds; None: the communicator's.
+            peer: the rank that should raise it. An error names this rank.
+            timeout_s: limit in seconds; None: the communicator's.
 
         Returns:
             The signal's value.
 
         Raises:
-            ValueError: there is no such comparison.
-            TransportError: see Communicator.
+            ValueError: there is no such comparison. TransportError: see Communicator.
         """
         patience_s = self.timeout_s if timeout_s is None else timeout_s
         self._open.wait_signal(signal, comparison, value, patience_s, peer)
         return self._open.signal_fetch(signal)
 
     def fence(self) -> None:
-        """Puts to a peer before it are visible there before puts to that peer after it."""
+        """Orders puts: earlier puts to a peer are visible there before later puts to that peer."""
         self._open.fence()
 
     def quiet(self) -> None:
-        """Returns when all that this rank put is visible at its peers."""
+        """Returns when all puts of this rank are visible at its peers."""
         self._open.quiet(self.timeout_s)
 
     def barrier(self, *, timeout_s: float | None = None) -> None:
-        """`quiet`, and returns when every rank has called it.
+        """Calls `quiet`, and returns when every rank has called it.
 
         Args:
-            timeout_s: in seconds; None: the communicator's.
+            timeout_s: limit in seconds; None: the communicator's.
 
         Raises:
             TransportError: see Communicator.
@@ -350,7 +349,7 @@ class Communicator:
         self._synchronize("barrier", timeout_s)
 
     def _synchronize(self, statement: str, timeout_s: float | None = None) -> None:
-        """A barrier of ranks that say the same."""
+        """Barrier of ranks that make the same statement."""
         patience_s = self.timeout_s if timeout_s is None else timeout_s
         self._collectives().synchronize(statement, patience_s)
 
@@ -365,23 +364,22 @@ class Communicator:
         algorithm: str | None = None,
         dtype: str | None = None,
     ) -> np.ndarray:
-        """Every rank gets the reduction of all ranks' arrays.
+        """Gives every rank the reduction of all ranks' arrays.
 
         Args:
             array: any shape, the same on every rank; int8, uint8, int32, uint32, int64, uint64,
                 float16, bfloat16, float32 or float64.
             op: "sum", "prod", "min", "max" or "avg".
-            out: an array like it for the result; None: `array` itself.
-            algorithm: a name that `towpath algorithms` lists; None: what is fastest on this host,
+            out: a similar array for the result; None: `array` itself.
+            algorithm: a name that `towpath algorithms` lists; None: the fastest way on this host,
                 without a schedule.
-            dtype: "bfloat16" where `array` holds that as uint16.
+            dtype: "bfloat16" if `array` stores it as uint16.
 
         Returns:
             `out`, or `array`.
 
         Raises:
-            ConfigError: an argument cannot be used.
-            TransportError: see Communicator.
+            ConfigError: an argument cannot be used. TransportError: see Communicator.
         """
         result = array if out is None else out
         request = Request("all_reduce", op, 0, algorithm, dtype)
@@ -397,18 +395,19 @@ class Communicator:
         algorithm: str | None = None,
         dtype: str | None = None,
     ) -> np.ndarray:
-        """The root gets the reduction of all ranks' arrays. The result of others is undefined.
+        """Gives the root the reduction of all ranks' arrays. The result of the other ranks is
+        undefined.
 
         Args:
-            array, op, algorithm, dtype: as for `all_reduce`.
-            root: the rank that gets it.
+            array, op, algorithm, dtype: see `all_reduce`.
+            root: the rank that gets the result.
             out: an array like `array`; None: a new one.
 
         Returns:
             `out`.
 
         Raises:
-            ConfigError, TransportError: as for `all_reduce`.
+            ConfigError, TransportError: see `all_reduce`.
         """
         result = np.empty_like(array, order="C") if out is None else out
         request = Request("reduce", op, root, algorithm, dtype)
@@ -422,17 +421,17 @@ class Communicator:
         algorithm: str | None = None,
         dtype: str | None = None,
     ) -> np.ndarray:
-        """Every rank's array becomes that of the root, in place.
+        """Copies the root's array to every rank's array, in place.
 
         Args:
-            array, algorithm, dtype: as for `all_reduce`.
-            root: the rank whose array it is.
+            array, algorithm, dtype: see `all_reduce`.
+            root: the source rank.
 
         Returns:
             `array`.
 
         Raises:
-            ConfigError, TransportError: as for `all_reduce`.
+            ConfigError, TransportError: see `all_reduce`.
         """
         request = Request("broadcast", "sum", root, algorithm, dtype)
         return self._run(request, array, array, array.shape)
@@ -445,17 +444,17 @@ class Communicator:
         algorithm: str | None = None,
         dtype: str | None = None,
     ) -> np.ndarray:
-        """Every rank gets the arrays of all, one after the other.
+        """Gives every rank the arrays of all ranks, one after the other.
 
         Args:
-            array, algorithm, dtype: as for `all_reduce`.
+            array, algorithm, dtype: see `all_reduce`.
             out: of shape (ranks, *array.shape); None: a new array. `array` may be row `rank` of it.
 
         Returns:
             `out`.
 
         Raises:
-            ConfigError, TransportError: as for `all_reduce`.
+            ConfigError, TransportError: see `all_reduce`.
         """
         shape = (self.ranks, *shape_of(array))
         result = np.empty(shape, array.dtype) if out is None else out
@@ -471,18 +470,18 @@ class Communicator:
         algorithm: str | None = None,
         dtype: str | None = None,
     ) -> np.ndarray:
-        """Rank r gets row r of the reduction of all ranks' arrays.
+        """Gives rank r row r of the reduction of all ranks' arrays.
 
         Args:
             array: of shape (ranks, *rest).
-            op, algorithm, dtype: as for `all_reduce`.
-            out: of shape rest; None: a new array. It may be row `rank` of `array`.
+            op, algorithm, dtype: see `all_reduce`.
+            out: of shape rest; None: a new array. `out` may be row `rank` of `array`.
 
         Returns:
             `out`.
 
         Raises:
-            ConfigError, TransportError: as for `all_reduce`.
+            ConfigError, TransportError: see `all_reduce`.
         """
         shape = self._rows("reduce_scatter", array)
         result = np.empty(shape, array.dtype) if out is None else out
@@ -497,18 +496,18 @@ class Communicator:
         algorithm: str | None = None,
         dtype: str | None = None,
     ) -> np.ndarray:
-        """Rank r gets row r of every rank's array.
+        """Gives rank r row r of every rank's array.
 
         Args:
             array: of shape (ranks, *rest); row p is for rank p.
-            algorithm, dtype: as for `all_reduce`.
-            out: an array like it, or `array` itself; None: a new one.
+            algorithm, dtype: see `all_reduce`.
+            out: a similar array, or `array` itself; None: a new one.
 
         Returns:
-            `out`; its row p is from rank p.
+            `out`; row p is from rank p.
 
         Raises:
-            ConfigError, TransportError: as for `all_reduce`.
+            ConfigError, TransportError: see `all_reduce`.
         """
         self._rows("all_to_all", array)
         result = np.empty_like(array, order="C") if out is None else out
@@ -527,7 +526,9 @@ class Communicator:
     def _run(
         self, request: Request, array: np.ndarray, result: np.ndarray, shape: tuple[int, ...]
     ) -> np.ndarray:
-        """Runs a collective from `array` to `result`, which may be the same, and returns that."""
+        """Runs a collective from `array` to `result`, which may be the same array, and returns
+        `result`.
+        """
         element_type = type_name(array, request.dtype)
         checked_out(result, shape, array.dtype)
         elements = max(array.size, result.size)
@@ -556,7 +557,9 @@ class Communicator:
     def _run_direct(
         self, request: Request, array: np.ndarray, result: np.ndarray, element_type: str
     ) -> np.ndarray:
-        """Without a schedule: the ranks read each other's memory, the way that is fastest here."""
+        """Runs without a schedule: the ranks read each other's memory, which is the fastest way
+        here.
+        """
         source = np.ascontiguousarray(array)
         if request.collective == "broadcast" and not np.shares_memory(source, result):
             result[...] = source
@@ -569,14 +572,16 @@ class Communicator:
         return result
 
     def _collectives(self) -> _core.LiveCollectives:
-        """Made at the first collective, which all ranks call."""
+        """The collectives, created at the first collective call, which all ranks make."""
         if self._direct is None:
             self._direct = _core.LiveCollectives(self._open, self.timeout_s)
         return self._direct
 
 
 def _abandon_at_exit(reference: weakref.ref[Communicator]) -> None:
-    """A program that ends without closing its communicator gives up; the others hear why."""
+    """Gives up if a program ends without closing its communicator; the other ranks get the
+    reason.
+    """
     communicator = reference()
     if communicator is None:
         return

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A function on every rank of a group of processes of this host: `launch`."""
+"""Runs a function on every rank of a group of processes of this host: `launch`."""
 
 from __future__ import annotations
 
@@ -28,26 +28,25 @@ def launch(
 ) -> list[Any]:
     """Calls `function(communicator, *arguments)` in `ranks` new processes of this host.
 
-    As with multiprocessing, processes are spawned: the function must be importable, from its
-    module or from the main program, and the main program must call this below
-    `if __name__ == "__main__":`. What ranks print goes to this process's standard output.
+    Processes are spawned, as with multiprocessing: the function must be importable, from its module
+    or from the main program, and the main program must call `launch` below `if __name__ ==
+    "__main__":`. Output of the ranks goes to this process's standard output.
 
     Args:
-        function: its first argument is this rank's Communicator.
-        ranks: how many processes.
-        timeout_s: how long a rank waits without any progress of the others, in seconds. The
-            function itself may take any time.
-        transport: what joins the ranks: "shm", the memory of this host.
+        function: the function; its first argument is this rank's Communicator.
+        ranks: number of processes.
+        timeout_s: longest time that a rank waits without any progress of the other ranks, in
+            seconds. The function itself may take any time.
+        transport: the transport between ranks: "shm", the memory of this host.
         arguments: further arguments, the same on every rank. They are pickled.
 
     Returns:
-        What the function returned, by rank. It is pickled.
+        The return value of the function, by rank. It is pickled.
 
     Raises:
-        ConfigError: this host cannot run that many, there is no such transport, or the function
-            cannot be pickled.
-        RankError: a rank failed: `rank`, `reason`, and in `others` what the other ranks said. All
-            processes have ended by then.
+        ConfigError: this host cannot run that many ranks, there is no such transport, or the
+        function cannot be pickled. RankError: a rank failed. It has `rank`, `reason`, and in
+        `others` the reports of the other ranks. All processes have ended by then.
     """
     check_ranks(ranks)
     check_transport(transport)

@@ -9,27 +9,26 @@ from towpath.errors import ConfigError
 
 
 class Mailbox:
-    """A mailbox of this process, and messages to those of others of this user on this host.
+    """A mailbox of this process, and messages to other mailboxes of this user on this host.
 
-    A message is a cache line of up to 56 bytes, without a system call. Messages of one sender
-    arrive in order and exactly once. Several threads may share a mailbox: one sends at a time, and
-    one receives. Make it after fork(), in each process.
+    A message is one cache line of up to 56 bytes, without a system call. Messages of one sender
+    arrive in order and exactly once. Several threads may share a mailbox: one at a time sends, and
+    one receives. Create it after fork(), in each process.
 
     Attributes:
-        name: by which other processes send to it.
+        name: the name to which other processes send.
     """
 
     def __init__(self, name: str, *, depth_messages: int = 256, senders_max: int = 64) -> None:
-        """Makes the mailbox; it exists until `close`, or until the process ends.
+        """Creates the mailbox. It exists until `close`, or until the process ends.
 
         Args:
-            name: 1 to 64 bytes; no other mailbox of this user has it.
-            depth_messages: how many messages of each sender wait here at most, a power of two.
-            senders_max: how many processes send to it at a time at most.
+            name: 1 to 64 bytes, not in use by another mailbox of this user.
+            depth_messages: maximum number of waiting messages per sender, a power of two.
+            senders_max: maximum number of simultaneous senders.
 
         Raises:
-            ConfigError: an argument is wrong.
-            RuntimeError: there is a mailbox of that name already.
+            ConfigError: an argument is wrong. RuntimeError: a mailbox of that name exists.
         """
         try:
             context = _core.LiveMailboxContext(name, depth_messages, senders_max)
@@ -56,61 +55,60 @@ class Mailbox:
 
     @property
     def address(self) -> str:
-        """`name`: what others send to. The simulated mailbox has the same property."""
+        """`name`, the target for senders. The simulated mailbox has the same property."""
         return self.name
 
     def close(self) -> None:
-        """Gives the name back; messages that were not received are gone."""
+        """Releases the name; messages that were not received are lost."""
         self._context = None
 
     def send(self, to: str, payload: bytes, *, timeout_s: float = 60.0) -> None:
-        """Returns when the message will be received, even if this process is killed.
+        """Sends a message. When it returns, delivery is certain, even if this process is killed.
 
-        That holds for as long as a process keeps the mailbox. While the mailbox has no room for
-        this sender, it waits.
+        This guarantee holds as long as a process keeps the mailbox. While the mailbox has no room
+        for this sender, the call waits.
 
         Args:
             to: name of a mailbox.
             payload: up to 56 bytes.
-            timeout_s: how long to wait for room, in seconds.
+            timeout_s: longest wait for room, in seconds.
 
         Raises:
-            ValueError: the payload is too large.
-            RuntimeError: there is no such mailbox.
-            TransportError: it was full for so long ("timeout"), or its receiver is gone
-                ("peer_died").
+            ValueError: the payload is too large. RuntimeError: there is no such mailbox.
+            TransportError: it stayed full for that time ("timeout"), or its receiver is gone
+            ("peer_died").
         """
         self._open.send(to, payload, timeout_s)
 
     def try_send(self, to: str, payload: bytes) -> bool:
-        """As `send`, but False when there is no room, or while another thread sends.
+        """Sends like `send`, but returns False if there is no room, or while another thread sends.
 
         Args:
-            to, payload: as for `send`.
+            to, payload: see `send`.
 
         Returns:
             Whether the message will be received.
 
         Raises:
-            ValueError, RuntimeError: as for `send`.
+            ValueError, RuntimeError: see `send`.
         """
         return self._open.try_send(to, payload)
 
     def receive(self, *, timeout_s: float = 60.0) -> bytes | None:
-        """The next message.
+        """Waits for the next message.
 
         Args:
-            timeout_s: how long to wait for it, in seconds.
+            timeout_s: longest wait, in seconds.
 
         Returns:
-            Its payload; None when none came in time.
+            Its payload; None if no message arrived in time.
         """
         return self._open.receive(timeout_s)
 
     def try_receive(self) -> bytes | None:
-        """The next message, if there is one.
+        """The next message, if one has arrived.
 
         Returns:
-            The payload, or None when there is none, or while another thread receives.
+            The payload; None if no message has arrived, or while another thread receives.
         """
         return self._open.try_receive()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of a Communicator's calls that run by a schedule, kept for the next call of their kind."""
+"""Cached plans for a Communicator's calls that run by a schedule."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class Request:
 
 
 class LivePlans:
-    """The last plans of a rank, with their executors. All ranks ask for the same ones in order."""
+    """The most recent plans of a rank, with their executors. All ranks request the same plans in
+    order.
+    """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Request, int, str], Kept] = OrderedDict()
@@ -47,11 +49,11 @@ class LivePlans:
         element_type: str,
         synchronize: Callable[[str], None],
     ) -> Kept:
-        """The plan of a call and its executor, made at the first call of this kind.
+        """The plan of a call and its executor, created at the first call of this kind.
 
         `synchronize` is a barrier of ranks that make the same statement. Ranks that map each
-        other's memory pass it in each call. Others, for which it costs a round trip, only in the
-        first call of each kind.
+        other's memory pass it in each call. For other ranks it costs a round trip, so they pass it
+        only in the first call of each kind.
         """
         key = (request, elements, element_type)
         kept = self._kept.pop(key, None)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of one live run, as their launcher sees them.
+"""The processes of one live run, from the launcher's side.
 
-Each is `python -m towpath.collectives.live_rank`. The launcher moves no data of the run itself. A
-rank that fails is named by the others, through shared memory once they are joined, and through
-what the launcher tells them before.
+Each process is `python -m towpath.collectives.live_rank`. The launcher does not move data of the
+run itself. If a rank fails, the other ranks report it through shared memory once they are joined,
+and from the launcher's notices before that.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _SEND_S = 60.0
 
 
 class LiveError(RankError):
-    """A live run that failed. `reasons` holds one sentence per rank that could still speak.
+    """Failure of a live run. `reasons` has one sentence per rank that could still report.
 
-    The first of them is about the culprit.
+    The first sentence is about the responsible rank.
     """
 
     def __init__(self, reasons: dict[int, str], rank: int | None = None, what: str = "") -> None:
@@ -53,19 +53,19 @@ class LiveError(RankError):
 
 
 class RemoteTraceback(Exception):
-    """The cause of a LiveError: what Python printed about the exception in the rank."""
+    """The cause of a LiveError: Python's traceback of the exception in the rank."""
 
 
 class RankProcesses:
-    """Processes with a channel to each. A context manager: none of them outlives it."""
+    """Processes with a channel to each. As a context manager, it stops all of them at its end."""
 
     def __init__(self, jobs: list[Message], *, prints: bool = False) -> None:
         """Starts a process per job.
 
         Args:
-            jobs: what each rank is to do, by rank; see live_rank.
-            prints: whether ranks share this process's standard output; otherwise what they print
-                goes to standard error.
+            jobs: the job of each rank, by rank; see live_rank.
+            prints: True if ranks share this process's standard output; otherwise their output goes
+                to standard error.
         """
         self.processes: list[subprocess.Popen[bytes]] = []
         self._sockets: list[socket.socket] = []
@@ -96,7 +96,7 @@ class RankProcesses:
         self.close()
 
     def close(self) -> None:
-        """Kills those that still run, and waits for all."""
+        """Kills processes that still run, and waits for all processes."""
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
@@ -106,9 +106,9 @@ class RankProcesses:
             end.close()
 
     def messages(self, silence_s: float | None) -> Iterator[tuple[int, Message | None]]:
-        """(rank, message) as they come; the message is None when a rank has ended.
+        """Yields (rank, message) in order of arrival; the message is None when a rank has ended.
 
-        Ends when all ranks have ended, or when no rank said anything for `silence_s` seconds.
+        Ends when all ranks have ended, or when no rank has sent a message for `silence_s` seconds.
         """
         with selectors.DefaultSelector() as selector, contextlib.ExitStack() as opened:
             for rank, process in enumerate(self.processes):
@@ -144,14 +144,14 @@ class RankProcesses:
                         yield rank, None
 
     def reports(self, silence_s: float | None) -> Iterator[tuple[int, Message]]:
-        """What the ranks say, until all are done.
+        """The reports of the ranks, until all of them are done.
 
         Args:
-            silence_s: how long no rank may show progress, in seconds; None: any time.
+            silence_s: longest time without progress of any rank, in seconds; None: no limit.
 
         Raises:
-            LiveError: a rank failed, or none showed progress. It names the culprit and holds what
-                the others said.
+            LiveError: a rank failed, or no rank made progress. It names the responsible rank and
+            contains the reports of the other ranks.
         """
         for rank, message in self.messages(silence_s):
             if message is None:
@@ -167,7 +167,7 @@ class RankProcesses:
             raise LiveError({late[0]: f"the ranks showed no progress for {silence_s:g} s"})
 
     def _last_words(self, first: int) -> dict[int, Message]:
-        """What the ranks still say after `first` failed, given a moment to notice."""
+        """The final reports of ranks after `first` failed, with a moment for them to notice."""
         said: dict[int, Message] = {}
         deadline = time.monotonic() + _LAST_WORDS_S
         for rank, message in self.messages(_LAST_WORDS_S):
@@ -184,7 +184,7 @@ class RankProcesses:
         return said
 
     def announce(self, culprit: int, what: str) -> None:
-        """Tells all ranks but the culprit what happened to it; "rank N" goes before `what`."""
+        """Sends all ranks except the culprit a notice about it; "rank N" precedes `what`."""
         for rank in range(len(self.processes)):
             if rank != culprit:
                 self._send(rank, {"culprit": culprit, "what": what})
@@ -202,7 +202,7 @@ class RankProcesses:
         raise LiveError(ordered, culprit, said[culprit]["what"]) from cause
 
     def _end_of(self, rank: int) -> Message:
-        """What a rank that does not speak for itself is taken to have said."""
+        """The assumed report of a rank that did not send one."""
         process = self.processes[rank]
         if rank in self._is_done:
             what = "left"
@@ -241,7 +241,7 @@ class RankProcesses:
         end.setblocking(False)
 
     def _read(self, rank: int, *, is_last: bool) -> tuple[list[Message], bool]:
-        """Messages that have come, and whether the rank's end is closed."""
+        """The messages that have arrived, and True if the rank's end is closed."""
         messages: list[Message] = []
         while True:
             try:
@@ -266,7 +266,7 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _standard_error() -> int:
-    """The descriptor of standard error, or one that swallows all where it is closed."""
+    """The descriptor of standard error, or of a null device if standard error is closed."""
     try:
         os.fstat(2)
     except OSError:

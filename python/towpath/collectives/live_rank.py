@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a live run: `python -m towpath.collectives.live_rank CHANNEL RANK`.
 
-Started by live_processes. It reads its job from the channel, does it, and says how it ended. The
+live_processes starts it. It reads its job from the channel, runs it, and reports the result. The
 first SIGINT or SIGTERM ends it, also while it waits in the core.
 """
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class Interrupted(KeyboardInterrupt):
-    """The process was asked to end. Its text is the name of the signal."""
+    """The process received a signal to end. The text is the name of the signal."""
 
 
 def what_happened(error: BaseException) -> str:
-    """How a sentence about the rank goes on: "failed (KeyError: 'x')". One line."""
+    """Clause that completes a sentence about the rank: "failed (KeyError: 'x')". One line."""
     text = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
         return f"was interrupted ({text or 'SIGINT'})"
@@ -48,7 +48,7 @@ def what_happened(error: BaseException) -> str:
 
 
 def abandon(transport: _core.LiveTransport, error: BaseException) -> None:
-    """Tells the other ranks why this one gives up, unless they disagreed: then they know."""
+    """Sends the other ranks the reason for giving up, unless they disagreed and already have it."""
     if getattr(error, "kind", None) == "disagreement":
         transport.leave()
         return
@@ -56,7 +56,7 @@ def abandon(transport: _core.LiveTransport, error: BaseException) -> None:
 
 
 class Measuring:
-    """This process's part in a job of collectives to measure."""
+    """This process's part of a job that measures collectives."""
 
     def __init__(
         self, job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice
@@ -79,7 +79,7 @@ class Measuring:
             )  # fmt: skip
 
     def run(self) -> None:
-        """Measures all calls; one message each, and others that say that it makes progress."""
+        """Measures all calls. Sends one message per call, and reports of progress."""
         # After connecting: a rank that may run on one core only would count as crowded.
         if self.job["core"] is not None:
             os.sched_setaffinity(0, {self.job["core"]})
@@ -94,7 +94,7 @@ class Measuring:
             self.transport.barrier(self.timeout_s)
 
     def _beat(self) -> None:
-        """Tells the launcher from time to time that this rank computes, or progresses."""
+        """Reports to the launcher at intervals that this rank computes or makes progress."""
 
         def beat() -> None:
             seen = 0
@@ -110,7 +110,7 @@ class Measuring:
 
     @contextlib.contextmanager
     def _waiting(self) -> Iterator[None]:
-        """What is done in here may wait for other ranks."""
+        """Marks a section that may wait for other ranks."""
         self._is_waiting = True
         try:
             yield
@@ -143,7 +143,7 @@ class Measuring:
         }
 
     def _planned(self, call: Call, size_bytes: int) -> Timed:
-        """Calls by the schedule."""
+        """Runs calls by the schedule."""
         plan = call.plan(size_bytes)
         with self._waiting():
             # Before any memory is shared out, and so before anything can go astray.
@@ -154,7 +154,7 @@ class Measuring:
         )
 
     def _direct(self, call: Call) -> Timed:
-        """Calls without a schedule."""
+        """Runs calls without a schedule."""
         if self._collectives is None:
             with self._waiting():
                 self._collectives = self._core.LiveCollectives(self.transport, self.timeout_s)
@@ -187,7 +187,9 @@ class Measuring:
 
 
 def _percentiles(times_us: list[float]) -> list[float]:
-    """The least, the percentiles 25, 50, 75 and 99 (linear between neighbours), the largest."""
+    """The minimum, the percentiles 25, 50, 75 and 99 (linear between neighbors), and the
+    maximum.
+    """
     once = len(times_us) == 1
     cuts = times_us * 99 if once else statistics.quantiles(times_us, n=100, method="inclusive")
     return [min(times_us), *(cuts[percent - 1] for percent in (25, 50, 75, 99)), max(times_us)]
@@ -229,7 +231,7 @@ def _call(job: dict[str, Any], channel: RankChannel, notice: _core.FailureNotice
 
 
 def _prepare_main(main: dict[str, Any]) -> None:
-    """Makes the launcher's main module importable here, as multiprocessing does for its own."""
+    """Makes the launcher's main module importable here, like multiprocessing."""
     import multiprocessing
     from multiprocessing import spawn
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where ranks of a simulated call run: GPUs, chips that Ethernet joins, nodes with mailboxes."""
+"""Places of ranks in a simulated call: GPUs, chips that Ethernet joins, nodes with mailboxes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _NO_FOLD = "only GPUs are known to do the same at the same time"
 
 @dataclass(frozen=True)
 class Place(ABC):
-    """A described machine, and which part of it each rank runs on.
+    """A described machine, with the part of it on which each rank runs.
 
-    What most kinds of machine have in common is here: no folding, no links, no faults.
+    This class contains the behavior that most kinds of machine share: no folding, no links, no
+    faults.
     """
 
     @abstractmethod
@@ -34,20 +35,22 @@ class Place(ABC):
         self, plan: _core.Plan, *, with_data: bool = True, seed: int = 1,
         trace: _core.Trace | None = None,
     ) -> _core.SimulatedRun:  # fmt: skip
-        """The ranks of a plan here, ready to be invoked.
+        """The ranks of a plan on this machine, ready to be invoked.
 
         Args:
-            plan: what they run.
-            with_data: whether they carry bytes; otherwise they keep time only.
-            seed: of all that is random on the machine.
-            trace: gets what happens, if given.
+            plan: the plan of the ranks.
+            with_data: True if the ranks carry bytes; otherwise only time is simulated.
+            seed: seed of all random behavior of the machine.
+            trace: receives the events, if given.
 
         Raises:
             ValueError: the machine is too small for the plan.
         """
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
-        """The load of each link in `run`, in the machine's order; empty if it has no links."""
+        """The load of each link in `run`, in the machine's order; empty if the machine has no
+        links.
+        """
         return []
 
     def failures_of(self, run: _core.SimulatedRun) -> list[LinkFailure]:
@@ -55,11 +58,11 @@ class Place(ABC):
         return []
 
     def track_names(self) -> dict[str, str]:
-        """The simulator's name of a track -> its name in a timeline, if they differ."""
+        """Track names of the simulator with their names in a timeline, if they differ."""
         return {}
 
     def changed(self, **conditions: Any) -> Self:
-        """The same place under other conditions: fields of this class that exist here.
+        """The same place with changed conditions: the fields of this class that are given.
 
         Args:
             conditions: `threads`, `folds`, `by_packets`, `link_faults`; a kind of machine without
@@ -69,11 +72,13 @@ class Place(ABC):
         return replace(self, **{name: conditions[name] for name in known & set(conditions)})
 
     def why_all(self, plan: _core.Plan, *, with_data: bool) -> str:
-        """Why every rank of an untraced run is simulated; empty if not all are."""
+        """The reason for simulating every rank of an untraced run; empty if some are not
+        simulated.
+        """
         return _NO_FOLD
 
     def busiest_of(self, run: _core.SimulatedRun) -> LinkLoad | None:
-        """The first of the busiest links; None without links."""
+        """The first of the busiest links; None if there are no links."""
         return busiest(self.links_of(run))
 
 
@@ -83,11 +88,11 @@ class GpuPlace(Place):
 
     Attributes:
         machine: the machine.
-        places: rank -> GPU of the machine; empty: the first ones.
-        jitter_ns: arrivals are late by a random time up to this, which explores interleavings;
-            leave zero for timing.
-        folds: whether ranks that do the same at the same time are simulated once.
-        threads: of a simulation; None: as `threads_for` chooses.
+        places: the GPU of each rank; empty: the first ones.
+        jitter_ns: maximum random delay of arrivals, to explore interleavings; leave it at zero for
+            timing.
+        folds: True to simulate ranks with identical behavior once.
+        threads: threads of a simulation; None: chosen by `threads_for`.
     """
 
     machine: _core.Machine
@@ -152,15 +157,15 @@ class GpuPlace(Place):
 
 @dataclass(frozen=True)
 class ChipPlace(Place):
-    """Chips that Ethernet joins.
+    """A cluster of chips that Ethernet joins.
 
     Attributes:
         cluster: the chips and their links.
-        places: rank -> place of the fabric; empty: the first ones.
+        places: the place in the fabric of each rank; empty: the first ones.
         link_faults: links that may fail.
-        shape: of the fabric; None: the default shape.
-        threads: of a simulation; None: as `threads_for` chooses.
-        by_packets: whether the chips' networks are simulated packet by packet, not flit by flit.
+        shape: shape of the fabric; None: the default shape.
+        threads: threads of a simulation; None: chosen by `threads_for`.
+        by_packets: True to simulate the chips' networks packet by packet instead of flit by flit.
     """
 
     cluster: _core.ChipCluster
@@ -184,7 +189,9 @@ class ChipPlace(Place):
         )  # fmt: skip
 
     def links_of(self, run: _core.SimulatedRun) -> list[LinkLoad]:
-        """Two per link of the cluster, in its order: from its first end, and from its second."""
+        """Two loads per link of the cluster, in its order: from its first end, and from its second
+        end.
+        """
         ways = [way for link in self.cluster.links for way in (link.ends, link.ends[::-1])]
         total_us = max(run.now_us, 1e-9)
         return [
@@ -227,7 +234,7 @@ class ChipPlace(Place):
 
 @dataclass(frozen=True)
 class MailboxPlace(Place):
-    """A cluster with mailboxes; rank r is on node r. It has no links of its own.
+    """A cluster with mailboxes; rank r is on node r. It has no separate links.
 
     Attributes:
         cluster: the nodes.
@@ -245,12 +252,12 @@ class MailboxPlace(Place):
 
 
 def busiest(links: list[LinkLoad]) -> LinkLoad | None:
-    """The first of the busiest links; None without links."""
+    """The first of the busiest links; None if there are no links."""
     return max(links, key=lambda link: link.busy_fraction, default=None)
 
 
 def name_of_end(end: tuple[int, int]) -> str:
-    """An end of a link between chips, (chip, channel), as text and drawings name it.
+    """Name of an end of a link between chips, (chip, channel), in text and drawings.
 
     >>> name_of_end((0, 9))
     'chip 0 E9'

@@ -39,18 +39,19 @@ def bus_factor(collective: str, ranks: int) -> float:
     """Bus bandwidth divided by algorithm bandwidth.
 
     It makes results comparable across numbers of ranks: a perfect ring shows the speed of its
-    links. In-switch reduction sends less than the factor assumes and may exceed the wire.
+    links. In-switch reduction sends less than the factor assumes, so the result may exceed the rate
+    of the wire.
 
     Args:
-        collective: its name. A barrier has no bandwidth, so its factor is 0; that of all_to_all_v
-            is of whole parts.
-        ranks: how many take part, at least 1.
+        collective: name of the collective. A barrier has no bandwidth, so its factor is 0. The
+            factor of all_to_all_v is that of whole parts.
+        ranks: number of ranks, at least 1.
 
     Returns:
-        The factor, without a unit.
+        The factor, which has no unit.
 
     Raises:
-        ValueError: the collective is none of these, or there are no ranks.
+        ValueError: the collective is unknown, or there are no ranks.
 
     >>> bus_factor("all_reduce", 8)
     1.75
@@ -64,7 +65,7 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 @dataclass(frozen=True)
 class Percentiles:
-    """How the times of single calls of a live measurement spread, in microseconds.
+    """Spread of the times of single calls in a live measurement, in microseconds.
 
     Attributes:
         min_us: the shortest call of any rank.
@@ -83,15 +84,15 @@ class Percentiles:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One size, run one way.
+    """One size in one form, in place or out of place.
 
     Attributes:
         time_us: time of one call in microseconds: simulated, or the median of a live measurement.
         algbw_gb_per_s: array size over time, in 1e9 bytes per second.
         busbw_gb_per_s: algbw_gb_per_s times bus_factor().
-        wrong: elements that came out wrong on all ranks together; None when the run kept time
-            only and data was not checked.
-        percentiles: of a live measurement; None when simulated.
+        wrong: number of wrong elements on all ranks together; None if only time was simulated and
+            data was not checked.
+        percentiles: spread of a live measurement; None for a simulation.
     """
 
     time_us: float
@@ -105,18 +106,18 @@ def measure(
     time_us: float, size_bytes: int, collective: str, ranks: int, wrong: int | None,
     *, percentiles: Percentiles | None = None,
 ) -> Measurement:  # fmt: skip
-    """The bandwidths that follow from a time.
+    """Computes the bandwidths from a time.
 
     Args:
         time_us: time of one call in microseconds, above zero.
-        size_bytes: the whole array, also for all_gather and reduce_scatter.
-        collective: as for bus_factor().
-        ranks: as for bus_factor().
-        wrong: as in Measurement.
-        percentiles: as in Measurement.
+        size_bytes: size of the whole array, also for all_gather and reduce_scatter.
+        collective: name of the collective.
+        ranks: number of ranks.
+        wrong: number of wrong elements; None if data was not checked.
+        percentiles: spread of a live measurement; None for a simulation.
 
     Raises:
-        ValueError: the time is not above zero, or bus_factor() does not know the collective.
+        ValueError: the time is not above zero, or bus_factor() does not support the collective.
 
     >>> measure(100.0, 1_000_000, "all_reduce", 2, 0).busbw_gb_per_s
     10.0
@@ -130,16 +131,16 @@ def measure(
 
 @dataclass(frozen=True)
 class LinkFailure:
-    """What a link with a fault did during one call.
+    """Effects of a fault of a link during one call.
 
     Attributes:
         link: its two ends, "chip 0 E9 - chip 1 E1".
-        fault: what is wrong with it, "every=100us,training=5us".
-        drops: how often it went down.
-        down_us: for how long, all together.
-        is_up: whether it was up again at the end.
-        frames_lost: of those sent, in both directions.
-        resent_bytes: payload that was sent again, likewise.
+        fault: the fault, "every=100us,training=5us".
+        drops: number of drops.
+        down_us: total time for which the link was down.
+        is_up: True if the link was up at the end.
+        frames_lost: number of frames lost, in both directions.
+        resent_bytes: payload sent again, in both directions.
     """
 
     link: str
@@ -153,12 +154,12 @@ class LinkFailure:
 
 @dataclass(frozen=True)
 class FaultCost:
-    """What links that fail cost one call.
+    """Cost of failing links for one call.
 
     Attributes:
-        time_us: of the call, out of place where it runs that way.
-        time_without_us: of the same call where no link fails.
-        links: those that have a fault.
+        time_us: time of the call, out of place if the schedule supports it.
+        time_without_us: time of the same call without faults.
+        links: the links with a fault.
     """
 
     time_us: float
@@ -168,12 +169,12 @@ class FaultCost:
 
 @dataclass(frozen=True)
 class Fold:
-    """How many ranks were simulated for all: where ranks do the same at the same time, the first.
+    """Number of ranks that were simulated: ranks with identical behavior are simulated once.
 
     Attributes:
-        ranks: all.
-        ranks_simulated: those that were simulated.
-        note: why not fewer, or what is to be known of the time; may be empty.
+        ranks: number of all ranks.
+        ranks_simulated: number of simulated ranks.
+        note: the reason for not simulating fewer, or a remark about the time; may be empty.
     """
 
     ranks: int
@@ -182,12 +183,12 @@ class Fold:
 
     @property
     def is_folded(self) -> bool:
-        """Whether some ranks stand for others."""
+        """True if some ranks represent other ranks."""
         return self.ranks_simulated < self.ranks
 
     @property
     def sentence(self) -> str:
-        """It in words."""
+        """Returns it as a sentence."""
         note = f": {self.note}" if self.note else ""
         if not self.is_folded:
             return f"all {self.ranks} ranks are simulated{note}"
@@ -199,12 +200,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What happened when, in one simulated call. timeline.py reads it.
+    """Events of one simulated call with their times. timeline.py reads it.
 
     Attributes:
-        size_bytes: the array's size in that call.
+        size_bytes: size of the array in that call.
         tracks: one text per line: "rank 3 thread block 5" or "link node0/gpu3 > node0/nvswitch".
-        names: what a span may be called: "wait", a step's type, "segment".
+        names: possible names of a span: "wait", a step's type, "segment".
         spans: (track, name, begin_ps, end_ps, value); track and name index the lists above, times
             are picoseconds, value is a thread block's step or a link's bytes.
     """
@@ -220,11 +221,11 @@ class LinkLoad:
     """One direction of a wire during one call.
 
     Attributes:
-        from_name: device at its beginning.
+        from_name: device at its start.
         to_name: device at its end.
         kind: nvlink, pcie, network, socket or ethernet.
-        size_bytes: bytes it carried.
-        busy_fraction: part of the call's time in which it carried something, 0 to 1.
+        size_bytes: number of bytes carried.
+        busy_fraction: part of the call's time in which it carried data, 0 to 1.
     """
 
     from_name: str
@@ -236,16 +237,17 @@ class LinkLoad:
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits a call.
+    """The limit of a call.
 
     Attributes:
         kind: a kind of link ("nvlink", "pcie", "network", "socket"), "copy", "reduction",
-            "latency", "slots", or "several" where nothing stands out.
-        size_bytes: the array's size.
-        sentence: it in words.
-        weights: by kind, the part of the time that is in proportion to it: 1 where a link that is a
-            tenth slower makes the call a tenth longer; of slots, the part of the time that twice
-            as many would save. Empty where the run is too large to be simulated again.
+            "latency", "slots", or "several" if no single cause dominates.
+        size_bytes: size of the array.
+        sentence: the limit as a sentence.
+        weights: by kind, the part of the time that is proportional to it. The value is 1 if a link
+            that is a tenth slower makes the call a tenth longer. For slots, it is the part of the
+            time that twice the number would save. Empty if the run is too large to be simulated
+            again.
     """
 
     kind: str
@@ -256,28 +258,30 @@ class Limit:
 
 @dataclass(frozen=True, repr=False)
 class RunRow:
-    """One size of a run, and the schedule that served it.
+    """One size of a run, with its schedule.
 
     Attributes:
-        size_bytes: the whole array, rounded to what the schedule can cut.
-        count: its elements.
-        algorithm: the algorithm that ran; the schedule's name if it came from a file; "direct" for
-            a live run without a schedule.
+        size_bytes: size of the whole array, rounded to a size that the schedule can divide.
+        count: number of elements.
+        algorithm: the algorithm of the run; the schedule's name if it came from a file; "direct"
+            for a live run without a schedule.
         schedule: the schedule's name.
         protocol: "Simple", "LL" or "LL128"; "none" without a schedule.
-        channels: parallel channels.
-        out_of_place: with input and output apart; None if the schedule does not run so.
-        in_place: with input and output in the same memory; None if the schedule does not run so.
-        fault_cost: the cost of failing links; None if none may fail.
+        channels: number of parallel channels.
+        out_of_place: the measurement with separate input and output; None if the schedule does not
+            support this.
+        in_place: the measurement with input and output in the same memory; None if the schedule
+            does not support this.
+        fault_cost: the cost of failing links; None if no link may fail.
         error_pct: median and 90th percentile of the absolute errors, in percent, of the measured
             rows nearest to it; None if the prediction is not validated.
-        fold: how many ranks were simulated; None when live.
-        choice: how the schedule was chosen, if that needs an explanation.
-        error_rows: how many measured rows `error_pct` is from.
-        is_simulated: False for a live run, and if the time is a library's own prediction, as there
-            is no schedule of its algorithm here.
-        steps: the schedule that was simulated; None if there is none.
-        again: simulates the call once more at a size, traced or not; None when live.
+        fold: number of simulated ranks; None for a live run.
+        choice: a note about the choice of the schedule, if it needs an explanation.
+        error_rows: number of measured rows behind `error_pct`.
+        is_simulated: False for a live run, and if the time is a library's own prediction because
+            Towpath has no schedule of its algorithm.
+        steps: the simulated schedule; None if there is none.
+        again: simulates the call once more at a size, with or without a trace; None for a live run.
     """
 
     size_bytes: int
@@ -299,7 +303,7 @@ class RunRow:
 
     @property
     def measurements(self) -> list[Measurement]:
-        """What was measured, out of place before in place."""
+        """All measurements, out of place before in place."""
         return [way for way in (self.out_of_place, self.in_place) if way is not None]
 
     @property
@@ -310,7 +314,9 @@ class RunRow:
 
     @property
     def time_us(self) -> float:
-        """Time of one call in microseconds: out of place if the schedule runs so, else in place."""
+        """Time of one call in microseconds: out of place if the schedule supports it, and otherwise
+        in place.
+        """
         return self._measurement.time_us
 
     @property
@@ -325,7 +331,9 @@ class RunRow:
 
     @property
     def wrong(self) -> int | None:
-        """Wrong elements on all ranks, in and out of place; None if data was not checked."""
+        """Number of wrong elements on all ranks, in and out of place; None if data was not
+        checked.
+        """
         checked = [way.wrong for way in self.measurements if way.wrong is not None]
         return sum(checked) if checked else None
 
@@ -368,10 +376,10 @@ class RunRow:
 
 
 def reduces(collective: str) -> bool:
-    """Whether a collective has a reduction."""
+    """True if a collective has a reduction."""
     return collective in _REDUCING
 
 
 def has_root(collective: str) -> bool:
-    """Whether a collective has a root rank."""
+    """True if a collective has a root rank."""
     return collective in _ROOTED

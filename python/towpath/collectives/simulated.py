@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a schedule on a described machine: simulated time, and real bytes where they fit."""
+"""Runs a schedule on a described machine: simulated time, and real bytes if they fit."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ DATA_BYTES_MAX = 4 << 30
 
 @dataclass(frozen=True)
 class Outcome:
-    """One invocation on all ranks. `wrong` is None when the run kept time only.
+    """One invocation on all ranks. `wrong` is None if only time was simulated.
 
-    `run` is None of one with data, whose memory is large; its links are known by then. `events` are
-    those of the ranks that were simulated, of which there are `fold.ranks_simulated`.
+    `run` is None after a run with data, whose memory is large; `links` is then already filled.
+    `events` counts the events of the `fold.ranks_simulated` simulated ranks.
     """
 
     time_us: float
@@ -56,35 +56,35 @@ class Outcome:
 
     @cached_property
     def links(self) -> list[LinkLoad]:
-        """What each link has carried, in the machine's order."""
+        """Data carried by each link, in the machine's order."""
         return self.known_links if self.run is None else self.place.links_of(self.run)
 
     @property
     def busiest(self) -> LinkLoad | None:
-        """The first of the busiest links; None without links."""
+        """The first of the busiest links; None if there are no links."""
         if self.run is None:
             return busiest(self.links)
         return self.place.busiest_of(self.run)
 
     @property
     def events_of_all(self) -> int:
-        """About how many events there are where all ranks are simulated."""
+        """Approximate number of events if all ranks are simulated."""
         return self.events * self.fold.ranks // self.fold.ranks_simulated
 
 
 def fits(call: Call, size_bytes: int) -> bool:
-    """Whether a simulated run of that size may carry data."""
+    """True if a simulated run of that size may carry data."""
     plan = call.plan(size_bytes)
     per_rank = plan.input_bytes + plan.output_bytes + plan.heap_bytes
     return per_rank * call.ranks <= DATA_BYTES_MAX
 
 
 def time_us(place: Place, call: Call, size_bytes: int) -> float:
-    """The time of one invocation without data: what `invoke` gives, and nothing besides.
+    """The time of one invocation without data: only the time that `invoke` returns.
 
     Raises:
-        DeadlockError: the schedule hangs; the sentence names who waits for whom.
-        ValueError: the machine is too small.
+        DeadlockError: the schedule hangs; the sentence lists the waits. ValueError: the machine is
+        too small.
     """
     found = time_within_us(place, call, size_bytes, math.inf)
     assert found is not None
@@ -92,11 +92,11 @@ def time_us(place: Place, call: Call, size_bytes: int) -> float:
 
 
 def time_within_us(place: Place, call: Call, size_bytes: int, limit_us: float) -> float | None:
-    """The same, or None where it is longer than the limit: the simulation ends there.
+    """The time of one invocation without data, or None if it exceeds the limit. The simulation ends
+    at the limit.
 
     Raises:
-        DeadlockError: the schedule hangs within the limit.
-        ValueError: the machine is too small.
+        DeadlockError: the schedule hangs within the limit. ValueError: the machine is too small.
     """
     return _timed(place, call, call.plan(size_bytes), seed=1, limit_us=limit_us)[1]
 
@@ -104,7 +104,7 @@ def time_within_us(place: Place, call: Call, size_bytes: int, limit_us: float) -
 def _timed(
     place: Place, call: Call, plan: _core.Plan, *, seed: int, limit_us: float = math.inf
 ) -> tuple[_core.SimulatedRun, float | None, str]:
-    """A run without data, its time in microseconds, and what is to be known of it."""
+    """A run without data: its time in microseconds, and remarks about the time."""
     run = place.run_of(plan, with_data=False, seed=seed)
     time_us = run.invoke_within(limit_us)
     if not run.may_differ:
@@ -122,21 +122,21 @@ def invoke(
     place: Place, call: Call, size_bytes: int, *, in_place: bool, with_data: bool,
     trace: _core.Trace | None = None, seed: int = 1, slots_factor: int = 1,
 ) -> Outcome:  # fmt: skip
-    """Simulates one invocation and checks what every rank received.
+    """Simulates one invocation and checks the data that every rank received.
 
     Args:
-        place: where the ranks run.
-        call: what they run.
-        size_bytes: of the array; rounded to what the schedule can cut.
-        in_place: whether input and output share memory.
-        with_data: whether bytes are carried and checked; otherwise only time is simulated.
-        trace: gets what happens, if given; the outcome then has a timeline.
-        seed: of all that is random.
-        slots_factor: multiplies the slots of each FIFO.
+        place: the places of the ranks.
+        call: the call of the ranks.
+        size_bytes: size of the array; rounded to a size that the schedule can divide.
+        in_place: True if input and output share memory.
+        with_data: True to carry and check bytes; otherwise only time is simulated.
+        trace: receives the events, if given; the outcome then has a timeline.
+        seed: seed of all random behavior.
+        slots_factor: factor for the number of slots of each FIFO.
 
     Raises:
-        DeadlockError: the schedule hangs; the sentence names who waits for whom.
-        ValueError: the machine is too small.
+        DeadlockError: the schedule hangs; the sentence lists the waits. ValueError: the machine is
+        too small.
     """
     elements = call.elements(size_bytes)
     plan = call.plan(size_bytes, slots_factor)
@@ -176,15 +176,15 @@ def measure_size(
     place: Place, call: Call, size_bytes: int, *, with_data: bool = True,
     kept: dict[int, Outcome] | None = None,
 ) -> RunRow:  # fmt: skip
-    """A size, out of place and in place if the schedule runs that way.
+    """Measures a size, out of place and in place if the schedule supports both.
 
     Args:
-        place: where the ranks run.
-        call: what they run.
-        size_bytes: of the array.
-        with_data: whether bytes are carried and checked, if they fit.
-        kept: gets the outcome by its exact size if it kept time only, instead of the one before, so
-            that it need not be simulated again.
+        place: the places of the ranks.
+        call: the call of the ranks.
+        size_bytes: size of the array.
+        with_data: True to carry and check bytes, if they fit.
+        kept: receives the outcome by its exact size if only time was simulated, in place of the
+            previous outcome, so that it need not be simulated again.
     """
     elements = call.elements(size_bytes)
     exact_bytes = elements * type_bytes(call.type_name)
@@ -215,7 +215,7 @@ def measure_size(
 
 
 def _fault_cost(place: Place, call: Call, size_bytes: int, outcome: Outcome) -> FaultCost | None:
-    """Against the same call where nothing fails; None where nothing may."""
+    """The cost compared with the same call without faults; None if no link may fail."""
     if not outcome.failures:
         return None
     healthy = invoke(

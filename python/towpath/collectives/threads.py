@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""How many threads one simulation may have, and several simulations side by side."""
+"""Number of threads of one simulation, and of several concurrent simulations."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def threads_for(asked: int | None) -> int:
     """The number of threads of a simulation.
 
     Args:
-        asked: what the caller wants; None: `$TOWPATH_THREADS`, or else one per processor in the
-            main process, and one in a process beside which others simulate, too. A simulation of
-            few events starts none of them.
+        asked: the requested number; None: `$TOWPATH_THREADS`, or else one per processor in the main
+            process, and one in a process next to which others also simulate. A simulation of few
+            events starts no threads.
 
     Raises:
-        ConfigError: the variable is not a number of threads.
+        ConfigError: the value of the variable is not a number of threads.
     """
     if asked is None and (text := os.environ.get(_VARIABLE)):
         if not text.isdecimal() or int(text) < 1:
@@ -43,18 +43,19 @@ def threads_for(asked: int | None) -> int:
 def on_several_threads(
     function: Callable[[Item], Found], items: Sequence[Item], threads: int
 ) -> list[Found]:
-    """What a function returns for each item, in the items' order; the calling thread works, too.
+    """The results of a function for all items, in the order of the items; the calling thread also
+    works.
 
-    The function should spend its time in the core, where other threads can go on.
+    The function should spend its time in the core, so that other threads can run.
 
     Args:
         function: called once for each item, from any of the threads.
-        items: what it is called with; those in front are begun first.
-        threads: how many work at a time.
+        items: arguments of the function; the first items are started first.
+        threads: number of threads that work at a time.
 
     Raises:
-        BaseException: what the function raised for the first of the items for which it did. Items
-            behind it may not have been begun.
+        BaseException: the exception for the first item whose call raised one. Later items may not
+        have been started.
     """
     numbers = iter(range(len(items)))
     found: dict[int, Found] = {}
@@ -86,13 +87,13 @@ def on_several_threads(
 
 
 def _join(threads: list[threading.Thread]) -> None:
-    """Wait for those that were started: a process must not end while a thread is in the core."""
+    """Waits for the started threads: a process must not end while a thread is in the core."""
     for each in threads:
         if each.ident is not None:
             each.join()
 
 
 def _is_one_of_many() -> bool:
-    """Whether multiprocessing has started this process; it is loaded here then."""
+    """True if multiprocessing has started this process, which loads the module."""
     processes = sys.modules.get("multiprocessing.process")
     return processes is not None and processes.parent_process() is not None

@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"rank (\d+) thread block (\d+)")
 
 @dataclass(frozen=True)
 class BlockTrack:
-    """The track of one thread block of one rank."""
+    """Track of one thread block of one rank."""
 
     rank: int
     block: int
@@ -27,13 +27,13 @@ class BlockTrack:
 
 @dataclass(frozen=True)
 class LinkTrack:
-    """The track of one link, by the text "from > to"."""
+    """Track of one link, by the text "from > to"."""
 
     name: str
 
 
 def parse_track(text: str) -> BlockTrack | LinkTrack | None:
-    """The owner of a track; None when it is neither a thread block nor a link.
+    """The owner of a track; None if it is neither a thread block nor a link.
 
     >>> parse_track("rank 3 thread block 5")
     BlockTrack(rank=3, block=5)
@@ -48,18 +48,19 @@ def parse_track(text: str) -> BlockTrack | LinkTrack | None:
 
 
 def spans_array(timeline: Timeline) -> np.ndarray:
-    """All spans as int64 rows (track, name, begin_ps, end_ps, value), in order of their begin.
+    """All spans as int64 rows (track, name, begin_ps, end_ps, value), in order of their start.
 
-    Spans that begin together are in order of their length: an empty one ends where the next begins.
+    Spans with the same start are in order of their length: an empty span ends where the next one
+    starts.
     """
     spans = np.asarray(timeline.spans, dtype=np.int64).reshape(-1, 5)
     return spans[np.lexsort((spans[:, END_PS], spans[:, BEGIN_PS]))]
 
 
 def busy_per_bin_ps(begins_ps: np.ndarray, ends_ps: np.ndarray, edges_ps: np.ndarray) -> np.ndarray:
-    """How much of the spans is between each two neighbouring edges, in picoseconds.
+    """Busy time between each two neighboring edges, in picoseconds.
 
-    Spans that overlap count each.
+    Overlapping spans are counted separately.
 
     >>> busy_per_bin_ps(np.array([5]), np.array([25]), np.array([0, 10, 20, 30]))
     array([ 5, 10,  5])

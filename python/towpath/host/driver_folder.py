@@ -18,12 +18,13 @@ LIBRARY = "libttsim.so"
 
 
 def write_driver_folder(folder: Path, chip: str | ChipSpec, host: str | HostSpec) -> Path:
-    """Writes what tt-umd needs to take a chip of ours for a simulated one of its own.
+    """Writes the files that tt-umd needs to open a chip of Towpath as a simulated chip.
 
     Args:
-        folder: made if it does not exist; files of these names in it are replaced.
+        folder: the folder; it is created if it does not exist, and files of these names in it are
+            replaced.
         chip: a Wormhole or Blackhole: a shipped one, a file, or a spec.
-        host: what the chip sits in.
+        host: the host of the chip.
 
     Returns:
         The library in the folder: `tt_umd.TTSimTTDevice.create(library)` opens it.
@@ -49,10 +50,10 @@ def write_driver_folder(folder: Path, chip: str | ChipSpec, host: str | HostSpec
 
 
 def simulated_time_ns(library: Path) -> float:
-    """Simulated time since a driver opened a library of `write_driver_folder` in this process.
+    """Simulated time since a driver opened a library from `write_driver_folder` in this process.
 
     Args:
-        library: what the driver has opened.
+        library: the library that the driver has opened.
     """
     function = ctypes.CDLL(str(library)).towpath_simulated_time_ps
     function.restype = ctypes.c_uint64

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A described host with chips in its slots, as tt-umd's Cluster shows them, in simulated time.
+"""A described host with chips in its slots, with the interface of tt-umd's Cluster, in simulated
+time.
 
-Calls move real bytes: what was written is in the simulated L1 or DRAM and can be read back. Each
-returns a Transfer: how long it took, and where the time went.
+Calls move real bytes: written data is in the simulated L1 or DRAM and can be read back. Each call
+returns a Transfer with its time, divided by cause.
 
 >>> cluster = HostCluster("n300-xeon-host", ["wormhole"])
 >>> _ = cluster.configure_tlb(0, (1, 1), 1 << 20, 0x1000)
@@ -43,13 +44,13 @@ TrafficKind = Literal["write", "read"]
 
 
 class TransferOptions(TypedDict, total=False):
-    """Options of a transfer, all of them keywords.
+    """Options of a transfer, all of them keyword arguments.
 
     Attributes:
-        ordering: ordering of the windows that the transfer takes for itself.
+        ordering: ordering of the windows that the transfer allocates for itself.
         mapping: mapping of these windows.
         window_bytes: size of each of these windows.
-        load: loads of a read: as memcpy makes them, or streaming ones.
+        load: loads of a read: those of memcpy, or streaming ones.
         misalignment_bytes: distance of a read's buffer from the beginning of a line.
     """
 
@@ -63,8 +64,8 @@ class TransferOptions(TypedDict, total=False):
 class HostCluster:
     """A host and its chips.
 
-    A core is given by its place (x, y) on the grid of NoC 0. The options of a transfer are those of
-    `TransferOptions`. Every call that cannot be carried out raises ValueError with one sentence.
+    A core is given by its position (x, y) on the grid of NoC 0. The options of a transfer are those
+    of `TransferOptions`. Every invalid call raises ValueError with one sentence.
     """
 
     def __init__(
@@ -77,16 +78,16 @@ class HostCluster:
         limits_posted_writes: bool = True,
         limits_noc: bool = True,
     ) -> None:
-        """Open the host.
+        """Opens the host.
 
         Args:
-            host: a spec, or the name or file of one.
-            chips: specs, or names or files of some.
+            host: a spec, or the name or file of a host.
+            chips: specs, or names or files of chips.
             num_host_mem_ch_per_mmio_device: channels of host memory for DMA per chip; 0 allocates
                 none.
-            carries_data: False keeps time only and touches no buffer.
-            limits_posted_writes: False: a core never waits for a write to leave.
-            limits_noc: False: the chip takes whatever the link brings.
+            carries_data: False to simulate only time, without access to buffers.
+            limits_posted_writes: False to let a core never wait for a write to leave.
+            limits_noc: False to let the chip accept data at the rate of the link.
 
         Raises:
             ConfigError: there is no such host or chip, or a chip has no host link.
@@ -114,19 +115,19 @@ class HostCluster:
         return self._cluster.now_ns
 
     def core(self, chip: int, kind: str, number: int = 0) -> Core:
-        """Find a chip's n-th core of a kind.
+        """Finds a chip's n-th core of a kind.
 
         Args:
             chip: number of the chip.
             kind: worker, dram or ethernet.
-            number: from 0.
+            number: number of the core, from 0.
 
         Returns:
-            Its place (x, y).
+            Its position (x, y).
 
         Raises:
-            ConfigError: there is no such kind.
-            ValueError: there is no such core; says how many are left, and what is harvested.
+            ConfigError: there is no such kind. ValueError: there is no such core; the error lists
+            the available and the harvested ones.
         """
         from towpath import _core
 
@@ -136,15 +137,15 @@ class HostCluster:
         self, chip: int, core: Core, size_bytes: int, address: int, *,
         ordering: Ordering = "default", mapping: Mapping = "write_combining",
     ) -> int:  # fmt: skip
-        """Take a window until free_tlb; transfers within it need no other.
+        """Configures a window until free_tlb; transfers within it need no other window.
 
         Args:
             chip: number of the chip.
-            core: place of the core that the window shows.
-            size_bytes: size of the window, one that the chip has.
+            core: position of the core that the window shows.
+            size_bytes: size of the window, one of the chip's sizes.
             address: first byte that the window shows, in the core's memory.
             ordering: ordering of accesses through the window.
-            mapping: how the processor maps the window.
+            mapping: mapping of the window by the processor.
 
         Returns:
             The number of the window.
@@ -157,7 +158,7 @@ class HostCluster:
         )  # fmt: skip
 
     def free_tlb(self, chip: int, window: int) -> None:
-        """Give a window back.
+        """Releases a window.
 
         Args:
             chip: number of the chip.
@@ -169,17 +170,17 @@ class HostCluster:
         self, data: Data, chip: int, core: Core, address: int,
         **options: Unpack[TransferOptions],
     ) -> _core.Transfer:  # fmt: skip
-        """Write with stores of the processor to a window.
+        """Writes with stores of the processor to a window.
 
         Args:
             data: the bytes: any contiguous buffer, of any dtype.
             chip: number of the chip.
-            core: place of the core.
+            core: position of the core.
             address: first byte in the core's memory.
             options: see TransferOptions.
 
         Returns:
-            How long it took, and where the time went.
+            The time of the transfer, divided by cause.
         """
         return self._cluster.write_to_device(_bytes(data), chip, core, address, _options(options))
 
@@ -187,17 +188,17 @@ class HostCluster:
         self, to: Data, chip: int, core: Core, address: int,
         **options: Unpack[TransferOptions],
     ) -> _core.Transfer:  # fmt: skip
-        """Read with loads of the processor from a window.
+        """Reads with loads of the processor from a window.
 
         Args:
             to: a writable contiguous buffer, which the bytes fill.
             chip: number of the chip.
-            core: place of the core.
+            core: position of the core.
             address: first byte in the core's memory.
             options: see TransferOptions.
 
         Returns:
-            How long it took, and where the time went.
+            The time of the transfer, divided by cause.
         """
         return self._cluster.read_from_device(_bytes(to), chip, core, address, _options(options))
 
@@ -205,20 +206,20 @@ class HostCluster:
         self, data: Data, chip: int, core: Core, address: int,
         **options: Unpack[TransferOptions],
     ) -> _core.Transfer:  # fmt: skip
-        """Write with the DMA engine, through the driver's bounce buffer.
+        """Writes with the DMA engine, through the driver's bounce buffer.
 
-        Where that is not possible the processor writes: the transfer's `used` says so, its
-        `obstacle` why.
+        If that is not possible, the processor writes. The transfer's `used` records this, and its
+        `obstacle` the reason.
 
         Args:
             data: the bytes: any contiguous buffer, of any dtype.
             chip: number of the chip.
-            core: place of the core.
+            core: position of the core.
             address: first byte in the core's memory.
             options: see TransferOptions.
 
         Returns:
-            How long it took, and where the time went.
+            The time of the transfer, divided by cause.
         """
         return self._cluster.dma_write_to_device(
             _bytes(data), chip, core, address, _options(options)
@@ -228,26 +229,27 @@ class HostCluster:
         self, to: Data, chip: int, core: Core, address: int,
         **options: Unpack[TransferOptions],
     ) -> _core.Transfer:  # fmt: skip
-        """Read with the DMA engine, through the driver's bounce buffer.
+        """Reads with the DMA engine, through the driver's bounce buffer.
 
-        Where that is not possible the processor reads, as in dma_write_to_device.
+        If that is not possible, the processor reads. The transfer's `used` records this, and its
+        `obstacle` the reason.
 
         Args:
             to: a writable contiguous buffer, which the bytes fill.
             chip: number of the chip.
-            core: place of the core.
+            core: position of the core.
             address: first byte in the core's memory.
             options: see TransferOptions.
 
         Returns:
-            How long it took, and where the time went.
+            The time of the transfer, divided by cause.
         """
         return self._cluster.dma_read_from_device(
             _bytes(to), chip, core, address, _options(options)
         )
 
     def allocate_sysmem_buffer(self, chip: int, size_bytes: int) -> SysmemBuffer:
-        """Allocate host memory that the chip reaches: pinned, zeroed, mapped.
+        """Allocates host memory that the chip can reach: pinned, zeroed, mapped.
 
         Args:
             chip: number of the chip.
@@ -260,14 +262,14 @@ class HostCluster:
         return SysmemBuffer(self._cluster, chip, number, size_bytes)
 
     def map_sysmem_buffer(self, chip: int, memory: Data) -> SysmemBuffer:
-        """Let the chip reach memory that the program has: it is pinned and mapped, not copied.
+        """Pins and maps memory of the program so that the chip can reach it, without a copy.
 
         Args:
             chip: number of the chip.
-            memory: a writable contiguous buffer; it is taken to begin with a page.
+            memory: a writable contiguous buffer; it is assumed to begin at a page boundary.
 
         Returns:
-            The memory, as the chip reaches it until `unmap`.
+            The memory, which the chip can reach until `unmap`.
         """
         view = _bytes(memory)
         number = self._cluster.map_sysmem_buffer(chip, view)
@@ -277,26 +279,26 @@ class HostCluster:
         self, chip: int, cores: Sequence[Core], to: Core, *,
         kind: TrafficKind = "write", size_bytes: int = 8192, count: int = 1, noc: int = 0,
     ) -> Traffic:  # fmt: skip
-        """Let cores of a chip send to, or read from, one core while the host goes on.
+        """Makes cores of a chip write to, or read from, one core while the host continues.
 
-        From the first call on the host's transfers to that chip are requests on its NoC, too: they
-        and the kernels wait for each other, and a transfer takes longer to compute.
+        From the first call on, the host's transfers to that chip are also requests on its NoC. The
+        transfers and the kernels wait for each other, and a transfer takes longer to simulate.
 
         Args:
             chip: number of the chip.
-            cores: places of the cores, each of which runs a kernel.
-            to: place of the core that all of them write to or read from.
+            cores: positions of the cores, each of which runs a kernel.
+            to: position of the core that all of them write to or read from.
             kind: write or read.
             size_bytes: size of each request.
-            count: requests of each core, back to back, before it waits for their answers.
+            count: number of requests of each core, back to back, before it waits for their answers.
             noc: the NoC they use; the host's requests are on NoC 0.
 
         Returns:
-            What becomes of the kernels, as the calls of the host let time pass.
+            The kernels, whose state advances as the calls of the host let time pass.
 
         Raises:
-            ConfigError: there is no such kind.
-            ValueError: the chip cannot carry it out, or limits of the link are switched off.
+            ConfigError: there is no such kind. ValueError: the chip cannot carry out the requests,
+            or limits of the link are switched off.
         """
         from towpath import _core
 
@@ -313,23 +315,23 @@ class HostCluster:
     def start_kernels(
         self, chip: int, kernels: Sequence[SourceKernel], *, semaphores: Sequence[int] = (),
     ) -> Kernels:  # fmt: skip
-        """Let workers of a chip run kernels in TT-Metalium's source form while the host goes on.
+        """Runs kernels in TT-Metalium's source form on workers of a chip while the host continues.
 
-        They reach what `allocate_sysmem_buffer` and `map_sysmem_buffer` gave the chip, at the
-        PCIe tile. From the first call on the host's transfers to that chip are requests on its NoC,
-        too. A kernel's mistake is raised by the call of the host during which it happens.
+        They reach the memory of `allocate_sysmem_buffer` and `map_sysmem_buffer` at the PCIe tile.
+        From the first call on, the host's transfers to that chip are also requests on its NoC. A
+        kernel's mistake is raised by the call of the host during which it happens.
 
         Args:
             chip: number of the chip.
-            kernels: files and the workers that they run on; the chip they name does not count.
+            kernels: files and the workers that run them; their chip is ignored.
             semaphores: initial values of the semaphores 0, 1, ... of every worker.
 
         Returns:
-            What becomes of the kernels, as the calls of the host let time pass.
+            The kernels, whose state advances as the calls of the host let time pass.
 
         Raises:
-            ConfigError: a kernel does not compile, or cannot run there.
-            ValueError: limits of the link are switched off.
+            ConfigError: a kernel does not compile, or cannot run on the worker. ValueError: limits
+            of the link are switched off.
         """
         from towpath import _core
         from towpath.kernels.chip_kernel import source_program
@@ -341,15 +343,15 @@ class HostCluster:
             raise ConfigError(str(error)) from None
 
     def flush(self) -> None:
-        """Let everything that is posted land, and kernels run to their end."""
+        """Waits until all posted data has arrived and all kernels have ended."""
         self._cluster.flush()
 
     def memory(self, chip: int, core: Core, address: int, size_bytes: int) -> bytes:
-        """Copy the chip's memory, after flush().
+        """Copies the chip's memory, after flush().
 
         Args:
             chip: number of the chip.
-            core: place of the core.
+            core: position of the core.
             address: first byte in the core's memory.
             size_bytes: number of bytes.
 
@@ -363,7 +365,9 @@ class HostCluster:
 
 
 class Traffic:
-    """Kernels on a chip beside a host's transfers. Made by HostCluster.start_traffic."""
+    """Kernels on a chip that run during a host's transfers. Created by
+    HostCluster.start_traffic.
+    """
 
     def __init__(self, traffic: _core.TrafficBeside, cycle_ns: float) -> None:
         self._traffic = traffic
@@ -371,37 +375,41 @@ class Traffic:
 
     @property
     def is_over(self) -> bool:
-        """Whether all kernels have ended."""
+        """True if all kernels have ended."""
         return self._traffic.is_over
 
     @property
     def times_ns(self) -> list[float]:
-        """How long each kernel took; 0 for those that have not ended."""
+        """Time of each kernel; 0 for kernels that have not ended."""
         times = zip(self._traffic.begin_cycles, self._traffic.end_cycles, strict=True)
         return [max(0.0, (end - begin) * self._cycle_ns) for begin, end in times]
 
 
 class Kernels:
-    """Kernels in source form beside a host's transfers. Made by HostCluster.start_kernels."""
+    """Kernels in source form that run during a host's transfers. Created by
+    HostCluster.start_kernels.
+    """
 
     def __init__(self, kernels: _core.KernelsBeside) -> None:
         self._kernels = kernels
 
     @property
     def is_over(self) -> bool:
-        """Whether all kernels have ended."""
+        """True if all kernels have ended."""
         return self._kernels.is_over
 
     @property
     def run(self) -> KernelRun:
-        """Times, zones, values and lines so far; 0 is the end of what has not ended."""
+        """Times, zones, values and lines so far; the end is 0 for kernels and zones that have not
+        ended.
+        """
         from towpath.kernels.chip_kernel import kernel_run
 
         return kernel_run(self._kernels.result)
 
 
 def check_host_link(chip: ChipSpec) -> None:
-    """Require a PCIe tile and its parameters.
+    """Checks that the chip has a PCIe tile and its parameters.
 
     Raises:
         ConfigError: the chip lacks one of them.
@@ -412,10 +420,10 @@ def check_host_link(chip: ChipSpec) -> None:
 
 
 class SysmemBuffer:
-    """Host memory that a chip reaches without a copy. Made by HostCluster.
+    """Host memory that a chip reaches without a copy. Created by HostCluster.
 
     Attributes:
-        size_bytes: its size.
+        size_bytes: size of the memory.
     """
 
     def __init__(
@@ -430,7 +438,7 @@ class SysmemBuffer:
 
     @property
     def array(self) -> npt.NDArray[np.uint8]:
-        """The memory itself: shape (size_bytes,), uint8, writable, no copy."""
+        """The memory itself: shape (size_bytes,), uint8, writable, not a copy."""
         if self._programs_own is not None:
             return self._programs_own
         return self._cluster.buffer_bytes(self._chip, self._number)
@@ -442,9 +450,10 @@ class SysmemBuffer:
 
     @property
     def noc_address(self) -> int | None:
-        """Where the PCIe tile shows it to the chip's cores; None where its window has no room left.
+        """Address at which the chip's cores reach it through the PCIe tile; None if the window has
+        no room left.
 
-        The lower 32 bits are what kernels add to `NOC_XY_PCIE_ENCODING`.
+        Kernels add the lower 32 bits to `NOC_XY_PCIE_ENCODING`.
         """
         return self._cluster.buffer_noc_address(self._chip, self._number)
 
@@ -452,7 +461,7 @@ class SysmemBuffer:
         self, offset: int, size_bytes: int, core: Core, address: int,
         **options: Unpack[TransferOptions],
     ) -> _core.Transfer:  # fmt: skip
-        """Let the engine read this buffer and write the core's memory."""
+        """Moves data by the DMA engine from this buffer to the core's memory."""
         return self._cluster.buffer_dma_write(
             self._chip, self._number, offset, size_bytes, core, address, _options(options)
         )
@@ -461,25 +470,25 @@ class SysmemBuffer:
         self, offset: int, size_bytes: int, core: Core, address: int,
         **options: Unpack[TransferOptions],
     ) -> _core.Transfer:  # fmt: skip
-        """Let the engine read the core's memory and write this buffer."""
+        """Moves data by the DMA engine from the core's memory to this buffer."""
         return self._cluster.buffer_dma_read(
             self._chip, self._number, offset, size_bytes, core, address, _options(options)
         )
 
     def noc_write(self, offset: int, size_bytes: int, core: Core, address: int) -> _core.Transfer:
-        """Let the core itself write its memory to this buffer."""
+        """Makes the core write its memory to this buffer."""
         return self._cluster.buffer_noc_write(
             self._chip, self._number, offset, size_bytes, core, address
         )
 
     def noc_read(self, offset: int, size_bytes: int, core: Core, address: int) -> _core.Transfer:
-        """Let the core itself read this buffer into its memory."""
+        """Makes the core read this buffer into its memory."""
         return self._cluster.buffer_noc_read(
             self._chip, self._number, offset, size_bytes, core, address
         )
 
     def unmap(self) -> None:
-        """End the mapping; the chip does not reach the buffer any more."""
+        """Ends the mapping; the chip can no longer reach the buffer."""
         self._cluster.unmap_sysmem_buffer(self._chip, self._number)
 
 

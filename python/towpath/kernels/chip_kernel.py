@@ -23,13 +23,13 @@ Processor = Literal["data_movement_0", "data_movement_1", "compute", "ethernet"]
 
 
 class CircularBuffer(NamedTuple):
-    """Pages of a core's L1 that its kernels hand to each other.
+    """Pages of a core's L1 that its kernels pass to each other.
 
     Attributes:
-        number: of the buffer, 0 to 31.
-        offset: of its first byte in L1.
-        size_bytes: of the whole buffer.
-        page_bytes: of a page.
+        number: number of the buffer, 0 to 31.
+        offset: offset of its first byte in L1.
+        size_bytes: size of the whole buffer.
+        page_bytes: size of a page.
         format: number of the DataFormat of its elements.
     """
 
@@ -41,13 +41,13 @@ class CircularBuffer(NamedTuple):
 
 
 class FabricConnection(NamedTuple):
-    """A connection to a router of the fabric, as arguments of a kernel.
+    """A connection to a router of the fabric, passed as arguments of a kernel.
 
-    It stands for the three words that `append_fabric_connection_rt_args` would add.
+    It represents the three words that `append_fabric_connection_rt_args` would add.
 
     Attributes:
-        to_chip: a chip; the router is the first one on the way there.
-        link: number of the link, where several go there side by side.
+        to_chip: a chip; the router is the first one on the path to it.
+        link: number of the link, if there are several parallel links.
     """
 
     to_chip: int
@@ -59,22 +59,22 @@ Fabric = Literal["1d", "1d_ring", "2d", "2d_torus"]
 
 @dataclass(frozen=True)
 class SourceKernel:
-    """A kernel file, and the core that it runs on.
+    """A kernel file, with its core.
 
     Attributes:
         file: a C++ file with `void kernel_main()`.
-        core: in the logical grid of workers; (0, channel) of an Ethernet core.
+        core: position in the logical grid of workers; (0, channel) for an Ethernet core.
         chip: number of the chip in its cluster.
-        processor: which of the core's processors runs it.
-        noc: its NoC; None: 0, and 1 on data_movement_1.
+        processor: the processor of the core that runs it.
+        noc: NoC of the kernel; None: 0, and 1 on data_movement_1.
         args: runtime arguments, words and connections.
         common_args: runtime arguments that all cores share, words.
         compile_args: compile-time arguments, words.
         named_compile_args: compile-time arguments by name, words.
         defines: macros and their values.
-        include_folders: where its headers are, besides its own folder.
-        circular_buffers: those of the core.
-        text: the source, if it is not in the file, which errors name then.
+        include_folders: folders of its headers, in addition to its own folder.
+        circular_buffers: circular buffers of the core.
+        text: the source, if it is not in the file; errors still name the file.
     """
 
     file: str | os.PathLike[str]
@@ -96,9 +96,9 @@ class MemoryBlock(NamedTuple):
     """Bytes of a tile's memory.
 
     Attributes:
-        tile: in the coordinates of NoC 0.
-        offset: of the first byte.
-        data: the bytes, or their number where they are to be read.
+        tile: position in the coordinates of NoC 0.
+        offset: offset of the first byte.
+        data: the bytes, or their number if they are to be read.
         chip: number of the chip in its cluster.
     """
 
@@ -120,7 +120,7 @@ class Zone(NamedTuple):
 
     @property
     def cycles(self) -> int:
-        """How long it was open."""
+        """Duration of the zone."""
         return self.end - self.begin
 
 
@@ -135,15 +135,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelRun:
-    """What a run of kernels gave.
+    """Result of a run of kernels.
 
     Attributes:
-        time_ns: when the last kernel ended.
-        kernels: first and last cycle of each kernel, in the order in which they were given.
-        zones: what their profiler zones measured, in order of their ends.
-        values: (kernel, name, value) of what they recorded.
-        lines: what they printed.
-        read: the bytes that were asked for.
+        time_ns: time at which the last kernel ended.
+        kernels: first and last cycle of each kernel, in the given order.
+        zones: measurements of their profiler zones, in order of their ends.
+        values: (kernel, name, value) of each recorded value.
+        lines: the printed lines.
+        read: the requested bytes.
     """
 
     time_ns: float
@@ -155,7 +155,7 @@ class KernelRun:
 
 
 def _words(values: Sequence[int], what: str, kernel: SourceKernel) -> list[int]:
-    """Arguments as words of 32 bits; negative ones as their two's complement."""
+    """Arguments as 32-bit words; negative ones as their two's complement."""
     for value in values:
         if not -(2**31) <= value < 2**32:
             raise ConfigError(f"{what} {value} of kernel {kernel.file} is not a word of 32 bits")
@@ -192,21 +192,21 @@ def _add(program: _core.SourceProgram, kernel: SourceKernel) -> None:
 
 
 def _mode(fabric: Fabric) -> tuple[bool, bool]:
-    """Whether packets turn, and whether links that close a line are used."""
+    """Two flags: packets may turn, and links that close a line are used."""
     if fabric not in get_args(Fabric):
         raise ConfigError(f"there is no fabric '{fabric}'; it is {', '.join(get_args(Fabric))}")
     return fabric.startswith("2d"), fabric.endswith(("ring", "torus"))
 
 
 def source_program(kernels: Sequence[SourceKernel], **options: Any) -> _core.SourceProgram:
-    """Kernels as the core takes them.
+    """Kernels in the form of the core.
 
     Args:
-        kernels: files and the cores that they run on.
-        options: those of the core's program.
+        kernels: files and the cores that run them.
+        options: options of the core's program.
 
     Raises:
-        ConfigError: there is no kernel, or an argument is no word.
+        ConfigError: there are no kernels, or an argument is not a word.
     """
     if not kernels:
         raise ConfigError("there is no kernel to run; give at least one")
@@ -259,7 +259,7 @@ def run_source_kernels(
 
 
 def kernel_run(found: dict[str, Any]) -> KernelRun:
-    """What the core says of a run of kernels, or of one so far."""
+    """Converts the core's result of a run of kernels, complete or in progress."""
     return KernelRun(
         time_ns=found["time_ps"] / 1000,
         kernels=[tuple(times) for times in found["kernels"]],

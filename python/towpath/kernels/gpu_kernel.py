@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA sources with NVSHMEM, compiled for this host: run by processes, or in simulated time."""
+"""CUDA sources with NVSHMEM, compiled for this host: run in processes, or in simulated time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GpuKernel:
     """A CUDA source with NVSHMEM, compiled for this host."""
 
     def __init__(self, file: str, kernels: Sequence[str], flags: Sequence[str]) -> None:
-        """Keeps what will be compiled."""
+        """Stores the source and the options of the compilation."""
         self.file = file
         self.kernels = tuple(kernels)
         self.flags = tuple(flags)
@@ -42,17 +42,18 @@ class GpuKernel:
         return f"{type(self).__name__}({self.file!r})"
 
     def compile(self, *, live: bool = False, checked: bool = True) -> Path:
-        """Compiles it, unless that was done before.
+        """Compiles the source, unless it is already compiled.
 
         Args:
-            live: for processes of this host instead of simulated time.
-            checked: live, whether loads and stores are checked; simulated, they always are.
+            live: True for processes of this host instead of simulated time.
+            checked: in live runs, True to check loads and stores; in simulated runs they are always
+                checked.
 
         Returns:
             The compiled object.
 
         Raises:
-            CompilationError: it does not compile; the text is the compiler's.
+            CompilationError: the source does not compile; the text is the compiler's.
         """
         from towpath import _core
 
@@ -78,23 +79,23 @@ class GpuKernel:
         kernel_limit_s: float = KERNEL_LIMIT_S,
         race_check: bool = False,
     ) -> SimulatedGpus:
-        """Its PEs on the GPUs of a described machine, to launch kernels by name.
+        """Creates its PEs on the GPUs of a described machine, to launch kernels by name.
 
         Args:
             machine: a cluster of GPUs.
-            pes: how many PEs; PE n is on GPU n.
-            seed: of the simulation.
-            records_max: how much of what happens is kept, for `SimulatedGpus.recorded`; 0: nothing.
-            kernel_limit_s: processor time for which a thread of a kernel may compute without a
-                wait, in seconds; 0: any.
-            race_check: whether blocks that race for a word of global memory are an error.
+            pes: number of PEs; PE n is on GPU n.
+            seed: seed of the simulation.
+            records_max: maximum number of records for `SimulatedGpus.recorded`; 0: none.
+            kernel_limit_s: processor time in seconds for which a kernel thread may compute without
+                a wait; 0: no limit.
+            race_check: True to report blocks that race for a word of global memory.
 
         Returns:
             The PEs, with their symmetric memory.
 
         Raises:
-            CompilationError: the source does not compile.
-            ConfigError: the machine has fewer GPUs, or says nothing of kernels.
+            CompilationError: the source does not compile. ConfigError: the machine has fewer GPUs,
+            or does not describe the costs of kernels.
         """
         from towpath import _core
 
@@ -119,21 +120,21 @@ class SymmetricArray:
     """
 
     def __init__(self, addresses: list[int], on: list[NDArray[Any]]) -> None:
-        """Made by `SimulatedGpus.symmetric`."""
+        """Created by `SimulatedGpus.symmetric`."""
         self.addresses = addresses
         self.on = on
 
 
 class SimulatedGpus:
-    """PEs of a compiled source, each with its GPU, in one simulation; `GpuKernel.simulate`."""
+    """PEs of a compiled source, each on its GPU, in one simulation; see `GpuKernel.simulate`."""
 
     def __init__(self, core: _core.SimulatedPes, machine: str = "") -> None:
-        """Made by `GpuKernel.simulate`."""
+        """Created by `GpuKernel.simulate`."""
         self._core = core
         self._machine = machine
 
     def recorded(self) -> Recorded | None:
-        """What happened so far; None where `simulate` was not asked to keep it."""
+        """The records so far; None if `simulate` was not asked to keep records."""
         core = self._core.profile()
         if core is None:
             return None
@@ -145,28 +146,28 @@ class SimulatedGpus:
         """Runs main() on every PE.
 
         Args:
-            words: its arguments, the name of the program first.
+            words: arguments of main(), the name of the program first.
 
         Returns:
             The highest status.
 
         Raises:
-            DeadlockError: no PE can continue. The text names which PE waits where.
-            HazardError: a kernel makes a mistake that spoils some runs.
+            DeadlockError: no PE can continue. The text lists the wait of each PE. HazardError: a
+            kernel contains a mistake that corrupts some runs.
         """
         return self._core.run_main(list(words))
 
     @property
     def pes(self) -> int:
-        """How many PEs there are."""
+        """Number of PEs."""
         return self._core.pes
 
     def symmetric(self, count: int, dtype: DTypeLike = "float32") -> SymmetricArray:
-        """Symmetric memory, all zero.
+        """Allocates symmetric memory, filled with zeros.
 
         Args:
-            count: elements on each PE.
-            dtype: of an element.
+            count: number of elements on each PE.
+            dtype: type of an element.
 
         Returns:
             The array of every PE.
@@ -191,20 +192,20 @@ class SimulatedGpus:
         """Launches a kernel on PEs and waits for all.
 
         Args:
-            kernel: its name; "ring<float>" for an instance of a template.
+            kernel: name of the kernel; "ring<float>" for an instance of a template.
             grid: blocks in up to three dimensions.
-            block: threads of a block in up to three dimensions.
+            block: threads per block in up to three dimensions.
             arguments: numbers, SymmetricArrays, or lists with a number for each PE.
-            shared_bytes: dynamic shared memory of a block.
-            on: the PEs that launch it; None: every one.
+            shared_bytes: dynamic shared memory per block.
+            on: the PEs that launch it; None: all PEs.
 
         Returns:
             Simulated microseconds, from the call until the last kernel has ended.
 
         Raises:
-            ConfigError: there is no such kernel, or the arguments do not fit it.
-            DeadlockError: nothing can go on; the text names who waits where.
-            HazardError: the kernel does what spoils some runs.
+            ConfigError: there is no such kernel, or the arguments do not match it. DeadlockError:
+            no PE can continue; the text lists each wait. HazardError: the kernel contains a mistake
+            that corrupts some runs.
         """
         parameters = self._core.parameters(kernel)
         if len(parameters) != len(arguments):
@@ -226,7 +227,7 @@ def _three(size: int | tuple[int, ...]) -> list[int]:
 
 
 def _word(kernel: str, index: int, parameter: tuple[str, int], value: Any, pe: int) -> int:
-    """The argument of a PE as the 8 bytes that hold it."""
+    """The argument of a PE as the 8 bytes that contain it."""
     if isinstance(value, SymmetricArray):
         value = value.addresses[pe]
     elif isinstance(value, list):

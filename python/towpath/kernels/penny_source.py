@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the sources of the library of all-reduce kernels are, as this package brings them."""
+"""Sources of the library of all-reduce kernels in this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sources() -> Path:
 
 
 def compile_flags() -> list[str]:
-    """Of the compiler, for sources that include the library."""
+    """Compiler flags for sources that include the library."""
     return [f"-I{sources() / 'include'}"]
 
 

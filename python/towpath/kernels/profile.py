@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the blocks of a kernel did when: the records of a run as arrays, live or simulated."""
+"""Records of a run of kernels as arrays: the activities of blocks over time, live or simulated."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class LinkUse:
     Attributes:
         name: "node0/gpu3 > node0/nvswitch".
         kind: "nvlink", "pcie", "network" or "socket".
-        rate_bytes_per_s: what it carries at most.
-        size_bytes: what it carried.
-        busy_ps: for how long it was occupied.
-        carried_bytes: by interval of Recorded.interval_ps, from time 0.
+        rate_bytes_per_s: maximum rate.
+        size_bytes: number of bytes carried.
+        busy_ps: time for which it was occupied.
+        carried_bytes: bytes carried per interval of Recorded.interval_ps, from time 0.
     """
 
     name: str
@@ -57,27 +57,28 @@ class LinkUse:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The records of a run; all times are picoseconds since its begin.
+    """The records of a run; all times are picoseconds since its start.
 
     Attributes:
         where: the machine, or "this host".
-        is_live: whether times are those of this host's clock.
-        pes: how many PEs there are.
+        is_live: True if times are from this host's clock.
+        pes: number of PEs.
         activities: the names of activities, by number.
         names: the name of a call or a kernel, and its place in the source or "", by number.
-        spans: one row for what a block did, the columns above; those of a block have no gap.
+        spans: one row per activity of a block, with the columns above; the rows of a block have no
+            gaps.
         transfers: one row for each put, get, signal and atomic operation.
         work: one row for each kernel, copy and call on a stream.
         tracks: one row for the blocks of one index on one stream of a PE.
-        dropped: spans, transfers and pieces of work that found no room.
-        links: those that carried something; empty where the run was live.
-        interval_ps: of `LinkUse.carried_bytes`.
-        latency_ps: by sender and receiver, from a signal's start until its waiter goes on, at
-            least; None where the run was live.
-        end_ps: when the last host program had ended.
-        hosts: the host of each PE; None where the run was live.
-        proxy_message_ps: what each transfer to another host occupies the proxy of its PE; 0 where
-            there is no proxy.
+        dropped: number of spans, transfers and pieces of work for which there was no room.
+        links: links that carried data; empty for a live run.
+        interval_ps: interval of `LinkUse.carried_bytes`.
+        latency_ps: by sender and receiver, the minimum time from a signal's start until its waiter
+            continues; None for a live run.
+        end_ps: end of the last host program.
+        hosts: the host of each PE; None for a live run.
+        proxy_message_ps: time for which each transfer to another host occupies the proxy of its PE;
+            0 if there is no proxy.
     """
 
     where: str
@@ -99,14 +100,14 @@ class Recorded:
 
     @cached_property
     def verdict(self) -> ProfileVerdict:
-        """Where the time went."""
+        """The breakdown of time, with a verdict."""
         from towpath.kernels.profile_verdict import judge
 
         return judge(self)
 
     @property
     def dropped_sentence(self) -> str:
-        """What the trace leaves out; "" where it has everything."""
+        """The records that the trace leaves out; "" if it is complete."""
         spans, transfers, _ = self.dropped
         if spans + transfers == 0:
             return ""
@@ -118,12 +119,12 @@ class Recorded:
 
 
 def recorded_simulation(where: str, pes: int, core: dict[str, Any]) -> Recorded:
-    """The records of PEs in one simulation.
+    """Creates the records of PEs in one simulation.
 
     Args:
         where: the machine.
-        pes: how many PEs there are.
-        core: what `SimulatedPes.profile()` returned.
+        pes: number of PEs.
+        core: the return value of `SimulatedPes.profile()`.
     """
     _complete(core["transfers"], core["work"])
     links = [LinkUse(f"{first} > {last}", *rest) for first, last, *rest in core["links"]]
@@ -137,10 +138,10 @@ def recorded_simulation(where: str, pes: int, core: dict[str, Any]) -> Recorded:
 
 
 def recorded_live(parts: Sequence[dict[str, Any]]) -> Recorded:
-    """The records of processes of this host, whose clocks are one.
+    """Creates the records of processes of this host, which share one clock.
 
     Args:
-        parts: what each PE's process recorded.
+        parts: the records of each PE's process.
     """
     names: list[tuple[str, str]] = []
     numbers: dict[tuple[str, str], int] = {}
@@ -182,7 +183,7 @@ def _number(
 
 
 def _complete(transfers: np.ndarray, work: np.ndarray) -> None:
-    """What had not ended when the run did, ends where it began."""
+    """Gives spans that had not ended at the end of the run an end equal to their start."""
     for table, columns in ((transfers, (BEGIN_PS, DONE_PS, LANDED_PS)),
                            (work, (WORK_QUEUED_PS, WORK_BEGIN_PS, WORK_END_PS))):  # fmt: skip
         for before, after in zip(columns, columns[1:], strict=False):

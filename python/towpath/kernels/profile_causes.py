@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which transfer ended which wait, and what blocks really waited for."""
+"""Causes of waits: the transfer that ended each wait, and the root cause."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def waits_of(recorded: Recorded) -> np.ndarray:
 
 
 def ended_by(recorded: Recorded) -> np.ndarray:
-    """By row of spans, the row of the transfer whose arrival ended it; -1 where there is none."""
+    """By row of spans, the row of the transfer whose arrival ended it; -1 if there is none."""
     arrivals = _Arrivals(recorded)
     found = np.full(len(recorded.spans), -1, dtype=np.int64)
     for row in waits_of(recorded).tolist():
@@ -61,12 +61,12 @@ def ended_by(recorded: Recorded) -> np.ndarray:
 
 
 def as_seen(recorded: Recorded, causes: np.ndarray) -> Recorded:
-    """The same records, where no transfer arrives after the end of a wait that it ended.
+    """The same records, with no transfer that arrives after the end of the wait that it ended.
 
-    A live sender notes an arrival when its call is over; its peer may go on before.
+    A live sender records an arrival when its call is complete; its peer may continue before that.
 
     Args:
-        causes: what `ended_by` returned.
+        causes: the return value of `ended_by`.
     """
     transfers = recorded.transfers.copy()
     waits = np.flatnonzero(causes >= 0)
@@ -98,7 +98,7 @@ class _Arrivals:
                 places[1].append(index)
 
     def last(self, pe: int, words: tuple[int, int], begin_ps: int, end_ps: int) -> int:
-        """The last to arrive at these words between two times; -1 where none did."""
+        """The last transfer to arrive at these words between two times; -1 if there is none."""
         best = -1
         for first in range(words[0], words[1], _NARROWEST_WORD_BYTES):
             times, rows = self._words.get((pe, first), ((), ()))
@@ -132,10 +132,11 @@ class _Arrivals:
 
 
 def blames(recorded: Recorded, causes: np.ndarray) -> dict[int, Blame]:
-    """What each wait was for, by row of spans.
+    """The cause of each wait, by row of spans.
 
-    A block waits for a signal that has not been sent: for what the sender does until then, and
-    where the sender waits itself, for what that waits for. Once sent, it is in flight.
+    Until a signal is sent, a block waits for the activities of the sender. If the sender itself
+    waits, the block waits for the cause of that wait. After the signal is sent, the cause is that
+    it is in flight.
     """
     found: dict[int, Blame] = {}
     spans, transfers = recorded.spans, recorded.transfers
@@ -196,7 +197,7 @@ class _Tracks:
         self._ends = [spans[rows, END_PS].tolist() for rows in self._rows]
 
     def between(self, track: int, begin_ps: int, end_ps: int) -> Iterator[tuple[int, int]]:
-        """The rows of spans between two times, and for how long each is."""
+        """The rows of spans between two times, with their durations."""
         begins_ps, ends_ps = self._begins[track], self._ends[track]
         place = max(bisect_right(begins_ps, begin_ps) - 1, 0)
         while place < len(begins_ps) and begins_ps[place] < end_ps:
@@ -207,10 +208,10 @@ class _Tracks:
 
 
 def longest_chain(recorded: Recorded, causes: np.ndarray) -> tuple[int, int]:
-    """The chain of transfers, each sent after a wait for the one before, that takes longest.
+    """The longest chain of transfers, each sent after a wait for the previous one.
 
     Returns:
-        How many they are, and what they take at least, in picoseconds: 0 where the run was live.
+        The number of transfers, and their minimum total time in picoseconds: 0 for a live run.
     """
     spans, transfers = recorded.spans, recorded.transfers
     ends = np.flatnonzero(causes >= 0)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of kernels went, beside the least that links and latency allow."""
+"""Breakdown of the time of kernels, compared with the minimum set by links and latency."""
 
 from __future__ import annotations
 
@@ -73,15 +73,15 @@ _CULPRIT_WORK = 1.5  # times what the others work
 
 @dataclass(frozen=True)
 class PeTime:
-    """The blocks of one PE.
+    """Time of the blocks of one PE.
 
     Attributes:
-        pe: its number.
-        blocks: how many block rows its kernels used.
-        time_us: the time of its blocks, all together, in microseconds.
-        shares: the part of it for each activity that takes any, greatest first.
+        pe: number of the PE.
+        blocks: number of rows of blocks that its kernels used.
+        time_us: total time of its blocks, in microseconds.
+        shares: part of that time for each activity with a nonzero time, greatest first.
         waits_for: the PE that ended most of its waiting, or None.
-        waits_for_share: the part of its waiting that this PE ended.
+        waits_for_share: part of its waiting that this PE ended.
     """
 
     pe: int
@@ -94,13 +94,13 @@ class PeTime:
 
 @dataclass(frozen=True)
 class CallTime:
-    """A call in the source, of all blocks.
+    """A call in the source, summed over all blocks.
 
     Attributes:
-        name: the function; the kernel's where blocks compute.
-        place: "ring.cu:12"; "" where it is no call.
-        activity: what blocks do in it.
-        share: the part of all block time.
+        name: the function; the kernel's name for time in which blocks compute.
+        place: "ring.cu:12"; "" if it is not a call.
+        activity: the activity of blocks in it.
+        share: part of all block time.
     """
 
     name: str
@@ -111,14 +111,14 @@ class CallTime:
 
 @dataclass(frozen=True)
 class BusyLink:
-    """A link beside its bandwidth.
+    """A link compared with its bandwidth.
 
     Attributes:
         name: "node0/gpu3 > node0/nvswitch".
         kind: "nvlink", "pcie", "network" or "socket".
-        size_bytes: what it carried.
-        share: of what it could have carried while kernels ran.
-        least_us: what the bytes take at its rate, in microseconds.
+        size_bytes: number of bytes carried.
+        share: part of the bytes that it could have carried while kernels ran.
+        least_us: time of the bytes at its rate, in microseconds.
     """
 
     name: str
@@ -130,12 +130,12 @@ class BusyLink:
 
 @dataclass(frozen=True)
 class BusyProxy:
-    """The proxy of a PE, which hands its transfers to an adapter one after the other.
+    """The proxy of a PE, which passes its transfers to an adapter one after the other.
 
     Attributes:
-        pe: whose it is.
-        transfers: puts, gets, signals and atomic operations to other hosts.
-        least_us: what they take it at least, in microseconds.
+        pe: number of the PE.
+        transfers: number of puts, gets, signals and atomic operations to other hosts.
+        least_us: their minimum time in the proxy, in microseconds.
     """
 
     pe: int
@@ -145,23 +145,23 @@ class BusyProxy:
 
 @dataclass(frozen=True)
 class ProfileVerdict:
-    """Where the time of kernels went, and the least it could be.
+    """Breakdown of the time of kernels, and its lower bounds.
 
     Attributes:
-        time_us: for how long kernels or work of streams ran on any PE, in microseconds.
-        total_us: from the begin to the end of the last host program.
-        shares: the part of all block time for each activity that takes any, greatest first.
-        pes: the same by PE, with whom it waits for.
-        calls: the same by call in the source, of the spans that were kept.
-        links: those that carried most for their rate, the busiest first; empty where live.
-        rounds: transfers of the longest chain in which each waits for the one before.
-        bytes_bound_us: what the bytes of the busiest link take at least; None where live.
-        latency_bound_us: what the longest chain takes at least; None where live.
-        proxy: the proxy of a CPU that handed most transfers to an adapter; None where there is none
-            or none was used.
-        causes: by PE and activity, the part of all waiting that is for it, greatest first: where
-            the sender of a signal waits itself, what that is for.
-        sentences: what limits the run, and what to try.
+        time_us: time in microseconds during which kernels or work of streams ran on any PE.
+        total_us: time from the start to the end of the last host program.
+        shares: part of all block time for each activity with a nonzero time, greatest first.
+        pes: the same by PE, with the PE that it waits for.
+        calls: the same by call in the source, for the recorded spans.
+        links: links with the highest load relative to their rate, the busiest first; empty for a
+            live run.
+        rounds: number of transfers in the longest chain in which each waits for the previous one.
+        bytes_bound_us: minimum time for the bytes of the busiest link; None for a live run.
+        latency_bound_us: minimum time of the longest chain; None for a live run.
+        proxy: the CPU proxy with the most transfers; None if no proxy was used.
+        causes: by PE and activity, its part in all waiting, greatest first. If the sender of a
+            signal itself waits, the cause of that wait counts.
+        sentences: the limit of the run, and advice.
     """
 
     time_us: float
@@ -179,7 +179,7 @@ class ProfileVerdict:
 
     @property
     def bound_us(self) -> float | None:
-        """The greatest of the bounds, in microseconds; None where live."""
+        """The greatest of the bounds, in microseconds; None for a live run."""
         if self.bytes_bound_us is None or self.latency_bound_us is None:
             return None
         proxy_us = 0.0 if self.proxy is None else self.proxy.least_us
@@ -217,7 +217,7 @@ def judge(recorded: Recorded) -> ProfileVerdict:
 
 
 def _covered_ps(intervals: np.ndarray) -> int:
-    """For how long at least one of the intervals lasts."""
+    """Total time during which at least one of the intervals lasts."""
     covered_ps, until_ps = 0, -1
     for begin_ps, end_ps in intervals[np.argsort(intervals[:, 0], kind="stable")].tolist():
         covered_ps += max(end_ps - max(begin_ps, until_ps), 0)
@@ -232,7 +232,7 @@ def _kernel_tracks(recorded: Recorded) -> np.ndarray:
 
 
 def _of_kernels(recorded: Recorded, found: dict[int, Blame]) -> list[Blame]:
-    """Those of waits in kernels; all, where kernels wait for nothing."""
+    """The waits in kernels; all waits if kernels do not wait."""
     is_kernel = recorded.tracks[:, TRACK_IS_KERNEL]
     own = [blame for row, blame in found.items() if is_kernel[recorded.spans[row, TRACK]]]
     return own or list(found.values())
@@ -244,7 +244,7 @@ def _shares(recorded: Recorded, tracks: np.ndarray) -> dict[str, float]:
 
 
 def _parts(times: dict) -> dict:
-    """Each beside the sum, without what is nothing, greatest first."""
+    """Nonzero parts as fractions of the sum, greatest first."""
     total = sum(times.values())
     order = sorted((key for key in times if times[key] > 0), key=lambda key: -times[key])
     return {key: times[key] / total for key in order}
@@ -388,7 +388,7 @@ def _bounds(verdict: ProfileVerdict) -> list[str]:
 
 
 def _culprit(verdict: ProfileVerdict) -> tuple[int, str, float] | None:
-    """The PE whose own work all wait for, what it does, and which part of all waiting that is."""
+    """The PE whose own work causes most waiting, its activity, and its part in all waiting."""
     by_pe: dict[int, float] = defaultdict(float)
     own = {who: part for who, part in verdict.causes.items() if who[1] not in _NOBODYS}
     for (pe, _), part in own.items():
@@ -406,13 +406,15 @@ def _culprit(verdict: ProfileVerdict) -> tuple[int, str, float] | None:
 
 
 def _work_us(pe: PeTime) -> float:
-    """What a block of it does beside waiting, in microseconds."""
+    """Time of its activities other than waiting, per block, in microseconds."""
     waiting = sum(pe.shares.get(name, 0.0) for name in ("wait", "collective", "sync", "turn"))
     return (1 - waiting) * pe.time_us / max(pe.blocks, 1)
 
 
 def _main_cause(verdict: ProfileVerdict) -> tuple[str, float, str]:
-    """What takes most, its part, and of which waiting it is a part ("" where it is no waiting)."""
+    """The largest cause, its part, and the kind of waiting of which it is a part ("" if it is not
+    waiting).
+    """
     first, share = next(iter(verdict.shares.items()))
     if first not in ("wait", "collective") or not verdict.causes:
         return first, share, ""

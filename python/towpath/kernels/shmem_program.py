@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""OpenSHMEM programs in C and C++: compiled against this package's library, run as processes."""
+"""OpenSHMEM programs in C and C++: compiled with this package's library, and run as processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ COMPILERS = {".c": "cc", ".cpp": "c++", ".cc": "c++", ".cxx": "c++"}
 
 
 def compiler_flags() -> list[str]:
-    """What a compiler needs to find shmem.h and the library, and the program to find it later."""
+    """Flags with which a compiler finds shmem.h and the library, and the program finds the library
+    at run time.
+    """
     from towpath import _core
 
     package = Path(_core.__file__).parent
@@ -37,12 +39,13 @@ def compile_program(file: Path, program: Path, flags: Sequence[str] = ()) -> Non
     """Compiles a source into a program.
 
     Args:
-        file: in C or C++; $CC and $CXX name other compilers than cc and c++.
-        program: what is made.
-        flags: further ones of the compiler.
+        file: a source in C or C++; $CC and $CXX select compilers other than cc and c++.
+        program: the program to create.
+        flags: further compiler flags.
 
     Raises:
-        ConfigError: the file is no such source, or it does not compile; the text is the compiler's.
+        ConfigError: the file is not such a source, or it does not compile; the text is the
+        compiler's.
     """
     compiler = COMPILERS.get(file.suffix)
     if compiler is None:
@@ -71,10 +74,10 @@ def run_program(
     signal or by a status of its own. No PE outlives this process.
 
     Args:
-        program: linked with `compiler_flags`.
+        program: a program linked with `compiler_flags`.
         pes: the number of processes.
-        arguments: of main().
-        timeout_s: how long a PE waits for another before it gives up, in seconds.
+        arguments: arguments of main().
+        timeout_s: longest time that a PE waits for another PE, in seconds.
 
     Returns:
         The highest exit status of a PE, 128 + n after signal n, or the status of shmem_global_exit.
@@ -84,7 +87,7 @@ def run_program(
 
 
 class _Pes:
-    """The processes of one program. A context manager that ends them."""
+    """The processes of one program. As a context manager, it ends them."""
 
     def __init__(self, program: Path, pes: int, arguments: Sequence[str], timeout_s: float) -> None:
         self._read_end, write_end = os.pipe()
@@ -123,7 +126,9 @@ class _Pes:
             os.close(descriptor)
 
     def wait(self) -> int:
-        """Waits until all have ended, or one of them ended all others. Returns the status."""
+        """Waits until all processes have ended, or one of them has ended the program. Returns the
+        status.
+        """
         deadline = math.inf
         while True:
             codes = [process.poll() for process in self._processes]
@@ -150,7 +155,7 @@ class _Pes:
                 self._sent[word].add(int(number))
 
     def _give_notice(self, codes: list[int | None]) -> None:
-        """Names the first PE that ended before it joined to the PEs that wait for it."""
+        """Reports the first PE that ended before it joined to the PEs that wait for it."""
         for pe, code in enumerate(codes):
             if code is not None and pe not in self._sent["joined"]:
                 os.pwrite(self._notice, f"{pe} {_end_of(code)}".encode(), 0)

@@ -1,3 +1,3 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Text, tables, drawings and HTML pages made of results."""
+"""Results as text, tables, drawings and HTML pages."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of links between chips: their microbenchmarks, and how to use them."""
+"""The pages of links between chips: their microbenchmarks, and their best use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of kernels that exchange and reduce."""
+"""The page of kernels for exchanges and rings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _findings(study: ExchangeStudy) -> Iterator[Finding]:
 
 
 def best_table(study: ExchangeStudy) -> PlainTable:
-    """The best exchange of each stage on each route, beside the document's value."""
+    """The best exchange of each stage on each route, with the document's value."""
     headings = ["route", "kernel", "size", "threads", "bytes per thread", "us", "GB/s"]
     if study.is_the_documents:
         headings += ["document", "difference"]
@@ -80,7 +80,7 @@ def best_table(study: ExchangeStudy) -> PlainTable:
 
 
 def ring_table(rings: Sequence[Ring]) -> PlainTable:
-    """All-reduces: a line for each size, a column for each variant."""
+    """All-reduces: one line per size, and one column per variant."""
     variants = list(dict.fromkeys(ring.variant for ring in rings))
     times = {(ring.variant, ring.size_bytes): ring.time_us for ring in rings}
     lines = []
@@ -101,7 +101,9 @@ def _ring_parts(study: ExchangeStudy) -> list[tuple[str, list[Ring]]]:
 
 
 def sweep_plot(study: ExchangeStudy, route: str, size_bytes: int) -> Plot:
-    """Bandwidth over bytes per thread on one route, a line per kernel: the best of its blocks."""
+    """Bandwidth over bytes per thread on one route, one line per kernel with its best number of
+    blocks.
+    """
     rows = [
         row for row in best(study.exchanges, "size_bytes", "bytes_per_thread")
         if (row.route, row.size_bytes) == (route, size_bytes)
@@ -135,7 +137,7 @@ def sweep_plot(study: ExchangeStudy, route: str, size_bytes: int) -> Plot:
 
 
 def ring_plot(title: str, rings: Sequence[Ring]) -> Plot:
-    """Time over size, both logarithmic, a line per variant."""
+    """Time over size, both logarithmic, one line per variant."""
     curves = []
     for variant in dict.fromkeys(ring.variant for ring in rings):
         own = [ring for ring in rings if ring.variant == variant]

@@ -17,7 +17,7 @@ _REFUSED_SHOWN = 8
 
 
 def explanation_text(found: Explanation) -> Iterator[str]:
-    """An explanation, in lines."""
+    """An explanation as lines of text."""
     choice, library = found.choice, found.library.upper()
     yield f"{found.collective} of {found.size_bytes} bytes on {found.where}"
     channels = f"{choice.channels} channel{'' if choice.channels == 1 else 's'}"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Places of the ticks, paths and texts of a drawing, in percent of its area."""
+"""Positions of the ticks, paths and texts of a drawing, in percent of its area."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ROW_PIXELS = 15
 
 @dataclass(frozen=True)
 class Path:
-    """A path in a square of 1,000 units, which the page stretches.
+    """A path in a square of 1,000 units, which is stretched to the size of the plot.
 
     Attributes:
-        d: as in SVG.
-        kind: its class in the style sheet.
-        color: of the line; of the area of a bar.
-        width: in pixels.
+        d: the path data of SVG.
+        kind: class in the style sheet.
+        color: color of the line, or of the area of a bar.
+        width: width in pixels.
     """
 
     d: str
@@ -42,19 +42,19 @@ class Frame:
     """A drawing, ready for the template.
 
     Attributes:
-        height: of the area, in pixels.
-        x_title: below it.
-        y_title: above its left edge.
-        x_ticks: place and text.
-        y_ticks: likewise, from the top.
+        height: height of the area, in pixels.
+        x_title: title below the area.
+        y_title: title above the left edge of the area.
+        x_ticks: position and text of each tick.
+        y_ticks: position from the top and text of each tick.
         paths: from back to front.
         labels: x, y and text.
-        points: x, y and the text that a reader sees who points there.
+        points: x, y and the text shown under the pointer.
         legend: names and colors.
-        image: of a heat map, as a URL; its rows and columns are `y_ticks` and `scale`.
+        image: URL of the image of a heat map; its rows and columns are `y_ticks` and `scale`.
         rows: names of a heat map's rows.
-        scale: where its x axis begins and ends, and what its percentages are of.
-        is_dense: whether the texts of rows are small.
+        scale: start and end of the x axis of a heat map, and the quantity of its percentages.
+        is_dense: True if the texts of rows are small.
     """
 
     height: int
@@ -73,12 +73,12 @@ class Frame:
 
     @property
     def gutter(self) -> int:
-        """The width of the texts left of the area, in characters."""
+        """The width of the texts to the left of the area, in characters."""
         return max((len(text) for _, text in self.y_ticks), default=0) + 1
 
 
 class _Scale:
-    """From values to percent of an axis."""
+    """Conversion from values to percent of an axis."""
 
     def __init__(self, axis: Axis, values: Sequence[float], *, from_zero: bool = False):
         finite = [value for value in values if math.isfinite(value)]
@@ -93,7 +93,7 @@ class _Scale:
         self.low, self.high = self._round(low, high)
 
     def _round(self, low: float, high: float) -> tuple[float, float]:
-        """The ends, at ticks."""
+        """Rounds the ends to ticks."""
         axis = self.axis
         if self.is_log:
             if axis.scale == "size":
@@ -110,14 +110,14 @@ class _Scale:
         return low, high
 
     def at(self, value: float) -> float:
-        """Percent from the low end."""
+        """Position of a value in percent from the low end."""
         if self.is_log:
             value = max(value, self.low)
             return 100 * math.log(value / self.low) / math.log(self.high / self.low)
         return 100 * (value - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places in percent with their texts."""
+        """Positions of ticks in percent with their texts."""
         axis = self.axis
         if axis.ticks:
             return [(self.at(value), text) for value, text in axis.ticks]
@@ -151,7 +151,7 @@ class _Scale:
 
 
 def _step(low: float, high: float) -> float:
-    """A round distance of ticks: about six of them.
+    """A round distance between ticks, for about six of them.
 
     >>> _step(0, 23), _step(0, 0.9)
     (5.0, 0.2)
@@ -205,7 +205,7 @@ def plot_frame(plot: Plot) -> Frame:
 
 
 def _texts(plot: Plot, curve: Curve) -> Sequence[str]:
-    """The text shown when the pointer is on each point."""
+    """The text shown when the pointer is on a point, for each point."""
     if curve.texts is None:
         return ()
     return curve.texts or [
@@ -217,7 +217,7 @@ def _texts(plot: Plot, curve: Curve) -> Sequence[str]:
 def _texts_at(
     places: list[tuple[float, float] | None], texts: Sequence[str]
 ) -> Iterator[tuple[float, float, str]]:
-    """The places that have a text, with it."""
+    """The positions with a text."""
     for at, text in zip(places, texts, strict=False):
         if at is not None and text:
             yield (*at, text)
@@ -301,7 +301,7 @@ def bars_frame(bars: Bars) -> Frame:
 
 
 def _row_ticks(rows: Sequence[str]) -> list[tuple[float, str]]:
-    """A text in the middle of each row; of many rows, some of them."""
+    """A text in the middle of each row, or of some rows if there are many."""
     stride = max(1, len(rows) // 64)
     return [
         (100 * (place + 0.5) / len(rows), name)
@@ -324,7 +324,7 @@ def heat_frame(heat: Heat) -> Frame:
 
 
 def _png(percents: np.ndarray) -> str:
-    """Percentages as a URL of a picture in one color, as opaque as they are high."""
+    """Percentages as the URL of an image in one color, with opacity proportional to the value."""
     rows, columns = percents.shape
     pixels = np.empty((rows, 1 + 4 * columns), dtype=np.uint8)
     pixels[:, 0] = 0  # no filter

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""How busy a link is, as a colour: the same in all drawings."""
+"""The color of a link's load: the same in all drawings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STOPS = ((0.0, (205, 210, 218)), (0.5, (250, 190, 60)), (1.0, (205, 35, 35)))
 
 
 def heat(busy: float) -> str:
-    """From grey, idle, over yellow to red, busy all the time.
+    """Colors from gray (idle) over yellow to red (always busy).
 
     >>> heat(0), heat(1)
     ('#cdd2da', '#cd2323')
@@ -25,7 +25,7 @@ def heat(busy: float) -> str:
 
 
 def heat_scale(x: float, y: float) -> list[str]:
-    """The scale as SVG, 320 wide, in the drawing's small text."""
+    """The scale as SVG, 320 wide, in the small text of drawings."""
     stops = "".join(f'<stop offset="{at}" stop-color="{heat(at)}"/>' for at, _ in _STOPS)
     return [
         f'<defs><linearGradient id="heat">{stops}</linearGradient></defs>'

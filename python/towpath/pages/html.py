@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A page as one HTML file that needs nothing else: no network, no other file, no server."""
+"""A page as one self-contained HTML file: no network, no other file, no server."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ _FRAMES: dict[type, Any] = {Plot: plot_frame, Bars: bars_frame, Heat: heat_frame
 
 
 def write_page(page: Page, path: Path | str, made_with: Provenance | None = None) -> None:
-    """Write a page.
+    """Writes a page.
 
-    Everything that comes from outside is escaped, and drawings of machines are images, in which
-    no script runs.
+    All external text is escaped, and drawings of machines are images, in which scripts do not run.
 
     Args:
-        page: what it shows.
+        page: content of the page.
         path: the file.
-        made_with: its foot; by default the version of Towpath and the date.
+        made_with: the footer; by default the version of Towpath and the date.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -62,7 +61,7 @@ def write_page(page: Page, path: Path | str, made_with: Provenance | None = None
 
 
 def _groups(section: Section) -> list[list[Part]]:
-    """Its parts: plots that follow each other together, and the numbers of plots without table."""
+    """The parts of a page: consecutive plots together, and the numbers of plots without a table."""
     groups: list[list[Part]] = []
     for part in section.parts:
         is_joined = isinstance(part, (Plot, Bars, Heat, Picture)) and groups
@@ -79,7 +78,7 @@ def _groups(section: Section) -> list[list[Part]]:
 
 
 def _json(value: object) -> Markup:
-    """Plain data inside a script element: nothing in it can end the element."""
+    """Plain data for a script element: its content cannot end the element."""
     text = json.dumps(value, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
@@ -89,7 +88,7 @@ def _picture(svg: str) -> str:
 
 
 def lanes_data(lanes: Lanes) -> dict[str, Any]:
-    """The data from which the script draws lanes."""
+    """Data from which the script draws lanes."""
     return {
         "groups": lanes.groups, "kinds": lanes.kinds, "texts": lanes.texts, "lane": lanes.lane,
         "unit": lanes.unit, "span": lanes.span,

@@ -55,7 +55,9 @@ COLORS = {
 
 
 def pe_table(verdict: ProfileVerdict) -> PlainTable:
-    """A line for each PE: the part of its block time for each activity, and whom it waits for."""
+    """A line for each PE: the part of its block time for each activity, and the PE that it waits
+    for.
+    """
     activities = list(verdict.shares)
     lines = []
     for pe in verdict.pes:
@@ -79,7 +81,7 @@ def cause_table(verdict: ProfileVerdict) -> PlainTable:
 
 
 def call_table(verdict: ProfileVerdict) -> PlainTable:
-    """The calls in the source that take most."""
+    """The calls in the source with the most time."""
     lines = [
         [call.activity, call.name, call.place or "-", f"{call.share:.1%}"]
         for call in verdict.calls[:_ROWS_SHOWN_MAX]
@@ -98,7 +100,7 @@ def link_table(verdict: ProfileVerdict) -> PlainTable:
 
 
 def bounds_table(verdict: ProfileVerdict) -> PlainTable:
-    """The time of kernels beside the least that bytes and latency allow."""
+    """The time of kernels compared with the minimum for bytes and latency."""
     lines = [["kernels ran for", f"{verdict.time_us:,.2f}", "-"]]
     bounds = [
         ("bytes over the busiest link", verdict.bytes_bound_us),
@@ -138,14 +140,14 @@ def write_profile_page(
     command: str,
     made_with: Provenance | None = None,
 ) -> None:
-    """Write the page; it needs no other file and no network.
+    """Writes the page, which needs no other file and no network.
 
     Args:
-        recorded: what happened.
+        recorded: the records of the run.
         path: the file.
-        title: of the page.
-        command: what was typed, or the call.
-        made_with: the page's foot; by default the version of Towpath and the date.
+        title: title of the page.
+        command: the given command, or the call.
+        made_with: the page's footer; by default the version of Towpath and the date.
     """
     write_page(profile_page(recorded, title, command), path, made_with)
 
@@ -183,7 +185,7 @@ def _titled(table: PlainTable, title: str) -> PlainTable:
 
 
 def _share_bars(verdict: ProfileVerdict) -> Bars:
-    """A bar for each PE, cut by what its blocks do."""
+    """A bar for each PE, divided by the activities of its blocks."""
     series = [
         BarSeries(name, [pe.shares.get(name, 0.0) for pe in verdict.pes], color=COLORS[name])
         for name in verdict.shares
@@ -193,7 +195,7 @@ def _share_bars(verdict: ProfileVerdict) -> Bars:
 
 
 def _lanes(recorded: Recorded) -> tuple[Lanes | None, list[str]]:
-    """A lane for each block of one PE, a bar for each span, and what is left out."""
+    """A lane for each block of one PE, a bar for each span, and a note about omitted data."""
     spans, tracks = recorded.spans, recorded.tracks
     blocks = tracks[:, TRACK_BLOCK]
     is_kernel = tracks[:, TRACK_IS_KERNEL] == 1
@@ -249,7 +251,7 @@ def _label(recorded: Recorded, row: list[int]) -> str:
 
 
 def _link_plots(recorded: Recorded) -> list[Plot]:
-    """For each kind of link in use the rates of its busiest links."""
+    """For each kind of link in use, the rates of its busiest links."""
     plots = []
     for kind in dict.fromkeys(link.kind for link in recorded.links):
         own = sorted((link for link in recorded.links if link.kind == kind),

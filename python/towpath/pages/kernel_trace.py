@@ -45,7 +45,7 @@ _LINKS_MAX = 64  # counters of single links
 
 
 def write_kernel_trace(recorded: Recorded, path: Path | str) -> None:
-    """Writes the trace; compressed, as Perfetto reads it too, when the path ends in ".gz".
+    """Writes the trace; compressed if the path ends in ".gz", which Perfetto can read.
 
     A process is a PE. Its threads are its streams, its blocks, what each block has in flight, and
     what arrives. An arrow leads from the start of a transfer to its arrival, and on to the wait
@@ -85,7 +85,7 @@ class _Trace:
             yield metadata("process_sort_index", pid, pid, sort_index=pid)
 
     def _thread(self, pe: int, key: tuple, name: str) -> Iterator[str]:
-        """Names a thread at its first use; `key` sorts the threads of a PE."""
+        """Names a thread at its first use; `key` determines the order of the threads of a PE."""
         if (pe, key) in self._tids:
             return
         # No thread has the number of a process.
@@ -210,7 +210,7 @@ class _Trace:
         )
 
     def _counters(self) -> Iterator[str]:
-        """Per kind of link, and for the busiest links, what is carried in GB/s."""
+        """Data carried in GB/s, per kind of link and for the busiest links."""
         recorded = self._recorded
         kinds: dict[str, np.ndarray] = {}
         for link in recorded.links:
@@ -239,7 +239,7 @@ def _counter(name: str, pid: int, carried: np.ndarray, interval_ps: int) -> Iter
 
 
 def _place(key: tuple) -> int:
-    """Streams and arrivals first, then blocks with what they have in flight."""
+    """Orders threads: streams and arrivals first, then blocks with their transfers in flight."""
     if key[0] == 0:
         return int(key[1])
     _, stream, block, part = key

@@ -108,7 +108,7 @@ def series_plot(study: MailboxStudy, words: str) -> Plot:
 
 
 def wave_plot(study: MailboxStudy) -> Plot:
-    """Signals over cycles, as a logic analyzer shows them."""
+    """Signals over cycles, in the style of a logic analyzer."""
     shown = [row for row in study.waves if len(row["changes"]) > 1]
     end = max(cycle for row in shown for cycle, _ in row["changes"])
     curves, ticks = [], []
@@ -127,7 +127,7 @@ def wave_plot(study: MailboxStudy) -> Plot:
 
 
 def histogram_plot(title: str, row: Row) -> Plot:
-    """How many iterations took how long, both axes logarithmic."""
+    """Number of iterations by their time, both axes logarithmic."""
     times_ns = np.asarray(row["times_ns"])
     exponents = np.floor(np.log10(times_ns) * _BINS_PER_DECADE)
     bins, places = np.unique(exponents, return_inverse=True)
@@ -140,7 +140,7 @@ def histogram_plot(title: str, row: Row) -> Plot:
 
 
 def breakdown_plot(study: MailboxStudy) -> Plot:
-    """Events of a round trip by cycle, here and as published for the document's cluster."""
+    """Events of a round trip by cycle, as simulated and as published for the document's cluster."""
     ends = [("cycle", "here"), ("published_cycle", "published")]
     places = [-float(place) for place in range(len(study.breakdown))]
     curves = [
@@ -157,7 +157,7 @@ def breakdown_plot(study: MailboxStudy) -> Plot:
 
 
 def sweep_plot(name: str, rows: list[Row]) -> Plot:
-    """One way over a parameter."""
+    """Time of one way over a parameter."""
     curve = Curve("one way", [row["value"] for row in rows], [row["one_way_ns"] for row in rows])
     return Plot(f"Over {name}", Axis(name, "log"), Axis("one way (ns)"), [curve])
 
@@ -202,7 +202,7 @@ def _beside_published(
     lines: Sequence[tuple[str, ...]],
     columns: int,
 ) -> PlainTable:  # fmt: skip
-    """The last columns speak of the document, so that no other cluster has them."""
+    """The last columns, which only the document's cluster has."""
     kept = len(headings) - (0 if study.is_the_documents else columns)
     return PlainTable(headings[:kept], [line[:kept] for line in lines], title)
 

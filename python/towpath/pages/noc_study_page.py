@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the NoC study: verdicts, a plot per pattern and NoC, and every number."""
+"""The page of the NoC study: verdicts, a plot per pattern and NoC, and all measurements."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Study:
     """The findings of a run.
 
     Attributes:
-        title: one line.
-        command: what was typed.
-        facts: term and value, about the chip and the run.
+        title: title in one line.
+        command: the given command.
+        facts: terms and values about the chip and the run.
         parts: rows by part of the study.
         findings: verdicts.
     """
@@ -88,7 +88,7 @@ def noc_page(study: Study) -> Page:
 
 
 def _bandwidth_sections(rows: list[Row]) -> Iterator[Section]:
-    """A section per pattern and order."""
+    """One section per pattern and order."""
     for title, own in bandwidth_sections(rows):
         most = _most(own)
         plots = [
@@ -102,7 +102,7 @@ def _bandwidth_sections(rows: list[Row]) -> Iterator[Section]:
 
 
 def bandwidth_table(title: str, rows: Iterable[Row]) -> PlainTable:
-    """A line per size, a column per NoC and VC count; an asterisk marks reduced points."""
+    """One line per size, and one column per NoC and VC count; an asterisk marks reduced points."""
     at = {(row["noc"], row["vcs"], row["size_bytes"]): row for row in rows}
     columns = sorted({key[:2] for key in at})
     lines = [
@@ -121,7 +121,7 @@ def _rate(row: Row | None) -> str:
 
 
 def flow_control_table(rows: Iterable[Row]) -> PlainTable:
-    """Latency of small messages by where they travel."""
+    """Latency of small messages by their VC."""
     headings = [
         "NoC", "message", "travels on", "median (cycles)", "p95", "max",
         "messages", "data (B/cycle per sender)",
@@ -139,7 +139,7 @@ def flow_control_table(rows: Iterable[Row]) -> PlainTable:
 
 
 def classes_table(rows: Iterable[Row]) -> PlainTable:
-    """Bandwidth of two classes of traffic, on one VC and on a VC each."""
+    """Bandwidth of two classes of traffic, on a shared VC and on separate VCs."""
     headings = ["NoC", "beside L1", "VCs", "both (B/cycle)", "to L1", "the other"]
     lines = [
         [
@@ -154,7 +154,7 @@ def classes_table(rows: Iterable[Row]) -> PlainTable:
 
 
 def throttle_table(rows: Iterable[Row]) -> PlainTable:
-    """Accepted against offered bandwidth."""
+    """Accepted bandwidth over offered bandwidth."""
     headings = ["NoC", "VCs", "offered (B/cycle)", "accepted (B/cycle)", "latency since due"]
     lines = [
         [
@@ -189,7 +189,7 @@ def stalled_vcs_table(rows: Iterable[Row]) -> PlainTable:
 
 
 def bandwidth_sections(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """Rows of bandwidth over size, a table's worth at a time, with a title."""
+    """Rows of bandwidth over size, grouped by table, with a title."""
     tables: dict[tuple[str, bool], list[Row]] = {}
     for row in rows:
         tables.setdefault((row["pattern"], row["turned"]), []).append(row)
@@ -210,7 +210,7 @@ def section_title(rows: list[Row]) -> str:
 
 
 def _orders(rows: list[Row]) -> list[Any]:
-    """Both orders of one pattern on one NoC in a plot, and their tables."""
+    """Plots of both orders of one pattern on one NoC, and their tables."""
     parts: list[Any] = []
     for pattern, noc in dict.fromkeys((row["pattern"], row["noc"]) for row in rows):
         own = [row for row in rows if (row["pattern"], row["noc"]) == (pattern, noc)]
@@ -226,7 +226,7 @@ def _orders(rows: list[Row]) -> list[Any]:
 
 
 def bandwidth_plot(title: str, rows: Iterable[Row], most: float) -> Plot:
-    """Bandwidth over size on one NoC, a line per VC count; the axis reaches `most`."""
+    """Bandwidth over size on one NoC, one line per VC count; the axis extends to `most`."""
     rows = sorted(rows, key=lambda row: row["size_bytes"])
     curves = [
         _curve(_vcs(vcs), vcs - 1, [row for row in rows if row["vcs"] == vcs])
@@ -241,7 +241,7 @@ def _bandwidth_plot(title: str, curves: list[Curve], most: float) -> Plot:
 
 
 def _curve(name: str, place: int, rows: list[Row]) -> Curve:
-    """Later curves are thinner, so that those they cover are seen."""
+    """A curve. Later curves are thinner, so that the curves that they cover are visible."""
     texts = [
         f"{format_size(row['size_bytes'])}: {row['bandwidth_bytes_per_cycle']:.2f} B/cycle, {name}"
         for row in rows
@@ -259,7 +259,7 @@ def _vcs(count: int) -> str:
 
 
 def _throttle_plots(rows: list[Row]) -> list[Plot]:
-    """Accepted bandwidth and latency over what is offered, on each NoC."""
+    """Accepted bandwidth and latency over offered bandwidth, on each NoC."""
     plots = []
     for noc in sorted({row["noc"] for row in rows}):
         own = [row for row in rows if row["noc"] == noc]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of a host link: its study, and why reads are slow."""
+"""The pages of a host link: its study, and the causes of slow reads."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ READ_HOW = (
 
 @dataclass(frozen=True)
 class PcieStudy:
-    """What a run found out.
+    """Results of a run.
 
     Attributes:
-        title: one line.
-        command: what was typed.
-        facts: term and value, about host, chip and run.
-        is_the_documents: whether the document measured this host and chip.
-        tables: the document's four, ours beside theirs, by title.
-        comparisons: ways side by side, by title.
-        causes: the document's explanations, held against the model without them.
+        title: title in one line.
+        command: the given command.
+        facts: terms and values about host, chip and run.
+        is_the_documents: True if the document measured this host and chip.
+        tables: the document's four tables compared with the simulated values, by title.
+        comparisons: transfer methods compared with each other, by title.
+        causes: the document's explanations, compared with the model without each cause.
         sweep: bandwidth over size.
-        slow_reads: where the time of one goes.
+        slow_reads: breakdown of the time of single reads.
     """
 
     title: str
@@ -57,7 +57,7 @@ class PcieStudy:
     slow_reads: list[SlowRead]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns it as plain data for JSON."""
         plain = asdict(self)
         for cause, one in zip(plain["causes"], self.causes, strict=True):
             cause["outcome"] = one.outcome
@@ -95,7 +95,7 @@ def pcie_page(study: PcieStudy) -> Page:
 
 
 def _findings(study: PcieStudy) -> Iterator[Finding]:
-    """The fastest way to each target, and how each slow read spends its time."""
+    """The fastest method for each target, and the breakdown of the time of each slow read."""
     for target in dict.fromkeys(row["target"] for row in study.sweep):
         best = max((row for row in study.sweep if row["target"] == target),
                    key=lambda row: row["mb_per_s"])  # fmt: skip
@@ -111,7 +111,7 @@ def _findings(study: PcieStudy) -> Iterator[Finding]:
 
 
 def slow_read_page(study: PcieStudy) -> Page:
-    """The page that says where the time of single reads goes."""
+    """The page with the breakdown of the time of single reads."""
     sections = [
         Section(_slow_read_title(read), [slow_read_bars(read), slow_read_table(read)])
         for read in study.slow_reads
@@ -130,7 +130,7 @@ def slow_read_page(study: PcieStudy) -> Page:
 
 
 def sweep_plot(target: str, rows: list[Row]) -> Plot:
-    """Bandwidth over size, both logarithmic, a line per way."""
+    """Bandwidth over size, both logarithmic, one line per transfer method."""
     curves = []
     for way in dict.fromkeys(row["way"] for row in rows):
         own = [row for row in rows if row["way"] == way]
@@ -142,7 +142,7 @@ def sweep_plot(target: str, rows: list[Row]) -> Plot:
 
 
 def slow_read_bars(read: SlowRead) -> Bars:
-    """One bar, cut into the parts of the read's time."""
+    """One bar, divided into the parts of the read's time."""
     series = [BarSeries(name, [time_us / 1e3]) for name, time_us, _ in read.parts]
     return Bars(_slow_read_title(read), Axis("time (ms)"), [""], series)
 
@@ -151,7 +151,7 @@ def slow_read_bars(read: SlowRead) -> Bars:
 
 
 def document_table(rows: list[Row], has_errors: bool, title: str = "") -> PlainTable:
-    """One of the document's tables beside ours, in MB/s."""
+    """One of the document's tables with the simulated values, in MB/s."""
     headings = ["size", "write", "document", "read, aligned", "read, not aligned", "document"]
     if has_errors:
         headings[3:3] = ["error"]
@@ -172,7 +172,7 @@ def document_table(rows: list[Row], has_errors: bool, title: str = "") -> PlainT
 
 
 def comparison_table(rows: list[Row]) -> PlainTable:
-    """Ways side by side, in MB/s."""
+    """Transfer methods compared with each other, in MB/s."""
     headings = ["way", "target", "size", "MB/s"]
     further = {"windows": "windows configured", "map_time_us": "pinning and mapping (us)"}
     shown = [name for name in further if any(name in row for row in rows)]
@@ -185,7 +185,7 @@ def comparison_table(rows: list[Row]) -> PlainTable:
 
 
 def causes_table(found: list[Cause]) -> PlainTable:
-    """Each effect with its cause, and without."""
+    """Each effect with and without its cause."""
     lines = [
         [
             cause.effect, cause.cause, f"{cause.with_cause:.2f} x",
@@ -197,7 +197,7 @@ def causes_table(found: list[Cause]) -> PlainTable:
 
 
 def slow_read_table(read: SlowRead) -> PlainTable:
-    """Where the time of one read goes."""
+    """Breakdown of the time of one read."""
     lines = [
         [name, f"{time_us:.2f}", f"{100 * time_us / read.time_us:.1f} %",
          f"{each_ns:.1f}" if each_ns else ""]

@@ -59,7 +59,7 @@ def _findings(study: PennyStudy, rows: list[Timed]) -> Iterator[Finding]:
 
 
 def table(rows: list[Timed]) -> PlainTable:
-    """A line for each row, beside the model."""
+    """A line for each row, with the time of the model."""
     lines = []
     for row in rows:
         point = row.point
@@ -77,7 +77,7 @@ def table(rows: list[Timed]) -> PlainTable:
 
 
 def size_plot(rows: list[Timed]) -> Plot:
-    """Time over size, both logarithmic, a line per kernel."""
+    """Time over size, both logarithmic, one line per kernel."""
     curves = []
     for kernel in dict.fromkeys(row.point.kernel for row in rows):
         own = sorted((row for row in rows if row.point.kernel == kernel),
@@ -96,7 +96,7 @@ def size_plot(rows: list[Timed]) -> Plot:
 
 
 def shape_plot(study: PennyStudy, size_bytes: int) -> Plot:
-    """Time over bytes per thread at one size, a line per kernel and number of threads."""
+    """Time over bytes per thread at one size, one line per kernel and number of threads."""
     rows = [row for row in study.rows if row.point.size_bytes == size_bytes]
     kernels = list(dict.fromkeys(row.point.kernel for row in rows))
     threads = sorted({row.point.threads for row in rows})

@@ -31,18 +31,18 @@ _OTHER = (3, 0)
 
 
 def write_perfetto(timeline: Timeline, path: Path | str) -> None:
-    """Writes the trace, event by event; compressed, as Perfetto reads it too, when the path ends in
-    ".gz".
+    """Writes the trace, event by event; compressed if the path ends in ".gz", which Perfetto can
+    read.
 
-    A process is a rank, its threads are thread blocks; the process "links" has a thread per link,
-    "link utilisation" a counter per link. Times are microseconds with every picosecond kept;
-    Perfetto itself shows whole nanoseconds.
+    A process is a rank, and its threads are thread blocks. The process "links" has a thread per
+    link, and "link utilisation" a counter per link. Times are microseconds with picosecond
+    precision; Perfetto itself shows whole nanoseconds.
     """
     write_events(_events(timeline), path)
 
 
 def write_events(events: Iterable[str], path: Path | str) -> None:
-    """Writes events, each a JSON object, as one trace; compressed when the path ends in ".gz"."""
+    """Writes events, each a JSON object, as one trace; compressed if the path ends in ".gz"."""
     path = Path(path)
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "wt", encoding="utf-8") as file:
@@ -56,7 +56,7 @@ def write_events(events: Iterable[str], path: Path | str) -> None:
 
 @dataclass(frozen=True)
 class _Thread:
-    """Where a track's spans are drawn, and what their value is."""
+    """The thread on which a track's spans are drawn, and the meaning of their value."""
 
     process: tuple[int, int]  # sorts processes: ranks first, then links
     process_name: str
@@ -109,14 +109,14 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def stack(spans: np.ndarray) -> tuple[list[int], dict[int, int]]:
-    """Gives every span a row of its track such that no two in a row overlap: a reader of the format
-    may drop or misplace spans that overlap without nesting.
+    """Assigns every span to a row of its track such that no two spans in a row overlap. A reader of
+    the format may drop or misplace spans that overlap without nesting.
 
     Args:
-        spans: track, begin and end of each, in the order of their begin.
+        spans: track, start and end of each span, in the order of their start.
 
     Returns:
-        The row of each, and how many rows each track needs.
+        The row of each span, and the number of rows of each track.
     """
     ends_ps: dict[int, list[int]] = {}
     rows = []
@@ -131,7 +131,7 @@ def stack(spans: np.ndarray) -> tuple[list[int], dict[int, int]]:
 
 
 def _utilisation(threads: list[_Thread], spans: np.ndarray, pid: int) -> Iterator[str]:
-    """Per link the share of time it was busy, in per cent, where that changes."""
+    """Utilization of each link over time in percent, at each change."""
     if len(spans) == 0 or spans[:, END_PS].max() == 0:
         return
     edges_ps = np.linspace(0, spans[:, END_PS].max(), _BINS + 1).astype(np.int64)
@@ -162,11 +162,12 @@ def metadata(name: str, pid: int, tid: int, /, **arguments: str | int) -> str:
 
 
 def exact_us(time_ps: int) -> str:
-    """Microseconds with every picosecond."""
+    """Microseconds with picosecond precision."""
     return f"{time_ps // 1_000_000}.{time_ps % 1_000_000:06d}"
 
 
 def timestamp_us(time_ps: int) -> str:
-    """Exact, plus a femtosecond. Perfetto cuts float(text) * 1000 to whole nanoseconds; 1.001 would
-    become 1,000 ns and a span would seem to begin before the one it follows has ended."""
+    """The exact time plus a femtosecond. Perfetto cuts float(text) * 1000 to whole nanoseconds, so
+    1.001 would become 1,000 ns, and a span would seem to start before the end of its predecessor.
+    """
     return exact_us(time_ps) + "001"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a result was made with: version, date, and a hash of each machine and schedule."""
+"""Provenance of a result: version, date, and a hash of each machine and schedule."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HASH_DIGITS = 16
 
 
 class Named(Protocol):
-    """A machine, chip, host or cluster as its file describes it."""
+    """A machine, chip, host or cluster in the form of its file."""
 
     @property
     def name(self) -> str: ...
 
 
 class Fingerprinted(Protocol):
-    """A schedule that knows the hash of its steps, as `towpath.Schedule` does."""
+    """A schedule with a hash of its steps, such as `towpath.Schedule`."""
 
     @property
     def name(self) -> str: ...
@@ -39,11 +39,11 @@ class Fingerprinted(Protocol):
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a result was made with.
+    """Provenance of a result.
 
     Attributes:
         version: the version of Towpath.
-        date: when, as UTC: "2026-11-22T06:40:00Z".
+        date: date and time in UTC: "2026-11-22T06:40:00Z".
         machines: the name of each machine, chip and host, and the hash of its description.
         schedules: the name of each schedule, and the hash of its steps.
     """
@@ -54,7 +54,7 @@ class Provenance:
     schedules: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data, under the key that every JSON result has."""
+        """Returns it as plain data, under the key that every JSON result has."""
         return {
             "towpath": self.version,
             "date": self.date,
@@ -63,7 +63,7 @@ class Provenance:
         }
 
     def lines(self) -> list[str]:
-        """The same for the foot of a page."""
+        """The lines for the footer of a page."""
         made = f"Towpath {self.version}, {self.date}"
         hashed = [
             f"{kind} {name} {digits}"
@@ -76,15 +76,15 @@ class Provenance:
 def provenance(
     machines: Iterable[Named] = (), schedules: Iterable[_core.Schedule | Fingerprinted] = ()
 ) -> Provenance:
-    """What a result was made with: this version of Towpath, now, and these inputs.
+    """The provenance of a result: this version of Towpath, the current time, and these inputs.
 
     Args:
-        machines: the specs that were simulated.
-        schedules: the schedules that ran.
+        machines: the simulated specs.
+        schedules: the schedules of the run.
 
     Returns:
-        The provenance. The date is that of SOURCE_DATE_EPOCH where this variable is set, so that
-        builds of documents can be repeated.
+        The provenance. The date is SOURCE_DATE_EPOCH if this variable is set, so that builds of
+        documents are reproducible.
     """
     from importlib.metadata import version
 
@@ -98,7 +98,7 @@ def provenance(
 
 
 def joined(provenances: Iterable[Provenance]) -> Provenance:
-    """What several results together were made with: the date of the last, and all inputs."""
+    """The provenance of several results together: the date of the last one, and all inputs."""
     made = list(provenances)
     machines = {name: digits for each in made for name, digits in each.machines.items()}
     schedules = {name: digits for each in made for name, digits in each.schedules.items()}
@@ -106,20 +106,20 @@ def joined(provenances: Iterable[Provenance]) -> Provenance:
 
 
 def machine_hash(spec: object) -> str:
-    """The hash of a spec: another one when a figure, a source or a link of it is another one."""
+    """The hash of a spec. It changes with each value, source or link of the spec."""
     text = json.dumps(_plain(spec), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
 
 
 def schedule_hash(schedule: _core.Schedule | Fingerprinted) -> str:
-    """The hash of a schedule: the fingerprint on which the ranks of a live run agree."""
+    """The hash of a schedule: the fingerprint that the ranks of a live run compare."""
     if isinstance(schedule, _core.Schedule):
         return f"{_core.fingerprint(schedule):016x}"
     return schedule.fingerprint
 
 
 def _plain(value: object) -> object:
-    """The value as JSON knows it."""
+    """The value in the form of JSON."""
     if isinstance(value, BaseModel):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if is_dataclass(value):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a replayed trace: cycles, cores, where requests wait, and the links' load."""
+"""The page of a replayed trace: cycles, cores, waits of requests, and the load of links."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LINK_PORTS = 2
 
 
 def replay_page(replayed: Replay, command: str) -> Page:
-    """The page of `towpath replay`; the load of links is on it if it was sampled."""
+    """The page of `towpath replay`, with the load of links if it was sampled."""
     cores = [core for core in replayed.cores if core.end_cycle_measured > core.begin_cycle]
     requests = _by_core(replayed.requests)
     carried = replayed.link_flits.sum(axis=(0, 2)) if replayed.link_flits.size else ()
@@ -108,7 +108,7 @@ def phases_table(replayed: Replay) -> PlainTable:
 
 
 def cores_table(cores: list[CoreReplay]) -> PlainTable:
-    """Begin and last event of each processor."""
+    """First and last event of each processor."""
     lines = [
         [core.name, str(core.begin_cycle), str(core.end_cycle_predicted),
          str(core.end_cycle_measured),
@@ -154,7 +154,7 @@ def _by_core(requests: Sequence[RequestReplay]) -> dict[str, list[RequestReplay]
 
 
 def cores_bars(all_cores: list[CoreReplay]) -> Bars:
-    """Per processor from its begin to its last event, measured behind predicted."""
+    """A bar per processor from its start to its last event, measured behind predicted."""
     cores = _evenly(all_cores, CORES_SHOWN_MAX)
     begins = [core.begin_cycle for core in cores]
     how = (
@@ -174,7 +174,7 @@ def cores_bars(all_cores: list[CoreReplay]) -> Bars:
 
 
 def phases_bars(requests: dict[str, list[RequestReplay]]) -> Bars:
-    """Per processor the mean cycles of a request in each phase."""
+    """Mean cycles of a request in each phase, per processor."""
     names = _evenly(list(requests), CORES_SHOWN_MAX)
     means = [np.mean([one.phase_cycles for one in requests[name]], axis=0) for name in names]
     series = [
@@ -185,7 +185,7 @@ def phases_bars(requests: dict[str, list[RequestReplay]]) -> Bars:
 
 
 def requests_lanes(requests: dict[str, list[RequestReplay]]) -> Lanes:
-    """Every request of a processor over time; the menu has those that end last."""
+    """Every request of a processor over time; the menu lists the processors that end last."""
     latest = sorted(requests, key=lambda name: -requests[name][-1].completed_cycle)
     groups: dict[str, list[tuple[int, float, float, int, int]]] = {}
     texts: dict[str, int] = {}
@@ -248,7 +248,9 @@ def _network(replayed: Replay, noc: int) -> Section:
 
 
 def links_heat(replayed: Replay, noc: int) -> Heat:
-    """The busiest links over time, as dark as the share of cycles in which a flit left."""
+    """The busiest links over time, with darkness proportional to the share of cycles in which a
+    flit left.
+    """
     flits = replayed.link_flits[:, noc]
     used = [link for link in _links(replayed.grid, noc) if flits[:, link.number].any()]
     used.sort(key=lambda link: -int(flits[:, link.number].sum()))
@@ -266,7 +268,7 @@ def links_heat(replayed: Replay, noc: int) -> Heat:
 
 
 def grid_plot(replayed: Replay, noc: int) -> Plot:
-    """Tiles and links of one NoC, every link by its load over the whole run."""
+    """Tiles and links of one NoC, with every link colored by its load over the whole run."""
     columns, rows = replayed.grid
     total = replayed.link_flits[:, noc].sum(axis=0)
     busy = total / max(len(replayed.link_flits) * replayed.link_sample_cycles, 1)
@@ -323,7 +325,7 @@ def _level(busy: float) -> int:
 
 
 def _line(link: _Link, axis: int) -> tuple[float, ...]:
-    """One axis of a link's line; around the border it is two stubs."""
+    """One axis of a link's line; across the border it is drawn as two stubs."""
     here, there = link.tile[axis], link.to[axis]
     if link.to == link.to_wrapped:
         return here, there, math.nan

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a machine: as text, with every figure and its source, or as a drawing."""
+"""Shows a machine: as text, with every value and its source, or as a drawing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from towpath.specs.spec_model import Quantity
 
 
 def describe(spec: MachineSpec) -> str:
-    """The machine in words: what it is made of, its links, its costs, and where each is from."""
+    """The machine as text: its parts, its links and its costs, with the source of each value."""
     layout = spec.layout()
     host = [device for device in layout.devices if device.host == 0]
     kinds = Counter(device.kind for device in host)
@@ -158,7 +158,7 @@ class _Point(NamedTuple):
 
 @dataclass
 class _Canvas:
-    """What has been placed so far. Positions are the middles of boxes, by device number."""
+    """The drawing so far. Positions are the centers of boxes, by device number."""
 
     at: dict[int, _Point] = field(default_factory=dict)
     width_of: dict[int, float] = field(default_factory=dict)
@@ -172,9 +172,9 @@ def draw_svg(spec: MachineSpec, load: Mapping[int, float] | None = None) -> str:
     """The machine as a self-contained SVG, with at most the first four hosts.
 
     Args:
-        spec: what to draw.
-        load: utilisation from 0 to 1 by link number, as in `Machine.links`; colours each wire by
-            the busier of its two directions instead of by its kind.
+        spec: the machine.
+        load: utilization from 0 to 1 by link number, in the order of `Machine.links`; colors each
+            wire by the busier of its two directions instead of by its kind.
     """
     layout = spec.layout()
     canvas = _Canvas()
@@ -201,7 +201,9 @@ def draw_svg(spec: MachineSpec, load: Mapping[int, float] | None = None) -> str:
 
 
 def _rows_of_host(layout: Layout, host: int) -> list[list[int]]:
-    """A host's devices in rows from top to bottom: NICs, CPUs, bridges by depth, GPUs, NVSwitch."""
+    """The devices of a host in rows from top to bottom: NICs, CPUs, bridges by depth, GPUs,
+    NVSwitch.
+    """
     here = [n for n, device in enumerate(layout.devices) if device.host == host]
     by_kind: dict[str, list[int]] = {}
     for device in here:
@@ -220,7 +222,7 @@ def _rows_of_host(layout: Layout, host: int) -> list[list[int]]:
 
 
 def _serving(layout: Layout, within: set[int], gpus: list[int]) -> set[int]:
-    """These GPUs, with the bridges, adapters and CPUs that are joined to them."""
+    """These GPUs, with the bridges, adapters and CPUs to which they are joined."""
     near = _neighbours(layout, within)
     found = set(gpus)
     frontier = list(gpus)
@@ -246,7 +248,7 @@ def _neighbours(layout: Layout, within: set[int]) -> dict[int, list[int]]:
 
 
 def _bridge_depths(layout: Layout, within: set[int]) -> dict[int, int]:
-    """For each PCIe bridge the number of bridges from it up to its CPU."""
+    """The number of bridges from each PCIe bridge up to its CPU."""
     near = _neighbours(layout, within)
     frontier = [device for device in within if layout.devices[device].kind == "cpu"]
     depths: dict[int, int] = {}
@@ -262,7 +264,7 @@ def _bridge_depths(layout: Layout, within: set[int]) -> dict[int, int]:
 
 
 def _columns(layout: Layout, rows: list[list[int]]) -> dict[int, float]:
-    """The column of each device: GPUs one by one, the others by what they are joined to."""
+    """The column of each device: GPUs one by one, and other devices by their neighbors."""
     row_of = {device: number for number, row in enumerate(rows) for device in row}
     near = _neighbours(layout, set(row_of))
     kind = {device: layout.devices[device].kind for device in row_of}
@@ -289,7 +291,7 @@ def _columns(layout: Layout, rows: list[list[int]]) -> dict[int, float]:
 
 
 def _centre_over_children(columns: dict[int, float], children: dict[int, list[int]]) -> None:
-    """Moves devices, in their order, to the middle of those children that have a column."""
+    """Moves devices, in their order, to the middle of their children that have a column."""
     for device, below in children.items():
         placed = [columns[child] for child in below if child in columns]
         if placed:
@@ -299,7 +301,7 @@ def _centre_over_children(columns: dict[int, float], children: dict[int, list[in
 def _place_beside_parents(
     columns: dict[int, float], nics: list[int], near: dict[int, list[int]]
 ) -> None:
-    """Adapters around the middle of what they hang on; without such, at the end."""
+    """Places adapters around the middle of their parents, or at the end if they have none."""
     parents = {nic: tuple(n for n in near[nic] if n in columns) for nic in nics}
     for nic in nics:
         if parents[nic]:
@@ -311,7 +313,7 @@ def _place_beside_parents(
 
 
 def _spread(wanted: dict[int, float]) -> dict[int, float]:
-    """Keeps the order of wishes but moves neighbours at least one column apart."""
+    """Keeps the order of the wanted positions but moves neighbors at least one column apart."""
     placed: dict[int, float] = {}
     last = float("-inf")
     for device in sorted(wanted, key=lambda device: (wanted[device], device)):
@@ -356,7 +358,7 @@ def _place_hosts(spec: MachineSpec, layout: Layout, canvas: _Canvas) -> None:
 
 
 def _arc_room(layout: Layout, rows: list[list[int]]) -> float:
-    """How far the arcs between the GPUs of a host hang down."""
+    """Height of the arcs below the GPUs of a host."""
     gpus = next((row for row in rows if layout.devices[row[0]].kind == "gpu"), [])
     shown = set(gpus)
     spans = [
@@ -410,7 +412,7 @@ def _place_in_row(switches: list[int], y: float, canvas: _Canvas) -> None:
 def _wires(
     spec: MachineSpec, layout: Layout, canvas: _Canvas, load: Mapping[int, float] | None
 ) -> list[str]:
-    """Every wire between drawn devices, the thickest first so that thin ones stay visible."""
+    """Every wire between drawn devices, the thickest first so that thin wires stay visible."""
     drawn = [
         (number, wire)
         for number, wire in enumerate(layout.wires)
@@ -484,7 +486,7 @@ def _curve(start: _Point, end: _Point, bend_y: float) -> str:
 
 
 def _wires_of_more(layout: Layout, canvas: _Canvas) -> list[str]:
-    """A faint wire from each leaf to the hosts that are not drawn."""
+    """A faint wire from each leaf to the hosts outside the drawing."""
     if canvas.more is None:
         return []
     style = f'stroke="{_LINK_COLOURS["network"]}" stroke-opacity="0.35" stroke-dasharray="3 4"'
@@ -527,7 +529,7 @@ def _title(spec: MachineSpec, canvas: _Canvas) -> list[str]:
 def _legend(
     spec: MachineSpec, layout: Layout, canvas: _Canvas, load: Mapping[int, float] | None
 ) -> list[str]:
-    """One sample per link type and width that occurs; below it the scale of the heat."""
+    """One sample per link type and width in the drawing, followed by the scale of the heat."""
     seen: dict[tuple[str, float], LinkType] = {}
     for wire in layout.wires:
         seen.setdefault((wire.link_type, wire.parallel), spec.link_types[wire.link_type])

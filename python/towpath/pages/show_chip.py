@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a chip: as text, with every figure and its source, or as a drawing of its grid."""
+"""Shows a chip: as text, with every value and its source, or as a drawing of its grid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from towpath.specs.chip_spec import ChipSpec, Coordinate, TileKindName
 
 
 def describe_chip(spec: ChipSpec) -> str:
-    """The chip in words: its tiles, what moving data on it costs, and where each is from."""
+    """The chip as text: its tiles and the costs of moving data on it, with the source of each
+    value.
+    """
     kinds = Counter(spec.tile_kinds().values())
     columns, rows = spec.worker_grid()
     tiles = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
@@ -116,7 +118,7 @@ def draw_chip_svg(spec: ChipSpec) -> str:
 
 
 def _origin(spec: ChipSpec) -> tuple[int, int]:
-    """The upper left corner of the grid; a small grid is centred."""
+    """The upper left corner of the grid; a small grid is centered."""
     spare = max(_WIDTH_MIN - _grid_width(spec) - 2 * (_MARGIN + _AXIS), 0)
     return _MARGIN + _AXIS + spare // 2, _TITLE_HEIGHT + _AXIS
 
@@ -166,7 +168,9 @@ def _rings(spec: ChipSpec) -> list[str]:
 
 
 def _link(noc: int, x: int, y: int, width: int, height: int) -> str:
-    """The gap between two tiles, with the arrow the way its NoC goes: 0 to the right and down."""
+    """The gap between two tiles, with an arrow in the direction of its NoC: 0 to the right and
+    down.
+    """
     end = "end" if noc == 0 else "start"
     return (
         f'<path d="M{x} {y}l{width} {height}" stroke="{_NOC_COLOURS[noc]}" stroke-width="1.2" '
@@ -175,7 +179,7 @@ def _link(noc: int, x: int, y: int, width: int, height: int) -> str:
 
 
 def _axes(spec: ChipSpec) -> list[str]:
-    """The numbers of columns above and of rows on the left."""
+    """The numbers of columns above the grid and of rows to its left."""
     left, top = _origin(spec)
     texts = []
     for x in range(spec.grid.width):

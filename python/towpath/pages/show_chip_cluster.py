@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a cluster of chips: as text, or as a drawing of chips, their cores and what joins them."""
+"""Shows a cluster of chips: as text, or as a drawing of chips, their cores and their links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _UNBROKEN = "\N{NO-BREAK SPACE}"  # for a space at which no line is to end
 
 
 def describe_chip_cluster(spec: ChipClusterSpec) -> str:
-    """The cluster in words: its chips, where they sit, and which Ethernet core joins which."""
+    """The cluster as text: its chips, their positions, and the Ethernet cores that each link
+    joins.
+    """
     kinds = Counter(placed.chip.name for placed in spec.chips)
     reserved = sum(link.is_reserved for link in spec.links)
     facts = {
@@ -64,9 +66,9 @@ def _chip_table(spec: ChipClusterSpec) -> list[str]:
 
 
 def _link_table(spec: ChipClusterSpec) -> list[str]:
-    """A line per pair of chips: channels, and the tiles that they are.
+    """A line per pair of chips: the channels and their tiles.
 
-    The words of a link stay on one line.
+    The words of a link are not wrapped.
     """
     lines = ["chips      links: channel (tile) of the one, of the other"]
     for (one, other), links in spec.links_by_pair().items():
@@ -109,7 +111,7 @@ _STYLE = (
 
 
 class _Card(NamedTuple):
-    """Where a chip is drawn."""
+    """Position and size of a chip in the drawing."""
 
     x: float
     y: float
@@ -136,15 +138,15 @@ class _Layout:
 
 
 def draw_chip_cluster_svg(spec: ChipClusterSpec, load: Mapping[int, float] | None = None) -> str:
-    """The cluster as a self-contained SVG: chips at their places, with their tiles, and links.
+    """The cluster as a self-contained SVG: chips at their positions, with their tiles, and links.
 
-    A link between neighbours is a line from port to port; any other one is a stub at either end
-    that names the other.
+    A link between neighbors is a line from port to port. Any other link is a stub at each end with
+    the name of the opposite end.
 
     Args:
-        spec: what to draw.
-        load: utilisation from 0 to 1, of link n from its first end at 2 n and from its other at
-            2 n + 1; colours each link by the busier of both.
+        spec: the cluster.
+        load: utilization from 0 to 1, of link n from its first end at 2 n and from its other end at
+            2 n + 1; colors each link by the busier direction.
     """
     layout = _layout(spec)
     paint = _paint(spec, load)
@@ -169,7 +171,7 @@ def draw_chip_cluster_svg(spec: ChipClusterSpec, load: Mapping[int, float] | Non
 
 
 def _layout(spec: ChipClusterSpec) -> _Layout:
-    """Cards are all as large as the largest chip needs, so that rows and columns are straight."""
+    """All cards have the size of the largest chip, so that rows and columns are straight."""
     tile, gap = _scale(len(spec.chips))
     positions = _positions(spec)
     sides = _sides(spec, positions)
@@ -203,14 +205,16 @@ def _legend_height(spec: ChipClusterSpec) -> int:
 
 
 def _scale(chips: int) -> tuple[int, int]:
-    """The side of a tile and the gap between cards: the fewer chips, the larger."""
+    """The side of a tile and the gap between cards, larger for fewer chips."""
     if chips <= 2:
         return 24, 120
     return (15, 88) if chips <= 8 else (11, 64)
 
 
 def _positions(spec: ChipClusterSpec) -> list[tuple[int, int]]:
-    """Column and row of every chip. Racks and shelves stand side by side; empty columns go."""
+    """Column and row of every chip. Racks and shelves are side by side, and empty columns are
+    removed.
+    """
     columns = sorted({(chip.rack, chip.shelf, chip.x) for chip in spec.chips})
     rows = sorted({chip.y for chip in spec.chips})
     column_of = {column: number for number, column in enumerate(columns)}
@@ -221,7 +225,7 @@ def _positions(spec: ChipClusterSpec) -> list[tuple[int, int]]:
 def _sides(
     spec: ChipClusterSpec, positions: list[tuple[int, int]]
 ) -> dict[EthernetEnd, tuple[Side, bool]]:
-    """On which side of its chip each end is drawn, and whether as a stub."""
+    """The side of its chip on which each end is drawn, and True if it is a stub."""
     sides = {}
     for link in spec.links:
         for end, other in ((link.one, link.other), (link.other, link.one)):
@@ -245,7 +249,7 @@ def _side_towards(here: tuple[int, int], there: tuple[int, int]) -> tuple[Side, 
 def _ends_by_side(
     spec: ChipClusterSpec, sides: dict[EthernetEnd, tuple[Side, bool]]
 ) -> dict[tuple[int, Side], list[EthernetEnd]]:
-    """The ends on each side of each chip; neighbours have theirs in the same order."""
+    """The ends on each side of each chip; neighbors have them in the same order."""
     ends: dict[tuple[int, Side], list[EthernetEnd]] = {}
     for link in spec.links:
         for end in (link.one, link.other):
@@ -321,7 +325,7 @@ def _header(spec: ChipClusterSpec, number: int, card: _Card) -> list[str]:
 
 
 def _tiles(spec: ChipClusterSpec, number: int, layout: _Layout, paint: _Paint) -> list[str]:
-    """The grid of the chip, in the coordinates of NoC 0; Ethernet cores by what they do."""
+    """The grid of the chip, in the coordinates of NoC 0, with Ethernet cores by their use."""
     chip, card, side = spec.chips[number].chip, layout.cards[number], layout.tile
     end_at = {spec.core_of(end): end for end in spec.channels_of(number)}
     left = card.x + (card.width - chip.grid.width * side) / 2
@@ -359,7 +363,7 @@ def _use_of(spec: ChipClusterSpec, end: EthernetEnd) -> str:
 
 @dataclass(frozen=True)
 class _Paint:
-    """Colour of each end of a link, and the text about its load."""
+    """Color of each end of a link, and the text about its load."""
 
     colours: dict[EthernetEnd, str]
     words: dict[EthernetEnd, str]
@@ -408,7 +412,7 @@ _ANCHOR = {"left": "end", "right": "start", "up": "middle", "down": "middle"}
 
 
 def _stub(spec: ChipClusterSpec, end: EthernetEnd, port: _Port, paint: _Paint) -> str:
-    """A short line away from the chip, and the end that it leads to."""
+    """A short line away from the chip, and the end to which it leads."""
     across, down = _AWAY[port.side]
     start = _PORT_WIDTH / 2 if across else _PORT_HEIGHT / 2
     x, y = port.x + across * (start + _STUB), port.y + down * (start + _STUB)
@@ -458,7 +462,7 @@ def _legend(spec: ChipClusterSpec, layout: _Layout, *, is_loaded: bool) -> list[
 
 
 def _samples_of_links(spec: ChipClusterSpec, x: float, y: float) -> tuple[list[str], float]:
-    """A port and a link of each look that the drawing has, and where the next text begins."""
+    """A port and a link of each style in the drawing, and the position of the next text."""
     parts = []
     samples = [
         (EthernetLink(EthernetEnd(0, 0), EthernetEnd(0, 0), is_reserved), text)

@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 
 def describe_host(spec: HostSpec) -> str:
-    """Every figure with its source, as text."""
+    """Every value with its source, as text."""
     lines = [f"{spec.name}: {spec.description}"]
     return "\n".join(lines + spec_text.figures(spec) + spec_text.notes(spec.notes)) + "\n"

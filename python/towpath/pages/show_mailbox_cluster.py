@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Describes a cluster with mailboxes: every figure with its source, and a drawing of the ring."""
+"""Describes a cluster with mailboxes: every value with its source, and a drawing of the ring."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def describe_mailbox_cluster(spec: MailboxClusterSpec) -> str:
 
 
 def draw_mailbox_cluster_svg(spec: MailboxClusterSpec) -> str:
-    """The ring as a drawing; a large ring with as many nodes as can be told apart."""
+    """The ring as a drawing; a large ring is drawn with fewer nodes."""
     count = min(spec.nodes.value, _DRAWN_MAX)
     places = [
         (

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What descriptions of specs share: figures with their sources, notes, and text that is wrapped."""
+"""Common parts of the descriptions of specs: values with their sources, notes, and wrapped text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VALUE_WIDTH = 13
 
 
 def paragraph(text: str, start: str) -> list[str]:
-    """The text behind `start`, wrapped, with its further lines below its first."""
+    """The text after `start`, wrapped, with further lines below the first one."""
     indent = " " * len(start)
     return textwrap.wrap(
         text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False
@@ -22,19 +22,21 @@ def paragraph(text: str, start: str) -> list[str]:
 
 
 def facts(rows: dict[str, str], width: int) -> list[str]:
-    """Texts behind their names, which are padded to this number of columns."""
+    """Texts after their names, which are padded to this number of columns."""
     return [line for name, fact in rows.items() for line in paragraph(fact, f"  {name:<{width}}")]
 
 
 def notes(texts: tuple[str, ...]) -> list[str]:
-    """Notes below their heading; nothing where there are none."""
+    """Notes below their heading; no lines if there are no notes."""
     if not texts:
         return []
     return ["", "notes", *(line for text in texts for line in paragraph(text, "- "))]
 
 
 def figures(spec: Frozen) -> list[str]:
-    """Every figure of a spec with its source: its own ones first, then block by block."""
+    """Every value of a spec with its source: first the values of the spec itself, then block by
+    block.
+    """
     own: list[str] = []
     blocks: list[str] = []
     for name in type(spec).model_fields:

@@ -12,7 +12,7 @@ _KIND_NAMES = {"nvlink": "NVLink", "pcie": "PCIe", "ethernet": "Ethernet"}
 
 
 def page_text(page: Page) -> str:
-    """A page as text: its tables, and the answers last, where a terminal shows them."""
+    """A page as text: its tables, with the answers last, where a terminal shows them."""
     blocks = [list(_section_text(section)) for section in page.sections if section.in_text]
     if page.headline is not None:
         blocks.append([*([f"# {page.how}"] if page.how else []), *table_text(page.headline)])
@@ -40,7 +40,7 @@ def findings_text(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def table_text(table: PlainTable) -> Iterator[str]:
-    """The lines of a table: numbers to the right, words to the left."""
+    """The lines of a table: numbers right-aligned, text left-aligned."""
     if table.title:
         yield f"# {table.title}"
     columns = list(zip(table.headings, *table.lines, strict=True))
@@ -56,12 +56,12 @@ def table_text(table: PlainTable) -> Iterator[str]:
 
 
 def tables_text(tables: Iterable[PlainTable]) -> str:
-    """Several tables, an empty line between them."""
+    """Several tables, separated by an empty line."""
     return "\n\n".join("\n".join(table_text(table)) for table in tables)
 
 
 def format_time(time_us: float) -> str:
-    """Microseconds in at most seven characters up to ten seconds, as nccl-tests rounds.
+    """Microseconds in at most seven characters up to ten seconds, rounded like nccl-tests.
 
     >>> format_time(12.345), format_time(125.84), format_time(11363.4)
     ('12.35', '125.8', '11363')
@@ -71,5 +71,5 @@ def format_time(time_us: float) -> str:
 
 
 def kind_name(kind: str) -> str:
-    """A kind of link as people write it."""
+    """A kind of link in its usual spelling."""
     return _KIND_NAMES.get(kind, kind)

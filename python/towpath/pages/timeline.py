@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline of one call: when ranks move data, and the steps of thread blocks."""
+"""The timeline of one call: the times at which ranks move data, and the steps of thread blocks."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _OTHER_STEP_COLOR = "#808890"
 
 
 def timeline_section(timeline: Timeline, drawn_spans_max: int) -> Section | None:
-    """Draws what thread blocks did; None if the timeline has none.
+    """Draws the activities of thread blocks; None if the timeline has none.
 
     Args:
         timeline: timeline of one call.
-        drawn_spans_max: how many spans of thread blocks the page may hold.
+        drawn_spans_max: maximum number of spans of thread blocks on the page.
     """
     tracks = {i: t for i, text in enumerate(timeline.tracks) if (t := _block_track(text))}
     spans = spans_array(timeline)
@@ -97,7 +97,9 @@ def _overview(
     timeline: Timeline, spans: np.ndarray, rank_of_track: np.ndarray, all_ranks: np.ndarray,
     end_ps: int,
 ) -> Heat:  # fmt: skip
-    """Rank over time, as dark as the share of the rank's thread blocks that move data."""
+    """Ranks over time, with darkness proportional to the share of the rank's thread blocks that
+    move data.
+    """
     ranks = _evenly(all_ranks, _OVERVIEW_RANKS_MAX)
     edges_ps = np.linspace(0, max(end_ps, _OVERVIEW_BINS), _OVERVIEW_BINS + 1).astype(np.int64)
     waits = np.array([name == "wait" for name in timeline.names])

@@ -28,7 +28,7 @@ _NEAREST = 5
 
 
 def candidate_name(source: ScheduleSource) -> str:
-    """The options that tell a candidate from others.
+    """The options that distinguish a candidate.
 
     >>> candidate_name(ScheduleSource(algorithm="ring_all_reduce", channels=2, both_ways=True))
     'ring_all_reduce, Simple, 2 channels both ways'
@@ -43,7 +43,7 @@ def candidate_name(source: ScheduleSource) -> str:
 
 
 def tune_collective_page(tuning: Tuning, command: str) -> Page:
-    """The choice by size, the candidates that come near it, and all of them."""
+    """The choice by size, the nearest candidates, and all candidates."""
     missing = (
         "Times are missing where a schedule cannot cut the size or hangs, and where a candidate "
         "had no chance: a part of what its times at smaller sizes lead to expect is more than the "
@@ -74,7 +74,7 @@ def tune_collective_page(tuning: Tuning, command: str) -> Page:
 
 
 def _findings(winners: list[Timing]) -> list[Finding]:
-    """A sentence for consecutive sizes of one choice."""
+    """One sentence for consecutive sizes with the same choice."""
     found = []
     for source, group in groupby(winners, lambda timing: timing.source):
         own = list(group)
@@ -85,7 +85,7 @@ def _findings(winners: list[Timing]) -> list[Finding]:
 
 
 def winners_table(tuning: Tuning) -> PlainTable:
-    """A line per size: what the rule chooses, and the fastest of all."""
+    """A line per size: the choice of the rule, and the fastest candidate."""
     lines = [
         [
             str(chosen.size_bytes), candidate_name(chosen.source), format_time(chosen.time_us),
@@ -99,7 +99,7 @@ def winners_table(tuning: Tuning) -> PlainTable:
 
 
 def nearest_table(tuning: Tuning) -> PlainTable:
-    """The fastest candidates at each size, as times over that of the fastest."""
+    """The fastest candidates at each size, relative to the time of the fastest."""
     lines = []
     for best in tuning.fastest():
         own = sorted(
@@ -134,7 +134,9 @@ def _by_source(tuning: Tuning) -> dict[ScheduleSource, dict[int, Timing]]:
 
 
 def _plot(tuning: Tuning, title: str, y: Axis, value: Callable[[Timing], float]) -> Plot:
-    """Grey: the best of each algorithm and protocol. In color: the nearest, and the choice."""
+    """Gray: the best of each algorithm and protocol. In color: the nearest candidates, and the
+    choice.
+    """
     best: dict[tuple[str, str], dict[int, Timing]] = {}
     for timing in tuning.timings:
         own = best.setdefault((timing.source.algorithm or "", timing.source.protocol), {})
@@ -158,7 +160,7 @@ def _plot(tuning: Tuning, title: str, y: Axis, value: Callable[[Timing], float])
 
 
 def _nearest(tuning: Tuning) -> list[tuple[ScheduleSource, list[Timing]]]:
-    """The candidates whose times over all sizes come nearest to the fastest."""
+    """The candidates with times closest to the fastest over all sizes."""
     fastest = {timing.size_bytes: timing.time_us for timing in tuning.fastest()}
     whole = [own for own in _by_source(tuning).items() if len(own[1]) == len(fastest)]
     whole.sort(key=lambda own: sum(t.time_us / fastest[t.size_bytes] for t in own[1].values()))

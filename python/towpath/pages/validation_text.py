@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `towpath validate` prints: a table's rows and groups, or a line per shipped table."""
+"""Output of `towpath validate`: a table's rows and groups, or a line per shipped table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def validation_text(validation: Validation) -> str:
 
 
 def tolerance_text(validation: Validation) -> str:
-    """The table's own tolerance, and whether it holds."""
+    """The table's own tolerance, and the result of the comparison."""
     allowed = _allowed(validation.tolerance)
     return f"\ntolerance (median, p90, worst): {allowed}: {validation.verdict}"
 
@@ -70,7 +70,7 @@ SUMMARY_HEADING = (
 
 
 def summary_line(summary: TableSummary) -> str:
-    """One table: its errors, the errors allowed, the verdict."""
+    """One table: its errors, its tolerances, the verdict."""
     found = summary.statistics
     numbers = _percentages(summary.to_dict()["statistics"])
     allowed = _allowed(summary.tolerance)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All-reduce by kernels of puts with signals: `penny.all_reduce(tensor)`.
 
-Tensors of the CPU are reduced by the CUDA kernels of `penny/`, compiled for this host and run
-between its processes; tensors of GPUs by the same kernels, compiled by nvcc.
+The CUDA kernels of `penny/` reduce the tensors. For CPU tensors they are compiled for this host and
+run between its processes. For GPU tensors nvcc compiles them.
 
 >>> import torch.distributed as dist
 >>> from towpath import penny

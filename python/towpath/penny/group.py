@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The group of processes that reduce tensors together; one for each process."""
+"""The group of processes that reduce tensors together. Each process has one group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ID_BYTES = 128
 
 
 class Group:
-    """What `begin` makes: a library that has begun on every process."""
+    """The object that `begin` creates: a library that has started on every process."""
 
     def __init__(
         self, library: Library, is_host: bool, capacity_bytes: int, communicator: Any = None
@@ -38,7 +38,7 @@ class Group:
         self.addresses: list[int] = []
 
     def reduce(self, tensor: torch.Tensor, shape: tuple[int, int, int, int]) -> None:
-        """Reduces a contiguous tensor, part after part if it is larger than the capacity.
+        """Reduces a contiguous tensor, in parts if it is larger than the capacity.
 
         Raises:
             TransportError: another process makes a different call, or has ended.
@@ -58,7 +58,7 @@ class Group:
             )  # fmt: skip
 
     def end(self) -> None:
-        """Releases what was allocated; every process comes here."""
+        """Releases the allocated memory; every process calls it."""
         if self.communicator is not None:
             self.communicator._synchronize("penny end")
         for address in reversed(self.addresses):
@@ -80,19 +80,20 @@ def begin(
     capacity_bytes: int = _CAPACITY_BYTES,
     timeout_s: float = 30.0,
 ) -> None:
-    """Joins the processes; every one calls it. `all_reduce` does it where torch.distributed runs.
+    """Joins the processes; every process calls it. `all_reduce` calls it if torch.distributed runs.
 
     Args:
-        job: a name that no other group has at this time; None: what torch.distributed's rank 0
-            makes up, or $TOWPATH_JOB without it.
-        rank: this process's number, from 0; None: torch.distributed's, or $RANK.
-        ranks: how many processes; None: torch.distributed's, or $WORLD_SIZE.
+        job: a name that no other group uses at this time; None: a name from torch.distributed's
+            rank 0, or $TOWPATH_JOB without torch.distributed.
+        rank: number of this process, from 0; None: the rank of torch.distributed, or $RANK.
+        ranks: number of processes; None: the number of torch.distributed, or $WORLD_SIZE.
         device: "cpu", or "cuda" for tensors of this process's current GPU.
-        capacity_bytes: the largest part of a tensor that is reduced at once, the same everywhere.
-        timeout_s: on the CPU, how long a call waits without any progress, in seconds.
+        capacity_bytes: the largest part of a tensor that is reduced at once, the same on all
+            processes.
+        timeout_s: on the CPU, the longest time that a call waits without any progress, in seconds.
 
     Raises:
-        ConfigError: a group has begun; or the library cannot be compiled or begin.
+        ConfigError: a group exists already, or the library cannot be compiled or started.
         TransportError: a process is missing.
     """
     global _group
@@ -136,9 +137,9 @@ def _from_rank_0(value: Any) -> Any:
 
 
 def end() -> None:
-    """Leaves the group; every process calls it. Nothing happens where none has begun.
+    """Leaves the group; every process calls it. Without a group it has no effect.
 
-    Tensors of `empty` are gone afterwards.
+    Tensors from `empty` are invalid afterwards.
     """
     global _group
     if _group is not None:
@@ -168,18 +169,19 @@ def all_reduce(
     """Replaces a tensor by the sum over all processes.
 
     Args:
-        tensor: contiguous; float32, float16 or bfloat16; the same shape and type everywhere.
-        algorithm: a key of ALGORITHMS; None: what is fastest for the size, on this machine.
-        threads: of a block, where an algorithm is named.
-        blocks: of each ring, or of all, where an algorithm is named.
-        rings: 1, or one for each process of a node, where a ring is named.
+        tensor: a contiguous tensor of float32, float16 or bfloat16, with the same shape and type on
+            all processes.
+        algorithm: a key of ALGORITHMS; None: the fastest one for the size on this machine.
+        threads: threads per block, if an algorithm is given.
+        blocks: blocks per ring, or in total, if an algorithm is given.
+        rings: 1, or one for each process of a node, if a ring is given.
 
     Returns:
-        The tensor. On a GPU it is complete when the current stream gets there.
+        The tensor. On a GPU it is complete when the current stream reaches this point.
 
     Raises:
-        ConfigError: the tensor or the algorithm is not one of these.
-        TransportError: a process has ended, or does not come.
+        ConfigError: the tensor or the algorithm is not supported. TransportError: a process has
+        ended, or does not make the call.
     """
     if tensor.dtype not in _TYPES:
         raise ConfigError(f"the tensor is {tensor.dtype}; allowed are float32, float16, bfloat16")
@@ -195,14 +197,15 @@ def all_reduce(
 
 
 def empty(count: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """A tensor in symmetric memory, which is reduced without a copy. Every process calls it.
+    """Allocates a tensor in symmetric memory, which is reduced without a copy. Every process calls
+    it.
 
     Args:
-        count: elements.
+        count: number of elements.
         dtype: float32, float16 or bfloat16.
 
     Raises:
-        ConfigError: penny has not begun for the CPU, or there is no memory.
+        ConfigError: the group has not started for the CPU, or no memory is left.
     """
     if dtype not in _TYPES:
         raise ConfigError(f"dtype is {dtype}; allowed are float32, float16, bfloat16")

@@ -30,17 +30,17 @@ _BUILD_TIMEOUT_S = 900.0
 
 
 class Library(Protocol):
-    """Functions of `penny.cu`, called by name with numbers and addresses."""
+    """Functions of `penny.cu`, called by name with numbers and addresses as arguments."""
 
     def call(self, function: str, arguments: Sequence[int]) -> None:
-        """Calls a function of the library; it returns nothing."""
+        """Calls a function of the library that returns no value."""
 
 
 def checked_call(library: Library, function: str, *arguments: int) -> None:
-    """Calls a function whose last argument takes its error.
+    """Calls a function whose last argument receives its error.
 
     Raises:
-        ConfigError: the function says what is wrong.
+        ConfigError: the function reports an error.
     """
     error = ctypes.create_string_buffer(_ERROR_BYTES)
     library.call(function, [*arguments, ctypes.addressof(error)])
@@ -49,31 +49,32 @@ def checked_call(library: Library, function: str, *arguments: int) -> None:
 
 
 class HostLibrary:
-    """Kernels run by this process, between processes of this host."""
+    """Kernels that run in this process, between processes of this host."""
 
     def __init__(self, communicator: Communicator) -> None:
-        """Compiles the library, unless that was done before.
+        """Compiles the library, unless it is already compiled.
 
         Args:
-            communicator: joins the processes; it stays open as long as this is used.
+            communicator: the communicator of the processes; it stays open as long as this object is
+                used.
         """
         source = GpuKernel(str(sources() / "penny.cu"), FUNCTIONS, compile_flags())
         compiled = str(source.compile(live=True, checked=False))
         self._pe = _core.LivePe(communicator._open, compiled, communicator.timeout_s)
 
     def call(self, function: str, arguments: Sequence[int]) -> None:
-        """See `Library.call`; returns when the streams are idle."""
+        """Calls a function, and returns when the streams are idle. See `Library.call`."""
         self._pe.call(function, [int(argument) for argument in arguments])
 
 
 class GpuLibrary:
-    """Kernels run by the GPU of this process."""
+    """Kernels that run on the GPU of this process."""
 
     def __init__(self, architecture: str) -> None:
-        """Compiles the library with nvcc, unless that was done before.
+        """Compiles the library with nvcc, unless it is already compiled.
 
         Args:
-            architecture: of the GPU: "sm_90".
+            architecture: architecture of the GPU: "sm_90".
 
         Raises:
             ConfigError: nvcc or NVSHMEM is missing, or nvcc fails.
@@ -81,15 +82,15 @@ class GpuLibrary:
         self._library = ctypes.CDLL(str(build_for_gpu(architecture)), mode=ctypes.RTLD_GLOBAL)
 
     def call(self, function: str, arguments: Sequence[int]) -> None:
-        """See `Library.call`; kernels run on after it returns."""
+        """Calls a function. Kernels may still run when it returns. See `Library.call`."""
         getattr(self._library, function)(*(ctypes.c_uint64(argument) for argument in arguments))
 
 
 def nvshmem_home() -> Path:
-    """NVSHMEM's headers and libraries: $NVSHMEM_HOME, or the package of PyPI.
+    """The folder with NVSHMEM's headers and libraries: $NVSHMEM_HOME, or the package from PyPI.
 
     Raises:
-        ConfigError: there is neither.
+        ConfigError: neither exists.
     """
     if "NVSHMEM_HOME" in os.environ:
         return Path(os.environ["NVSHMEM_HOME"])
@@ -103,12 +104,12 @@ def nvshmem_home() -> Path:
 
 
 def build_command(source: Path, library: Path, architecture: str) -> list[str]:
-    """How nvcc makes the library for GPUs.
+    """The nvcc command that builds the library for GPUs.
 
     Args:
-        source: penny.cu, with its headers in `include` beside it.
-        library: what is made.
-        architecture: of the GPU: "sm_90".
+        source: penny.cu, with its headers in the neighboring folder `include`.
+        library: the output file.
+        architecture: architecture of the GPU: "sm_90".
 
     Raises:
         ConfigError: nvcc or NVSHMEM is missing.
@@ -130,7 +131,7 @@ def build_command(source: Path, library: Path, architecture: str) -> list[str]:
 
 
 def build_for_gpu(architecture: str) -> Path:
-    """The library for GPUs, made by nvcc unless it was before.
+    """The library for GPUs, built by nvcc unless it already exists.
 
     Raises:
         ConfigError: nvcc or NVSHMEM is missing, or nvcc fails.

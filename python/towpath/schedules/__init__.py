@@ -1,3 +1,3 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes the files in which others keep schedules."""
+"""Reads and writes the file formats of schedules."""

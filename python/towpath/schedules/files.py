@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules in files, whatever their format: MSCCL's XML, or execution plans of MSCCL++."""
+"""Schedules in files of any format: MSCCL's XML, or execution plans of MSCCL++."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPENING_BYTES = 4096
 
 
 def is_json(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as JSON does; False for one that cannot be read, or only once (a pipe).
+    """True if a file begins like JSON; False for a file that cannot be read, or only once (a pipe).
 
     Args:
         path: the file.
@@ -31,14 +31,15 @@ def is_json(path: str | os.PathLike[str]) -> bool:
 
 
 def load_schedule(path: str | os.PathLike[str], result: str | None = None) -> Schedule:
-    """The schedule in a file, checked by `check_structure`.
+    """Loads the schedule of a file, checked by `check_structure`.
 
     Args:
         path: an MSCCL XML file, or an execution plan of MSCCL++.
         result: the collective that an MSCCL file with coll="custom" computes.
 
     Raises:
-        ScheduleFormatError: it cannot be read, is neither, or breaks a limit; one sentence.
+        ScheduleFormatError: the file cannot be read, has neither format, or exceeds a limit; one
+        sentence.
     """
     if not is_json(path):
         return msccl_xml.load_schedule(path, result)
@@ -50,15 +51,15 @@ def load_schedule(path: str | os.PathLike[str], result: str | None = None) -> Sc
 
 
 def dump_schedule(schedule: Schedule, path: str | os.PathLike[str]) -> None:
-    """Writes a schedule: as an execution plan of MSCCL++ to a name that ends in .json, otherwise
-    as MSCCL XML.
+    """Writes a schedule: as an execution plan of MSCCL++ if the name ends in .json, otherwise as
+    MSCCL XML.
 
     Args:
         schedule: the schedule.
         path: the file, which is replaced.
 
     Raises:
-        ScheduleFormatError: the format has no place for it; nothing is written then.
+        ScheduleFormatError: the format cannot express the schedule; no file is written.
         ScheduleError: it does not pass `check_structure`.
     """
     if Path(path).suffix.lower() == ".json":

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""JSON that nobody has checked yet: every reading of a value checks what it is."""
+"""Unchecked JSON: every access to a value checks its type."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parsed(path: str | os.PathLike[str], file: str) -> Any:
 
 
 class Node:
-    """A value of the file and where it is; every reading of it checks what it is."""
+    """A value of the file and its place; every access to it checks its type."""
 
     def __init__(self, value: Any, file: str, place: str = "") -> None:
         self.value = value
@@ -84,7 +84,7 @@ class Node:
         return Node(self.value[name], self.file, where)
 
     def items(self, name: str, most: int) -> list[Node]:
-        """The entries of a list; none where it is absent."""
+        """The entries of a list; empty if the list is missing."""
         if name not in self.value:
             return []
         node = self.at(name)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """MSCCL's XML: the `algo` / `gpu` / `tb` / `step` files that its tools write and its executor runs.
 
-Import and export hold a file to the limits of that executor (Azure/msccl-executor-nccl,
-src/include/msccl/msccl_struct.h and src/misc/msccl/msccl_parser.cc), so that what passes here runs
-there. docs/schedule.md has the mapping as a table.
+Import and export apply the limits of that executor to a file (Azure/msccl-executor-nccl,
+src/include/msccl/msccl_struct.h and src/misc/msccl/msccl_parser.cc), so a file that passes here
+also runs there. docs/schedule.md has the mapping as a table.
 """
 
 from __future__ import annotations
@@ -100,19 +100,19 @@ _ELEMENTS = {
 
 
 class ScheduleFormatError(ConfigError):
-    """A file that is not a schedule, or a schedule that the format cannot hold."""
+    """A file that is not a schedule, or a schedule that the format cannot express."""
 
 
 def load_schedule(path: str | os.PathLike[str], result: str | None = None) -> Schedule:
-    """The schedule in an MSCCL XML file, checked by `check_structure`.
+    """Loads the schedule of an MSCCL XML file, checked by `check_structure`.
 
     Args:
         path: the file.
-        result: the collective that a file with coll="custom" computes; refused with another one.
+        result: the collective that a file with coll="custom" computes; rejected for any other file.
 
     Raises:
-        ScheduleFormatError: the file cannot be read, is not such a file, or breaks a limit; one
-            sentence with file and line, or with rank, thread block and step.
+        ScheduleFormatError: the file cannot be read, has another format, or exceeds a limit; one
+        sentence with file and line, or with rank, thread block and step.
     """
     file = str(path)
     reader = _Reader(file, result)
@@ -145,9 +145,8 @@ def dump_schedule(schedule: Schedule, target: str | os.PathLike[str] | IO[str]) 
     Loading the result gives an equal schedule.
 
     Raises:
-        ScheduleFormatError: MSCCL has no place for it; one sentence with the limit. Nothing is
-            written then.
-        ScheduleError: it does not pass `check_structure`.
+        ScheduleFormatError: MSCCL cannot express the schedule; one sentence with the limit, and no
+        file is written. ScheduleError: it does not pass `check_structure`.
     """
     _core.check_structure(schedule)
     ranks = schedule.ranks
@@ -196,8 +195,9 @@ def _unreadable(error: Exception, file: str) -> ScheduleFormatError:
 
 
 class _Reader(ContentHandler):
-    """Builds the schedule while the elements go by. An unknown element ends the reading at once, so
-    that nothing nests deeper than `step`."""
+    """Builds the schedule while it reads the elements. An unknown element ends the reading
+    immediately, so elements never nest deeper than `step`.
+    """
 
     def __init__(self, file: str, result: str | None) -> None:
         super().__init__()
@@ -290,7 +290,9 @@ class _Reader(ContentHandler):
         self._schedule.notification = self._word("notification", NOTIFICATIONS, "trailing")
 
     def _collective(self) -> Collective:
-        """What the file computes: the word of `coll`, or what the caller declares for "custom"."""
+        """The collective of the file: the word of `coll`, or the caller's declaration for
+        "custom".
+        """
         if self._attributes["coll"] != "custom":
             if self._result is not None:
                 raise self._error(
@@ -379,7 +381,7 @@ class _Reader(ContentHandler):
         )
 
     def _chunk(self, attribute: str, is_used: bool) -> int:
-        """A chunk's number; -1 means none where the step ignores it."""
+        """The number of a chunk; -1 means none if the step ignores it."""
         return max(0, self._integer(attribute, 0 if is_used else -1, CHUNKS_MAX - 1))
 
     def _next(self, attribute: str, expected: int, count_max: int) -> None:
@@ -400,7 +402,7 @@ class _Reader(ContentHandler):
         )
 
     def _pattern(self) -> list[int]:
-        """Numbers with a space between any two; check_structure has their bounds."""
+        """Numbers separated by single spaces; check_structure checks their bounds."""
         words = self._attributes.get("pattern", "").split()
         wrong = [word for word in words if not re.fullmatch("[0-9]{1,5}", word, re.ASCII)]
         if wrong:

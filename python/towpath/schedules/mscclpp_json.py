@@ -3,9 +3,9 @@
 """MSCCL++'s execution plans: the JSON that its DSL writes and its executor runs.
 
 The format is that of microsoft/mscclpp, src/core/executor/execution_plan.cc; docs/schedule.md has
-the mapping as a table. An operation is one step, but for `put`, `get` and the like with several
-buffers, which are one step for each. Numbers that an operation gives its thread block are resolved:
-a step names ranks, buffers and chunks.
+the mapping as a table. An operation is one step, except that `put`, `get` and similar operations
+with several buffers become one step per buffer. Numbers that an operation assigns to its thread
+block are resolved: a step contains ranks, buffers and chunks.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from towpath.schedules.mscclpp_writer import plan_of
 
 
 def load_schedule(path: str | os.PathLike[str]) -> Schedule:
-    """The schedule in an execution plan of MSCCL++, checked by `check_structure`.
+    """Loads the schedule of an execution plan of MSCCL++, checked by `check_structure`.
 
     Args:
         path: the JSON file.
 
     Raises:
-        ScheduleFormatError: the file cannot be read, is not such a plan, or breaks a limit; one
-            sentence with the file and the place in it.
+        ScheduleFormatError: the file cannot be read, has another format, or exceeds a limit; one
+        sentence with the file and the place in it.
     """
     schedule = read_plan(path)
     try:
@@ -47,15 +47,15 @@ def dump_schedule(schedule: Schedule, path: str | os.PathLike[str]) -> None:
         path: the file, which is replaced.
 
     Raises:
-        ScheduleFormatError: MSCCL++ has no place for it; nothing is written then.
-        ScheduleError: it does not pass `check_structure`.
+        ScheduleFormatError: MSCCL++ cannot express the schedule; no file is written. ScheduleError:
+        it does not pass `check_structure`.
     """
     text = to_json(schedule)
     write_text(path, text)
 
 
 def to_json(schedule: Schedule) -> str:
-    """A schedule as an execution plan of MSCCL++.
+    """Converts a schedule to an execution plan of MSCCL++.
 
     Args:
         schedule: the schedule.
@@ -64,8 +64,8 @@ def to_json(schedule: Schedule) -> str:
         The text of the file that `dump_schedule` writes.
 
     Raises:
-        ScheduleFormatError: MSCCL++ has no place for it.
-        ScheduleError: it does not pass `check_structure`.
+        ScheduleFormatError: MSCCL++ cannot express the schedule. ScheduleError: it does not pass
+        `check_structure`.
     """
     _core.check_structure(schedule)
     return json.dumps(plan_of(schedule), indent=1) + "\n"

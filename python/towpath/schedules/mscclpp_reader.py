@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""From the text of an execution plan of MSCCL++ to a schedule; `mscclpp_json` is the way in."""
+"""Conversion of an execution plan of MSCCL++ to a schedule; use it through `mscclpp_json`."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ from towpath.schedules.mscclpp_words import (
 
 
 def read_plan(path: str | os.PathLike[str]) -> Schedule:
-    """The schedule in an execution plan, not yet checked by `check_structure`.
+    """Reads the schedule of an execution plan, not yet checked by `check_structure`.
 
     Args:
         path: the JSON file.
 
     Raises:
-        ScheduleFormatError: the file cannot be read, is not such a plan, or breaks a limit.
+        ScheduleFormatError: the file cannot be read, has another format, or exceeds a limit.
     """
     file = str(path)
     return _Plan(Node(parsed(path, file), file)).schedule()
@@ -69,7 +69,7 @@ _WORDS = {word: word for word in ("memory", "port", "switch")}
 
 @dataclass
 class _Gpu:
-    """What the operations of a GPU refer to by number."""
+    """The objects to which the operations of a GPU refer by number."""
 
     ends: dict[str, list[tuple[int, int]]]  # memory, port: (peer, which of the channels to it)
     switches: list[tuple[Buffer, tuple[int, ...]]]
@@ -80,15 +80,16 @@ class _Gpu:
 
 @dataclass
 class _Block:
-    """What the operations of a thread block refer to by number."""
+    """The objects to which the operations of a thread block refer by number."""
 
     channels: dict[str, list[int]] = field(default_factory=lambda: {w: [] for w in _WORDS})
     remotes: dict[str, list[int]] = field(default_factory=lambda: {w: [] for w in _WORDS})
 
 
 class _Plan:
-    """Reads a plan. Channels get their numbers when all are known: those of memory come first, then
-    those of ports, each counted by what signals use."""
+    """Reads a plan. Channels are numbered when all of them have been read: channels of memory come
+    first, then channels of ports, each numbered by the use in signals.
+    """
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -251,7 +252,7 @@ class _Plan:
         return block
 
     def _count_channels(self, gpus: list[Node], described: list[_Gpu]) -> None:
-        """How many channels of each kind signals between two GPUs use."""
+        """The number of channels of each kind that signals between two GPUs use."""
         most = {"memory": 0, "port": 0}
         for gpu, about in zip(gpus, described, strict=True):
             for block_node in gpu.items("threadblocks", BLOCKS_MAX):
@@ -273,7 +274,7 @@ class _Plan:
         return str(operation.word("channel_type", _WORDS))
 
     def _ends(self, operation: Node, kind: str, block: _Block, gpu: _Gpu) -> list[tuple[int, int]]:
-        """(peer, which channel to it) of what an operation's channel_ids name."""
+        """(peer, channel number) for each of an operation's channel_ids."""
         ends = []
         channels = block.channels[kind]
         for each in operation.items("channel_ids", CHANNELS_PER_OPERATION_MAX):
@@ -318,7 +319,7 @@ class _Plan:
 
 
 def _all_operations(block: Node) -> list[Node]:
-    """Those of a thread block and of its pipelines, each with a known name."""
+    """The operations of a thread block and of its pipelines, each with a valid name."""
     found = []
     for operation in block.items("ops", OPERATIONS_MAX):
         _check_name(operation)
@@ -339,7 +340,7 @@ def _check_name(operation: Node) -> None:
 
 
 def _check_kind(operation: Node, name: str, kind: str) -> None:
-    """That the operation goes over such channels, and sums."""
+    """Checks that the operation uses such channels, and sums."""
     if operation.value.get("reduce_op", "sum") != "sum":
         operation.at("reduce_op").fail(
             f"is {shown(operation.value['reduce_op'])}; MSCCL++'s executor knows sum alone"
@@ -515,7 +516,7 @@ class _Operations:
 
 
 def _local_step(access: Access, count: int) -> Step | None:
-    """The step of MSCCL that does the same within the rank's own buffers, if there is one."""
+    """The equivalent step of MSCCL within the rank's own buffers, if there is one."""
     operands = [*access.sources, *access.destinations]
     if any(operand.holder != Holder.own or operand.is_packet for operand in operands):
         return None

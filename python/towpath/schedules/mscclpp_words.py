@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The words of MSCCL++'s execution plans, and what each means in a schedule."""
+"""The words of MSCCL++'s execution plans, with their meaning in a schedule."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ NAMES = sorted({*SHAPES, *PAIRS, *SIGNALLING, *SEMAPHORES, "nop", "barrier", "pi
 
 
 def letters_of(shape: str, count: int) -> str | None:
-    """The letters of so many operands of a shape.
+    """The letters of a number of operands of a shape.
 
     Args:
-        shape: of the sources or destinations of an operation, as in `SHAPES`.
-        count: how many operands there are.
+        shape: shape of the sources or destinations of an operation; see `SHAPES`.
+        count: number of operands.
 
     Returns:
-        A letter for each, or None where the shape has no room for so many.
+        A letter for each, or None if the shape has fewer operands.
     """
     if not shape.endswith("*"):
         return shape if len(shape) == count else None
@@ -87,7 +87,7 @@ def letters_of(shape: str, count: int) -> str | None:
 
 
 def word_of(words: Mapping[str, Any], value: Any) -> str:
-    """The word of a table that means a value.
+    """The word of a table for a value.
 
     Args:
         words: word -> value.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""From a schedule to an execution plan of MSCCL++; `mscclpp_json` is the way in."""
+"""Conversion of a schedule to an execution plan of MSCCL++; use it through `mscclpp_json`."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from towpath.schedules.mscclpp_words import (
 
 
 def plan_of(schedule: Schedule) -> dict[str, Any]:
-    """An execution plan, as JSON has it.
+    """An execution plan as an object for JSON.
 
     Args:
-        schedule: it has passed `check_structure`.
+        schedule: a schedule that has passed `check_structure`.
 
     Raises:
-        ScheduleFormatError: MSCCL++ has no place for it.
+        ScheduleFormatError: MSCCL++ cannot express the schedule.
     """
     return _Writer(schedule).plan()
 
@@ -58,7 +58,7 @@ _BUFFER_WORDS = {buffer: word for word, buffer in BUFFERS.items()}
 
 
 class _Numbers:
-    """Numbers things in the order in which they are met."""
+    """Numbers objects in the order of their first use."""
 
     def __init__(self) -> None:
         self.known: dict[Any, int] = {}
@@ -141,7 +141,7 @@ class _Writer:
         }
 
     def _synchronization(self) -> dict[str, str]:
-        """Fields that MSCCL++ does not have, unless they have their defaults."""
+        """Checks that fields unknown to MSCCL++ have their defaults."""
         schedule = self._schedule
         fields = {}
         if schedule.rendezvous != _core.Rendezvous.all:
@@ -189,7 +189,7 @@ class _Writer:
 
 
 class _GpuWriter:
-    """What a GPU's operations refer to, numbered as they are written."""
+    """The objects to which a GPU's operations refer, numbered as they are written."""
 
     def __init__(self, groups: list[list[int]], first_port: int) -> None:
         self.ends = {"memory": _Numbers(), "port": _Numbers()}
@@ -311,7 +311,7 @@ class _GpuWriter:
 
 
 def _name_of(access: Access) -> str:
-    """The operation that loads, combines and stores so."""
+    """The operation that loads, combines and stores in this way."""
     if access.signals:
         return "pwsf" if access.flushes else "pws"
     sources = "".join(_LETTERS[each.holder, each.is_packet] for each in access.sources)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where a schedule comes from: a file, or an algorithm with its options. Travels as JSON."""
+"""Origin of a schedule: a file, or an algorithm with its options. It is transmitted as JSON."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from towpath.schedules.words import algorithm_named, collective_named, protocol_
 
 @dataclass(frozen=True)
 class ScheduleSource:
-    """Either `file`, or `collective` and `algorithm` and what that needs.
+    """Either `file`, or `collective` and `algorithm` with their options.
 
-    With several `hosts`, rings enter and leave each on their own rail and trees join the hosts'
-    chains; with one host the natural order of ranks is taken, and with `both_ways` every other
-    ring goes round the other way. Chains and trees cut what goes through them into
-    `chunks_per_channel`; other algorithms do not look at it. Of all_pairs_reduce_scatter,
-    `reducers` thread blocks add up what comes in on a channel. Grids have so many `columns`, 0 for
-    a single row, and go round their rows and columns or along them as lines. `pattern` says what
-    all_to_all_v and send_recv send to whom, as in `Schedule.generate`; without one, all_to_all_v
-    sends whole parts and send_recv to the next rank.
+    With several `hosts`, rings enter and leave each host on one rail, and trees join the hosts'
+    chains. With one host, ranks keep their natural order, and with `both_ways` every other ring
+    runs in the opposite direction. Chains and trees cut their data into `chunks_per_channel`; other
+    algorithms ignore it. In all_pairs_reduce_scatter, `reducers` thread blocks add the incoming
+    data of a channel. Grids have `columns` columns (0 for a single row), and use their rows and
+    columns as rings or as lines. `pattern` defines the destinations of all_to_all_v and send_recv,
+    in the form of `Schedule.generate`. Without it, all_to_all_v sends whole parts and send_recv
+    sends to the next rank.
 
-    `rings` names the order of ranks of each channel and takes the place of all that; `chain_ranks`
-    says how many ranks that follow each other a tree joins as a chain, 0 for those of a host.
-    `result` is what a file with a custom collective computes.
+    `rings` defines the order of ranks of each channel and overrides all these options.
+    `chain_ranks` is the number of consecutive ranks that a tree joins as a chain, 0 for the ranks
+    of a host. `result` is the collective that a file with a custom collective computes.
     """
 
     file: str | None = None
@@ -92,7 +92,7 @@ class ScheduleSource:
             raise ConfigError(str(error)) from None
 
     def algorithm_name(self) -> str:
-        """The algorithm asked for, or the first one that is known for the collective."""
+        """The requested algorithm, or the first one of the collective."""
         collective = collective_named(self.collective)
         if self.algorithm is None:
             return _core.algorithm_names(_core.collective_from(collective))[0]

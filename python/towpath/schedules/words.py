@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The words of schedules: collectives, algorithms, protocols; each in all its spellings."""
+"""Names in schedules: collectives, algorithms, protocols; each in all its spellings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CHANNELS_MAX: int = _core.CHANNELS_MAX
 
 @lru_cache
 def collective_named(text: str, what: str = "collective") -> str:
-    """The collective that a text names: "all_reduce", "AllReduce", "all-reduce".
+    """The collective that a text selects: "all_reduce", "AllReduce", "all-reduce".
 
     Args:
-        text: as typed.
-        what: the option or field, for the error.
+        text: the given text.
+        what: name of the option or field for the error.
 
     Raises:
         ConfigError: there is no such collective.
@@ -34,11 +34,11 @@ def collective_named(text: str, what: str = "collective") -> str:
 
 @lru_cache
 def protocol_named(text: str, what: str = "protocol") -> str:
-    """The protocol that a text names: "Simple", "simple", "ll128".
+    """The protocol that a text selects: "Simple", "simple", "ll128".
 
     Args:
-        text: as typed.
-        what: the option or field, for the error.
+        text: the given text.
+        what: name of the option or field for the error.
 
     Raises:
         ConfigError: there is no such protocol.
@@ -47,11 +47,12 @@ def protocol_named(text: str, what: str = "protocol") -> str:
 
 
 def algorithms_within(collective: str, reaches: Container[_core.Reach]) -> list[str]:
-    """The algorithms of a collective that run where ranks reach each other in some ways only.
+    """The algorithms of a collective that run with certain forms of access between ranks.
 
     Args:
         collective: one of `collective_named`.
-        reaches: the ways; `Reach.fifo`, sending and receiving, is what every machine has.
+        reaches: the forms of access; `Reach.fifo`, sending and receiving, is available on every
+            machine.
 
     Returns:
         Their names, the collective's default first.
@@ -65,12 +66,12 @@ def algorithms_within(collective: str, reaches: Container[_core.Reach]) -> list[
 
 @lru_cache
 def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
-    """The algorithm of a collective that a text names: "ring_all_reduce", "ring", "one-shot".
+    """The algorithm of a collective that a text selects: "ring_all_reduce", "ring", "one-shot".
 
     Args:
-        text: as typed.
+        text: the given text.
         collective: one of `collective_named`.
-        what: the option or field, for the error.
+        what: name of the option or field for the error.
 
     Raises:
         ConfigError: the collective has no such algorithm, or no described machine could run it.
@@ -87,7 +88,7 @@ def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
 
 
 def check_root(root: int | None, collective: str) -> None:
-    """Refuses a root of a collective that has none; rank 0 and None change nothing.
+    """Rejects a root for a collective without a root; rank 0 and None have no effect.
 
     Raises:
         ConfigError: the root would be ignored.
@@ -100,7 +101,7 @@ def check_root(root: int | None, collective: str) -> None:
 
 
 def check_operation(operation: str, collective: str) -> None:
-    """Refuses a reduction of a collective that reduces nothing; a sum, the default, is none.
+    """Rejects a reduction for a collective without a reduction; a sum, the default, is accepted.
 
     Raises:
         ConfigError: the reduction would be ignored.
@@ -113,10 +114,10 @@ def check_operation(operation: str, collective: str) -> None:
 
 
 def check_channels(channels: int | None) -> None:
-    """Refuses a number of channels that no schedule has; None: the machine's.
+    """Rejects a number of channels that no schedule can have; None: the machine's number.
 
     Raises:
-        ConfigError: it is not from 1 to CHANNELS_MAX.
+        ConfigError: the number is not from 1 to CHANNELS_MAX.
     """
     if channels is not None and not 1 <= channels <= CHANNELS_MAX:
         raise ConfigError(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and loads machines: the shipped ones by name, others from a file of any known kind."""
+"""Finds and loads machines: shipped ones by name, and others from a file of any supported kind."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def named(text: str) -> tuple[str, dict[str, int]]:
-    """The name that a text means, and the options of `towpath.load` in it.
+    """The name that a text selects, with its options of `towpath.load`.
 
-    Case does not matter in the name of a shipped machine, and "-" is as good as "_". "NAME:N" is a
+    Case is ignored in the name of a shipped machine, and "-" and "_" are equivalent. "NAME:N" is a
     cluster of N hosts.
 
     Args:
-        text: as typed; the path of a file is returned as it is.
+        text: the given text; the path of a file is returned unchanged.
 
     >>> named("DGX_H100:2")
     ('dgx-h100', {'hosts': 2})
@@ -45,10 +45,10 @@ def named(text: str) -> tuple[str, dict[str, int]]:
 
 
 def load_any(name_or_path: str | Path) -> Spec:
-    """The spec of whatever a name or a file describes, in its shipped size.
+    """The spec for a name or a file, in its shipped size.
 
     Raises:
-        ConfigError: there is no such machine, or something in it is wrong.
+        ConfigError: there is no such machine, or its description contains an error.
     """
     spec: Spec = _load(name_or_path, kind_of(name_or_path))
     return spec
@@ -66,17 +66,17 @@ def load(
     """The spec of a shipped machine, or of a file: YAML, NCCL topology XML, `nvidia-smi topo -m`.
 
     Args:
-        name_or_path: a name from `shipped.names("gpu_cluster")`, or a path to a file, known by its
-            content.
-        hosts: another number of hosts.
-        ranks: another number of GPUs altogether, instead of `hosts`.
-        complete_from: for the last two kinds of file, the shipped machine that supplies what they
-            do not say: how the GPUs are joined, what they cost, and the fabric between hosts.
-        settings: other values, as "path.to.field=value".
-        without: devices that have failed, as "host0/nic3"; "nic3" is that of every host.
+        name_or_path: a name from `shipped.names("gpu_cluster")`, or a path to a file, whose content
+            determines its format.
+        hosts: number of hosts.
+        ranks: total number of GPUs, instead of `hosts`.
+        complete_from: for the last two kinds of file, the shipped machine that supplies the missing
+            values: the connections between GPUs, their costs, and the fabric between hosts.
+        settings: changed values, as "path.to.field=value".
+        without: failed devices, as "host0/nic3"; "nic3" means this adapter in every host.
 
     Raises:
-        ConfigError: there is no such machine, or something in it is wrong.
+        ConfigError: there is no such machine, or its description contains an error.
     """
     name = str(name_or_path)
     if complete_from is None and name in shipped.names("gpu_cluster"):
@@ -99,12 +99,12 @@ def load_chip(name_or_path: str | Path, harvest_mask: int | None = None) -> Chip
     """The spec of a shipped chip, or of a file: YAML of the form chip, or a SoC descriptor.
 
     Args:
-        name_or_path: a name from `shipped.names("chip")`, or a path to a file, known by its
-            content.
-        harvest_mask: which rows or columns are harvested, instead of those that the spec names.
+        name_or_path: a name from `shipped.names("chip")`, or a path to a file, whose content
+            determines its format.
+        harvest_mask: the harvested rows or columns, instead of those in the spec.
 
     Raises:
-        ConfigError: there is no such chip, or something in it is wrong.
+        ConfigError: there is no such chip, or its description contains an error.
     """
     spec: ChipSpec = _load(name_or_path, "chip")
     return spec if harvest_mask is None else spec.with_harvest_mask(harvest_mask)
@@ -114,11 +114,12 @@ def load_chip_cluster(name_or_path: str | Path) -> ChipClusterSpec:
     """The spec of a shipped cluster of chips, or of a file.
 
     Args:
-        name_or_path: a name from `shipped.names("chip_cluster")`, or a path to a file, known by
-            its content: YAML of the form chip_cluster, or one of Tenstorrent's cluster descriptors.
+        name_or_path: a name from `shipped.names("chip_cluster")`, or a path to a file, whose
+            content determines its format: YAML of the form chip_cluster, or one of Tenstorrent's
+            cluster descriptors.
 
     Raises:
-        ConfigError: there is no such cluster, or something in it is wrong.
+        ConfigError: there is no such cluster, or its description contains an error.
     """
     spec: ChipClusterSpec = _load(name_or_path, "chip_cluster")
     return spec
@@ -131,7 +132,7 @@ def load_host(name_or_path: str | Path) -> HostSpec:
         name_or_path: a name from `shipped.names("host")`, or a path to a file.
 
     Raises:
-        ConfigError: there is no such host, or something in it is wrong.
+        ConfigError: there is no such host, or its description contains an error.
     """
     spec: HostSpec = _load(name_or_path, "host")
     return spec
@@ -145,17 +146,17 @@ def load_mailbox_cluster(name_or_path: str | Path) -> MailboxClusterSpec:
             the form mailbox_cluster.
 
     Raises:
-        ConfigError: there is no such cluster, or something in it is wrong.
+        ConfigError: there is no such cluster, or its description contains an error.
     """
     spec: MailboxClusterSpec = _load(name_or_path, "mailbox_cluster")
     return spec
 
 
 def kind_of(name_or_path: str | Path) -> str:
-    """The kind of what that names, shipped or in a file; of a missing file, a cluster of GPUs.
+    """The kind of a name or file; for a missing file, a cluster of GPUs.
 
     Args:
-        name_or_path: a name of something shipped, or a path to a file.
+        name_or_path: a shipped name, or a path to a file.
 
     Raises:
         ConfigError: the file cannot be read, or is not valid YAML.
@@ -169,15 +170,15 @@ def kind_of(name_or_path: str | Path) -> str:
 
 
 def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec:
-    """The machine of GPUs that a text holds.
+    """The machine with GPUs that a text describes.
 
     Args:
         text: YAML, NCCL topology XML, or the output of `nvidia-smi topo -m`.
-        file: its name in errors.
-        complete_from: as in `load`.
+        file: name of the file in errors.
+        complete_from: shipped machine that supplies missing values.
 
     Raises:
-        ConfigError: something in it is wrong.
+        ConfigError: the description contains an error.
     """
     source = SpecFile(text, file)
     if (kind := kinds.kind_of(source)).name != "gpu_cluster":
@@ -187,28 +188,29 @@ def parse(text: str, file: str, complete_from: str | None = None) -> MachineSpec
 
 
 def parse_chip(text: str, file: str) -> ChipSpec:
-    """The chip that a text holds.
+    """The chip that a text describes.
 
     Args:
         text: YAML of the form chip, or a SoC descriptor.
-        file: its name in errors.
+        file: name of the file in errors.
 
     Raises:
-        ConfigError: something in it is wrong.
+        ConfigError: the description contains an error.
     """
     spec: ChipSpec = KINDS["chip"].load(SpecFile(text, file))
     return spec
 
 
 def parse_chip_cluster(text: str, file: str) -> ChipClusterSpec:
-    """The cluster of chips that a text holds.
+    """The cluster of chips that a text describes.
 
     Args:
         text: YAML of the form chip_cluster, or a cluster descriptor.
-        file: its name in errors. Chips that are not shipped are files, relative to its folder.
+        file: name of the file in errors. Chips that are not shipped are files, relative to its
+            folder.
 
     Raises:
-        ConfigError: something in it is wrong.
+        ConfigError: the description contains an error.
     """
     spec: ChipClusterSpec = KINDS["chip_cluster"].load(SpecFile(text, file))
     return spec
@@ -216,7 +218,7 @@ def parse_chip_cluster(text: str, file: str) -> ChipClusterSpec:
 
 @lru_cache
 def shipped_chip_cluster(name: str) -> ChipClusterSpec:
-    """A shipped cluster of chips as it is; specs are immutable, so each file is read once.
+    """A shipped cluster of chips, unchanged; specs are immutable, so each file is read once.
 
     Raises:
         ConfigError: there is no cluster of chips of that name.

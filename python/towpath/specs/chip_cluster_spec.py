@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a cluster of chips: where they sit, and which Ethernet core joins which.
+"""The description of a cluster of chips: their positions, and the Ethernet cores that each link
+joins.
 
-A file lists chips and links, or says by which rule they make a grid. An end of a link is written
+A file lists chips and links, or contains the rule for a grid. An end of a link is written
 'chip/channel'; channel n is the n-th Ethernet tile of that chip.
 """
 
@@ -66,7 +67,7 @@ Harvested = Annotated[tuple[Position, ...], Field(max_length=64)] | None
 
 @dataclass(frozen=True)
 class PlacedChip:
-    """A chip of a cluster. `has_host_link`: the host reaches it over PCIe."""
+    """A chip of a cluster. `has_host_link` is True if the host reaches it over PCIe."""
 
     chip: ChipSpec
     x: int
@@ -77,7 +78,7 @@ class PlacedChip:
 
 
 class EthernetLink(NamedTuple):
-    """A link. The dispatcher takes reserved ones; kernels must leave them alone."""
+    """A link. Reserved links belong to the dispatcher, and kernels cannot use them."""
 
     one: EthernetEnd
     other: EthernetEnd
@@ -86,7 +87,7 @@ class EthernetLink(NamedTuple):
 
 @dataclass(frozen=True)
 class ChipClusterSpec:
-    """A cluster of chips. Immutable; `source` is where places and links are from."""
+    """A cluster of chips. Immutable; `source` is the source of the places and links."""
 
     name: str
     description: str
@@ -98,11 +99,11 @@ class ChipClusterSpec:
 
     @cached_property
     def link_of_end(self) -> dict[EthernetEnd, EthernetLink]:
-        """The link of every end that has one."""
+        """The link of each end, for all ends with a link."""
         return {end: link for link in self.links for end in (link.one, link.other)}
 
     def connected(self, end: EthernetEnd) -> EthernetEnd | None:
-        """The other end of the link at `end`, if there is one."""
+        """The opposite end of the link at `end`, if there is one."""
         link = self.link_of_end.get(end)
         if link is None:
             return None
@@ -127,7 +128,7 @@ class ChipClusterSpec:
         return {pair: sorted(pairs[pair]) for pair in sorted(pairs)}
 
     def data(self) -> dict[str, object]:
-        """What the core reads: chips of one spec share a kind, values have no sources."""
+        """Data for the core: chips with one spec share a kind, and values have no sources."""
         kinds = {id(placed.chip): placed.chip for placed in self.chips}
         number_of = {chip: number for number, chip in enumerate(kinds)}
         return {
@@ -149,7 +150,7 @@ class ChipClusterSpec:
         }  # fmt: skip
 
     def build(self) -> ChipCluster:
-        """The ChipCluster that simulations run on."""
+        """Builds the ChipCluster for simulations."""
         from towpath import _core
 
         return _core.parse_chip_cluster(json.dumps(self.data()), f"cluster '{self.name}'")
@@ -159,7 +160,7 @@ class ChipClusterSpec:
 
 
 class ListedChip(Frozen):
-    """A chip: a shipped one by name, or a chip's file. `harvested` are rows or columns of it."""
+    """A chip: a shipped one by name, or a chip's file. `harvested` lists rows or columns of it."""
 
     chip: ChipName
     x: Place
@@ -172,7 +173,7 @@ class ListedChip(Frozen):
 
 
 class SideChannels(Frozen):
-    """Which channels of a chip join it to its neighbours in a grid."""
+    """The channels that join a chip to its neighbors in a grid."""
 
     left: Channels = ()
     right: Channels = ()
@@ -197,10 +198,10 @@ class SideChannels(Frozen):
 
 
 class GridRule(Frozen):
-    """Chips of one kind in rows and columns, numbered row by row, each joined to its neighbours.
+    """Chips of one kind in rows and columns, numbered row by row, each joined to its neighbors.
 
-    In mirrored columns left and right are exchanged, in mirrored rows up and down: boards that
-    face each other. `rings` closes every row (x), every column (y), or both.
+    In mirrored columns left and right are swapped, and in mirrored rows up and down, as on boards
+    that face each other. `rings` closes every row (x), every column (y), or both.
     """
 
     chip: ChipName
@@ -241,7 +242,7 @@ class GridRule(Frozen):
         ]  # fmt: skip
 
     def links(self) -> Iterator[tuple[EthernetEnd, EthernetEnd]]:
-        """The links, chip by chip: those to the right, then those downwards."""
+        """The links, chip by chip: first those to the right, then the downward ones."""
         for row in range(self.rows):
             for column in range(self.columns):
                 if column + 1 < self.columns or self.rings in ("x", "both"):
@@ -260,7 +261,7 @@ class GridRule(Frozen):
             yield EthernetEnd(chip, channel), EthernetEnd(other, other_channel)
 
     def _side(self, side: str, column: int, row: int) -> tuple[int, ...]:
-        """The channels on a side of a chip, as it sits there."""
+        """The channels on a side of a chip, in its orientation."""
         opposite = {"left": "right", "right": "left", "up": "down", "down": "up"}[side]
         is_across = side in ("left", "right")
         is_mirrored = column in self.mirrored_columns if is_across else row in self.mirrored_rows
@@ -268,7 +269,7 @@ class GridRule(Frozen):
 
 
 class Dispatcher(Frozen):
-    """The links that the dispatcher takes, each named by either of its ends."""
+    """The dispatcher's links, each named by either of its ends."""
 
     links: Annotated[tuple[EndName, ...], Field(max_length=_LINKS_MAX)]
     source: Text
@@ -299,12 +300,12 @@ class _Written(Frozen):
 def parse_chip_cluster_spec(
     document: YamlDocument, file: str, chip_named: Callable[[str], ChipSpec]
 ) -> ChipClusterSpec:
-    """The spec that a YAML document holds.
+    """Parses the spec of a YAML document.
 
     Args:
         document: the file's content.
-        file: its name, for errors.
-        chip_named: the chip of a name, or of a file; raises ConfigError if there is none.
+        file: name of the file, for errors.
+        chip_named: returns the chip of a name or file; raises ConfigError if there is none.
 
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
@@ -338,7 +339,7 @@ def parse_chip_cluster_spec(
 def _placed_chips(
     written: _Written, document: YamlDocument, file: str, chip_named: Callable[[str], ChipSpec]
 ) -> list[PlacedChip]:
-    """The chips, with those that are alike sharing one ChipSpec."""
+    """The chips; equal chips share one ChipSpec."""
     listed = written.chips or (written.grid.chip_list() if written.grid else ())
     specs: dict[tuple[object, ...], ChipSpec] = {}
     placed = []
@@ -388,7 +389,7 @@ def _reserved_ends(
 
 
 class ListedLink(NamedTuple):
-    """A link as a file lists it."""
+    """A link in the form of a file."""
 
     field: str
     one: EthernetEnd
@@ -396,7 +397,7 @@ class ListedLink(NamedTuple):
 
 
 def check_places(chips: Sequence[PlacedChip], field: str) -> None:
-    """Refuse two chips at one place; `field` is a format string for the n-th chip's field."""
+    """Rejects two chips at the same place; `field` is a format string for the n-th chip's field."""
     taken: dict[tuple[int, ...], int] = {}
     for number, chip in enumerate(chips):
         place = (chip.x, chip.y, chip.rack, chip.shelf)
@@ -407,7 +408,7 @@ def check_places(chips: Sequence[PlacedChip], field: str) -> None:
 
 
 def check_links(spec: ChipClusterSpec, links: Sequence[ListedLink]) -> None:
-    """The core can build the cluster; it says which of the links does not fit."""
+    """Checks that the core can build the cluster; an error names the link that does not fit."""
     try:
         spec.build()
     except DescriptionError as error:

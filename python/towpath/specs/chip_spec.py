@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a chip: a grid of tiles, and what moving data on it costs.
+"""The description of a chip: a grid of tiles, and the costs of moving data on it.
 
-Every quantity is a value in the unit that its field names, and the value's source. The blocks of
+Every quantity has a value in the unit in the name of its field, and a source. The blocks of
 parameters come from the tables of the C++ core (src/towpath/machine/chip_parameters.cpp). Tiles are
-named 'x-y' in the coordinates of NoC 0: x to the right, y downwards.
+named 'x-y' in the coordinates of NoC 0: x to the right, y downward.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _COORDINATE = re.compile(r"([0-9]{1,4})-([0-9]{1,4})\Z", re.ASCII)
 
 
 class Coordinate(NamedTuple):
-    """A tile's place on the grid."""
+    """A tile's position on the grid."""
 
     x: int
     y: int
@@ -113,11 +113,11 @@ class PcieParameters(Block):
 
 @from_table("chip", "alignment")
 class AlignmentParameters(Block):
-    """What addresses of a transfer must be congruent by."""
+    """Moduli with which the addresses of a transfer must be congruent."""
 
 
 class Grid(Frozen):
-    """How many tiles there are."""
+    """Size of the grid in tiles."""
 
     width: Side
     height: Side
@@ -125,7 +125,7 @@ class Grid(Frozen):
 
 
 class ListedTile(NamedTuple):
-    """A tile as a file lists it."""
+    """A tile in the form of a file."""
 
     field: str
     kind: TileKindName
@@ -133,7 +133,7 @@ class ListedTile(NamedTuple):
 
 
 class Tiles(Frozen):
-    """Every tile of the grid, by kind; DRAM tiles in groups that share the channels behind them."""
+    """Every tile of the grid, by kind; DRAM tiles are in groups that share channels."""
 
     source: Text
     worker: Annotated[TileList, Field(min_length=1)]
@@ -158,11 +158,11 @@ class Tiles(Frozen):
 
 
 class Harvesting(Frozen):
-    """Rows or columns whose workers are switched off; their routers go on working.
+    """Rows or columns whose workers are switched off; their routers still work.
 
-    A harvest mask has a bit for each row (or column) that has workers, the lowest for the first.
-    `ethernet` are the channels of the whole chip that are off, `dram` its groups of DRAM tiles;
-    `tiles` does not list either as such.
+    A harvest mask has a bit for each row (or column) with workers, the lowest for the first.
+    `ethernet` lists the channels of the whole chip that are off, and `dram` the groups of DRAM
+    tiles. `tiles` does not list either of them.
     """
 
     axis: Literal["rows", "columns"]
@@ -179,12 +179,12 @@ _MASKS = ("tensix", "dram", "eth")
 
 
 class ChipSpec(Frozen):
-    """A chip. Immutable; methods that start with `with_` return another one.
+    """A chip. Immutable; methods with names that start with `with_` return a changed copy.
 
-    A chip without Ethernet tiles may leave out `ethernet`, and one whose host link is not
-    simulated `pcie`. The `architecture` is that of the cores: what kernels in source form are
-    compiled for, and whose costs the calls of a kernel have. Without one no kernel in source form
-    runs, and calls cost what they cost on Wormhole.
+    A chip without Ethernet tiles may omit `ethernet`, and a chip whose host link is not simulated
+    may omit `pcie`. `architecture` is the architecture of the cores: the target of kernels in
+    source form, and the key of the costs of calls. Without it, kernels in source form do not run,
+    and calls have the costs of Wormhole.
     """
 
     form: Literal["chip"]
@@ -219,16 +219,18 @@ class ChipSpec(Frozen):
         return self
 
     def harvestable(self) -> list[int]:
-        """The rows, or columns, with workers, harvested ones included; bit n of a mask is the n-th.
+        """The rows, or columns, with workers, including harvested ones; bit n of a mask is the
+        n-th.
 
         They are numbers on the grid.
         """
         return sorted({self._line_of(at) for at in self.tiles.worker})
 
     def with_harvested(self, lines: Sequence[int], source: str = "asked for") -> ChipSpec:
-        """This chip with other rows, or columns, harvested; `lines` are their numbers on the grid.
+        """Returns this chip with the given rows, or columns, harvested; `lines` are their numbers
+        on the grid.
 
-        `source` says why these.
+        `source` is the reason.
 
         Raises:
             ConfigError: one of them cannot be harvested, or no worker would be left.
@@ -239,9 +241,9 @@ class ChipSpec(Frozen):
         return self.model_copy(update={"harvesting": self.harvesting.model_copy(update=update)})
 
     def with_harvest_mask(self, mask: int, source: str = "asked for") -> ChipSpec:
-        """This chip with the rows, or columns, harvested whose bit in `mask` is set.
+        """Returns this chip with the rows, or columns, harvested whose bit in `mask` is set.
 
-        `source` says why these.
+        `source` is the reason.
 
         Raises:
             ConfigError: a bit has no row or column, or no worker would be left.
@@ -255,9 +257,10 @@ class ChipSpec(Frozen):
         return self.with_harvested(harvested, source)
 
     def with_harvested_ethernet(self, channels: Sequence[int]) -> ChipSpec:
-        """This chip without some Ethernet tiles; `channels` are their places in `tiles.ethernet`.
+        """Returns this chip without some Ethernet tiles; `channels` are their indices in
+        `tiles.ethernet`.
 
-        Their routers go on working. The channels that are left are numbered without gaps.
+        Their routers still work. The remaining channels are numbered without gaps.
 
         Raises:
             ConfigError: there is no such channel, or one is named twice.
@@ -273,9 +276,10 @@ class ChipSpec(Frozen):
         return self._with_tiles(update, {"ethernet": off})
 
     def with_harvested_dram(self, groups: Sequence[int]) -> ChipSpec:
-        """This chip without some groups of DRAM tiles; `groups` are their places in `tiles.dram`.
+        """Returns this chip without some groups of DRAM tiles; `groups` are their indices in
+        `tiles.dram`.
 
-        Their routers go on working. The groups that are left are numbered without gaps.
+        Their routers still work. The remaining groups are numbered without gaps.
 
         Raises:
             ConfigError: there is no such group, or one is named twice.
@@ -292,13 +296,13 @@ class ChipSpec(Frozen):
         )
 
     def with_masks(self, text: str) -> ChipSpec:
-        """This chip as tt-umd's log describes one: 'tensix=0x1020, dram=0x8, eth=0x3fff'.
+        """Returns this chip with the masks of tt-umd's log: 'tensix=0x1020, dram=0x8, eth=0x3fff'.
 
-        A bit stands for a row or column, a group of DRAM tiles or an Ethernet core as this chip
-        lists them; what a mask leaves out stays as it is.
+        A bit represents a row or column, a group of DRAM tiles or an Ethernet core in this chip's
+        order. A missing mask changes nothing.
 
         Raises:
-            ConfigError: the text is no such list, or something cannot be harvested.
+            ConfigError: the text is not such a list, or an element cannot be harvested.
         """
         chip = self
         for word in text.split(","):
@@ -318,7 +322,7 @@ class ChipSpec(Frozen):
         return chip
 
     def tile_kinds(self) -> dict[Coordinate, TileKindName]:
-        """The kind of every tile, row by row, as harvesting leaves them."""
+        """The kind of every tile after harvesting, row by row."""
         kind_at = {listed.at: listed.kind for listed in self.tiles.listed()}
         for at in self.tiles.worker:
             if self._line_of(at) in self.harvesting.harvested:
@@ -326,7 +330,7 @@ class ChipSpec(Frozen):
         return {at: kind_at[at] for at in sorted(kind_at, key=lambda at: (at.y, at.x))}
 
     def workers(self) -> list[Coordinate]:
-        """The workers that are left, in logical order: row by row."""
+        """The remaining workers, in logical order: row by row."""
         return [at for at, kind in self.tile_kinds().items() if kind == "worker"]
 
     def worker_grid(self) -> tuple[int, int]:
@@ -335,7 +339,7 @@ class ChipSpec(Frozen):
         return len({at.x for at in workers}), len({at.y for at in workers})
 
     def data(self) -> dict[str, object]:
-        """What the core reads: values without sources, harvesting applied."""
+        """Data for the core: values without sources, after harvesting."""
         kinds = iter(self.tile_kinds().values())
         data: dict[str, object] = {
             "form": "chip",
@@ -361,7 +365,7 @@ class ChipSpec(Frozen):
         return data
 
     def build(self) -> Chip:
-        """The Chip that simulations run on."""
+        """Builds the Chip for simulations."""
         from towpath import _core
 
         return _core.parse_chip(json.dumps(self.data()), f"chip '{self.name}'")
@@ -402,19 +406,21 @@ class ChipSpec(Frozen):
 
 
 def _also_off(before: Sequence[int], numbers: Sequence[int], left: int) -> tuple[int, ...]:
-    """What is off of the whole chip, once `numbers` of the `left` ones are off, too."""
+    """The numbers on the whole chip that are off, when `numbers` of the `left` ones are also
+    switched off.
+    """
     whole = [n for n in range(left + len(before)) if n not in before]
     return tuple(sorted((*before, *(whole[number] for number in numbers))))
 
 
 def check_tiles(listed: Iterable[ListedTile], width: int, height: int, field: str) -> None:
-    """Every tile of the grid must be listed, and once.
+    """Checks that every tile of the grid is listed exactly once.
 
     Args:
-        listed: the tiles as a file lists them.
-        width: of the grid.
-        height: of the grid.
-        field: what to name where a tile is in no list.
+        listed: the tiles in the form of a file.
+        width: width of the grid.
+        height: height of the grid.
+        field: field to name in the error for a tile that is not listed.
     """
     kind_at: dict[Coordinate, str] = {}
     for name, kind, at in listed:
@@ -432,7 +438,9 @@ def check_tiles(listed: Iterable[ListedTile], width: int, height: int, field: st
 
 
 def check_worker_grid(workers: Sequence[Coordinate], field: str) -> None:
-    """The logical grid has no gaps: every row with workers must have the same columns."""
+    """Checks that the logical grid has no gaps: every row with workers must have the
+    same columns.
+    """
     columns_of: dict[int, set[int]] = {}
     for at in workers:
         columns_of.setdefault(at.y, set()).add(at.x)
@@ -444,7 +452,7 @@ def check_worker_grid(workers: Sequence[Coordinate], field: str) -> None:
 
 
 def parse_chip_spec(document: YamlDocument, file: str) -> ChipSpec:
-    """The spec that a YAML document holds.
+    """Parses the spec of a YAML document.
 
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.

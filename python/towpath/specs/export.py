@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Machines for other programs: JSON for towpath/machine/load.hpp, SoC descriptors for drivers."""
+"""Machines for other programs: JSON for towpath/machine/load.hpp, and SoC descriptors
+for drivers.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,22 @@ from towpath.specs.kinds import Spec
 
 
 def json_of(spec: Spec) -> str:
-    """A spec as the core reads it: resolved, every value in its unit, without sources.
+    """Converts a spec to JSON for the core: resolved, every value in its unit, without sources.
 
     Args:
         spec: a machine of any kind.
 
     Raises:
-        ConfigError: it is a machine of GPUs with too many devices or wires.
+        ConfigError: the spec is a machine with GPUs and has too many devices or wires.
     """
     return _text(spec.data(), "") + "\n"
 
 
 def soc_descriptor_of(chip: ChipSpec) -> str:
-    """A chip as tt-umd reads it: its tiles and the sizes of its memories, as YAML.
+    """Converts a chip to tt-umd's format: its tiles and the sizes of its memories, as YAML.
 
     Args:
-        chip: of Wormhole's or Blackhole's architecture.
+        chip: a chip with Wormhole's or Blackhole's architecture.
 
     Raises:
         ConfigError: the chip has no architecture.
@@ -61,10 +63,10 @@ def soc_descriptor_of(chip: ChipSpec) -> str:
 
 
 def write_shipped(folder: Path) -> list[Path]:
-    """Write the JSON of every shipped machine, as NAME.json.
+    """Writes the JSON of every shipped machine, as NAME.json.
 
     Args:
-        folder: where to; it must exist.
+        folder: the target folder, which must exist.
 
     Returns:
         The files.
@@ -81,7 +83,7 @@ def _names(tiles: Iterable[Coordinate]) -> list[str]:
 
 
 def _text(value: object, indent: str) -> str:
-    """JSON with a line for each field, and for each item of a list of lists or blocks."""
+    """JSON with a line for each field, and for each item in a list of lists or blocks."""
     inner = indent + " "
     if isinstance(value, dict) and value and indent.count(" ") < 3:
         lines = [f"{inner}{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]

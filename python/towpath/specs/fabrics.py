@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What joins the network adapters of several hosts: rails, leaves and spines, fat tree, dragonfly.
+"""Networks that join the adapters of several hosts: rails, leaves and spines, fat tree, dragonfly.
 
-Between switches with several shortest paths, each pair of GPUs takes one of them, chosen by a hash
-of the pair and of `hash_seed`, as switches do that know nothing of load (ECMP). Pairs may collide.
+If there are several shortest paths between switches, a hash of the pair of GPUs and of `hash_seed`
+selects one of them, as in switches that do not consider load (ECMP). Pairs may collide.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ AdaptersOfHosts = Sequence[Sequence[Adapter]]
 
 
 class SwitchedFabric(Frozen):
-    """What all fabrics have in common: the link from an adapter to its first switch."""
+    """Common part of all fabrics: the link from an adapter to its first switch."""
 
     link_type: Name
     hash_seed: Annotated[int, Field(strict=True, ge=0, le=HASH_SEED_MAX)] = 0
 
     @abstractmethod
     def count(self, adapters: int, hosts: int) -> tuple[int, int]:
-        """How many devices and wires there are at most, adapters excluded.
+        """Maximum number of devices and wires, not counting adapters.
 
         Args:
-            adapters: of each host.
+            adapters: number of adapters of each host.
             hosts: the number of hosts.
 
         Raises:
-            PydanticCustomError: it has no room for them.
+            PydanticCustomError: the fabric has no room for them.
         """
 
     @abstractmethod
@@ -49,7 +49,7 @@ class SwitchedFabric(Frozen):
         """Adds switches and wires to the adapters of all hosts."""
 
     def used_link_types(self) -> Iterator[tuple[str, str]]:
-        """Each field that names a link type, and that name."""
+        """Each field with the name of a link type, and that name."""
         yield "fabric.link_type", self.link_type
 
     def _attach(self, adapters: Sequence[Adapter], switch: int, layout: Placing) -> None:
@@ -71,11 +71,11 @@ class RailFabric(SwitchedFabric):
     spine: Spine | None = None
 
     def count(self, adapters: int, hosts: int) -> tuple[int, int]:
-        """See SwitchedFabric."""
+        """Maximum number of devices and wires; see SwitchedFabric."""
         return adapters + 1, adapters * (hosts + 1)
 
     def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
-        """See SwitchedFabric."""
+        """Adds switches and wires; see SwitchedFabric."""
         rails = max(map(len, adapters_of_hosts))
         leaves = [layout.add(f"leaf{rail}", "network_switch", NETWORK) for rail in range(rails)]
         for rail, leaf in enumerate(leaves):
@@ -89,20 +89,20 @@ class RailFabric(SwitchedFabric):
                 layout.join(leaf, spine, self.spine.link_type, uplinks)
 
     def used_link_types(self) -> Iterator[tuple[str, str]]:
-        """See SwitchedFabric."""
+        """Fields with the names of link types; see SwitchedFabric."""
         yield from super().used_link_types()
         if self.spine is not None:
             yield "fabric.spine.link_type", self.spine.link_type
 
 
 class _TieredFabric(SwitchedFabric):
-    """Adapters in the order of hosts, or rail by rail, fill one switch after the other."""
+    """Adapters in the order of hosts, or rail by rail, which fill one switch after the other."""
 
     switch_link_type: Name
     by_rail: bool = Field(strict=True, default=False)
 
     def used_link_types(self) -> Iterator[tuple[str, str]]:
-        """See SwitchedFabric."""
+        """Fields with the names of link types; see SwitchedFabric."""
         yield from super().used_link_types()
         yield "fabric.switch_link_type", self.switch_link_type
 
@@ -126,9 +126,10 @@ class _TieredFabric(SwitchedFabric):
 
 
 class LeafSpineFabric(_TieredFabric):
-    """Leaves with some adapters each; the uplinks of a leaf go to the spines in turn.
+    """Leaves with several adapters each; the uplinks of a leaf go to the spines in turn.
 
-    A leaf has as many uplinks as adapters over `oversubscription`, each a wire of its own.
+    The number of uplinks of a leaf is its number of adapters over `oversubscription`; each is a
+    separate wire.
     """
 
     shape: Literal["leaf_spine"]
@@ -140,12 +141,12 @@ class LeafSpineFabric(_TieredFabric):
         return max(round(self.adapters_per_leaf / self.oversubscription.value), 1)
 
     def count(self, adapters: int, hosts: int) -> tuple[int, int]:
-        """See SwitchedFabric."""
+        """Maximum number of devices and wires; see SwitchedFabric."""
         leaves = self._first_switches(adapters, hosts, self.adapters_per_leaf)
         return leaves + self.spines, adapters * hosts + leaves * self._uplinks()
 
     def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
-        """See SwitchedFabric."""
+        """Adds switches and wires; see SwitchedFabric."""
         leaves = []
         for number, group in enumerate(self._groups(adapters_of_hosts, self.adapters_per_leaf)):
             leaves.append(layout.add(f"leaf{number}", "network_switch", NETWORK))
@@ -162,15 +163,15 @@ class LeafSpineFabric(_TieredFabric):
 class FatTreeFabric(_TieredFabric):
     """Three tiers of switches with `radix` ports: edges and aggregations in pods, and a core.
 
-    A pod has radix / 2 edges and as many aggregations; radix / 2 adapters are at each edge. Only
-    the pods that have adapters are there.
+    A pod has radix / 2 edges and radix / 2 aggregations. Each edge has radix / 2 adapters. Only
+    pods with adapters exist.
     """
 
     shape: Literal["fat_tree"]
     radix: Annotated[int, Field(strict=True, ge=2, le=128, multiple_of=2)]
 
     def count(self, adapters: int, hosts: int) -> tuple[int, int]:
-        """See SwitchedFabric."""
+        """Maximum number of devices and wires; see SwitchedFabric."""
         half = self.radix // 2
         edges = self._first_switches(adapters, hosts, half)
         pods = -(-edges // half)
@@ -184,7 +185,7 @@ class FatTreeFabric(_TieredFabric):
         )
 
     def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
-        """See SwitchedFabric."""
+        """Adds switches and wires; see SwitchedFabric."""
         half = self.radix // 2
         groups = self._groups(adapters_of_hosts, half)
         aggregations: list[list[int]] = []
@@ -208,10 +209,10 @@ class FatTreeFabric(_TieredFabric):
 
 
 class DragonflyFabric(_TieredFabric):
-    """Groups of routers: all routers of a group are joined, and every pair of groups is.
+    """Groups of routers: all routers of a group are joined, and all pairs of groups are joined.
 
-    Each router has `global_links_per_router` links to other groups; what a group has of them is
-    spread evenly over the other groups. Messages take a shortest path.
+    Each router has `global_links_per_router` links to other groups. The links of a group are spread
+    evenly over the other groups. Messages take a shortest path.
     """
 
     shape: Literal["dragonfly"]
@@ -231,7 +232,7 @@ class DragonflyFabric(_TieredFabric):
         return groups
 
     def count(self, adapters: int, hosts: int) -> tuple[int, int]:
-        """See SwitchedFabric."""
+        """Maximum number of devices and wires; see SwitchedFabric."""
         routers = self._first_switches(adapters, hosts, self.adapters_per_router)
         groups = self._groups_of(routers)
         size = self.routers_per_group
@@ -239,7 +240,7 @@ class DragonflyFabric(_TieredFabric):
         return groups * size, adapters * hosts + wires
 
     def place(self, adapters_of_hosts: AdaptersOfHosts, layout: Placing) -> None:
-        """See SwitchedFabric."""
+        """Adds switches and wires; see SwitchedFabric."""
         held = self._groups(adapters_of_hosts, self.adapters_per_router)
         size = self.routers_per_group
         groups: list[list[int]] = []
@@ -256,7 +257,7 @@ class DragonflyFabric(_TieredFabric):
                 layout.join(groups[one][router_a], groups[two][router_b], self.global_link_type)
 
     def _global_links(self, one: int, two: int, groups: int) -> Iterator[tuple[int, int]]:
-        """The routers that join two groups: the one's and the two's."""
+        """The routers that join two groups, one in each group."""
         links = self.routers_per_group * self.global_links_per_router
         for turn in range(links // (groups - 1)):
             ports = (turn * (groups - 1) + two - 1, turn * (groups - 1) + one)
@@ -264,7 +265,7 @@ class DragonflyFabric(_TieredFabric):
             yield a, b
 
     def used_link_types(self) -> Iterator[tuple[str, str]]:
-        """See SwitchedFabric."""
+        """Fields with the names of link types; see SwitchedFabric."""
         yield from super().used_link_types()
         yield "fabric.global_link_type", self.global_link_type
 

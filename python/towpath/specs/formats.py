@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which other tool a text is from, by its look. The modules that read such texts are importers/."""
+"""Recognizes texts from other tools by their appearance. The modules in importers/ parse these
+texts.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,20 @@ _FIRST_ROW = re.compile(r"(?m)^[ \t]*GPU[0-9]{1,4}[ \t]")
 
 
 def is_xml(text: str) -> bool:
-    """Whether a text claims to be XML."""
+    """True if a text claims to be XML."""
     return text.lstrip().startswith("<")
 
 
 def is_topology_table(text: str) -> bool:
-    """Whether a text looks like the output of `nvidia-smi topo -m`."""
+    """True if a text resembles the output of `nvidia-smi topo -m`."""
     return _FIRST_ROW.search(COLOURS.sub("", text)) is not None
 
 
 def is_soc_descriptor(document: YamlDocument) -> bool:
-    """Whether a document looks like a SoC descriptor."""
+    """True if a document resembles a SoC descriptor."""
     return isinstance(document.data, dict) and "functional_workers" in document.data
 
 
 def is_cluster_descriptor(document: YamlDocument) -> bool:
-    """Whether a document looks like a cluster descriptor."""
+    """True if a document resembles a cluster descriptor."""
     return isinstance(document.data, dict) and "ethernet_connections" in document.data

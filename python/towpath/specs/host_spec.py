@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a host: what its processor and driver make of a chip's PCIe link.
+"""The description of a host: the effect of its processor and driver on a chip's PCIe link.
 
-Every quantity is a value in the unit that its field names, and the value's source. The blocks of
+Every quantity has a value in the unit in the name of its field, and a source. The blocks of
 parameters come from the tables of the C++ core (src/towpath/machine/host.hpp).
 """
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 @from_table("host", "link")
 class LinkParameters(Block):
-    """The root complex and the slot."""
+    """Parameters of the root complex and the slot."""
 
 
 @from_table("host", "core")
 class CoreParameters(Block):
-    """Loads and stores of one core to a mapped window."""
+    """Parameters of loads and stores of one core to a mapped window."""
 
 
 @from_table("host", "driver")
 class DriverParameters(Block):
-    """What the driver's calls take."""
+    """Times of the driver's calls."""
 
 
 @from_table("host", "memory")
 class MemoryParameters(Block):
-    """Pinning host memory for a device, and translating its addresses."""
+    """Times of pinning host memory for a device, and of translating its addresses."""
 
 
 class HostSpec(Frozen):
@@ -61,11 +61,11 @@ class HostSpec(Frozen):
         return self
 
     def with_hugepages(self, has_hugepages: bool) -> HostSpec:
-        """This host with, or without, hugepages for what devices reach.
+        """Returns this host with, or without, hugepages for memory that devices reach.
 
         Raises:
             ConfigError: the host has no IOMMU, so without hugepages no large buffer is contiguous
-                for a device.
+            for a device.
         """
         if not has_hugepages and not self.memory.has_iommu.value:
             problem = "has no IOMMU, so it needs hugepages for what devices reach"
@@ -77,20 +77,20 @@ class HostSpec(Frozen):
         return self.model_copy(update={"memory": memory})
 
     def data(self) -> dict[str, object]:
-        """What the core reads: values without sources."""
+        """Data for the core: values without sources."""
         blocks = ("link", "core", "driver", "memory")
         data: dict[str, object] = {"form": "host", "name": self.name}
         return data | {block: values_of(getattr(self, block)) for block in blocks}
 
     def build(self) -> Host:
-        """The Host that simulations run on."""
+        """Builds the Host for simulations."""
         from towpath import _core
 
         return _core.parse_host(json.dumps(self.data()), f"host '{self.name}'")
 
 
 def parse_host_spec(document: YamlDocument, file: str) -> HostSpec:
-    """The spec that a YAML document holds.
+    """Parses the spec of a YAML document.
 
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads files that others wrote, bounded in every direction.
+"""Reads untrusted files with limits on every dimension.
 
-Nothing here trusts its input: sizes, depths and counts have limits, and whatever is wrong ends in a
-ConfigError that names the file and the line.
+Sizes, depths and counts have limits, and any mistake raises a ConfigError that names the file and
+the line.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class YamlDocument(NamedTuple):
 
 
 def read_text(path: str | FilePath, size_max_bytes: int = SIZE_MAX_BYTES) -> str:
-    """The text of a file.
+    """Reads the text of a file.
 
     Raises:
-        ConfigError: it cannot be read, is larger than `size_max_bytes`, or is not UTF-8.
+        ConfigError: the file cannot be read, is larger than `size_max_bytes`, or is not UTF-8.
     """
     file = str(path)
     try:
@@ -64,9 +64,9 @@ def read_text(path: str | FilePath, size_max_bytes: int = SIZE_MAX_BYTES) -> str
 
 
 def parse_yaml(text: str, file: str) -> YamlDocument:
-    """The one document in `text`, without aliases, tags or repeated fields.
+    """Parses the one document in `text`, without aliases, tags or repeated fields.
 
-    Words stay words: only true, false, null and numbers are anything else.
+    Words stay text: only true, false, null and numbers have other types.
 
     >>> parse_yaml("a: {b: [1, no, 2e3]}", "example").data
     {'a': {'b': [1, 'no', 2000.0]}}
@@ -89,7 +89,9 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
 
 
 class _YamlReader:
-    """Builds plain data from PyYAML's events, which come one by one, so every limit acts early."""
+    """Builds plain data from PyYAML's events, which arrive one by one, so every limit takes effect
+    early.
+    """
 
     def __init__(self, text: str, file: str) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -164,7 +166,7 @@ class _YamlReader:
 
 
 def _line_of(event: yaml.Event) -> int:
-    """The line that an event begins on, from 1."""
+    """The line on which an event begins, from 1."""
     assert event.start_mark is not None  # only events that a program makes by itself have none
     return event.start_mark.line + 1
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of machines that files describe: how each is recognised and read.
+"""The kinds of machines in files: the rules to recognize and read each kind.
 
-A new kind is an entry of KINDS: all that is said of a kind below the public objects is there. The
-modules that read specs are imported when a file is read: importers look up shipped machines, which
-are found by their kind.
+A new kind is an entry of KINDS, which contains all data about a kind below the public objects. The
+modules that read specs are imported when a file is read, because importers look up shipped
+machines, which are found by their kind.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 class Spec(Protocol):
-    """What specs of all kinds have."""
+    """Common attributes of specs of all kinds."""
 
     @property
     def name(self) -> str:
-        """Its name, such as "dgx-h100"."""
+        """Name of the machine, such as "dgx-h100"."""
         ...
 
     @property
     def description(self) -> str:
-        """One line about it."""
+        """Description in one line."""
         ...
 
     def data(self) -> dict[str, object]:
-        """What the core reads: values without sources."""
+        """Data for the core: values without sources."""
         ...
 
 
@@ -54,21 +54,21 @@ class SpecFile:
 
     @cached_property
     def is_yaml(self) -> bool:
-        """Whether it is not one of the formats of other tools."""
+        """True if it does not have a format of another tool."""
         return not formats.is_xml(self.text) and not formats.is_topology_table(self.text)
 
     @cached_property
     def document(self) -> YamlDocument:
-        """What the YAML says; it is parsed once.
+        """The content of the YAML, which is parsed once.
 
         Raises:
-            ConfigError: it is not valid YAML.
+            ConfigError: the text is not valid YAML.
         """
         return parse_yaml(self.text, self.file)
 
     @property
     def form(self) -> object:
-        """The form that the YAML names, if it is a block of fields."""
+        """The form in the YAML, if the YAML is a block of fields."""
         data = self.document.data if self.is_yaml else None
         return data.get("form") if isinstance(data, dict) else None
 
@@ -82,9 +82,9 @@ class SpecKind:
         words: its name in sentences; "s" after the first word makes the plural.
         forms: the forms of its specs.
         parse: reads a file of this kind.
-        expected: what a file of this kind must be, for errors.
+        expected: description of a valid file of this kind, for errors.
         options: the options of `towpath.load` that have an effect on it.
-        is_descriptor: whether a document is a description of this kind by another tool.
+        is_descriptor: True if a document is a description of this kind by another tool.
     """
 
     name: str
@@ -97,7 +97,7 @@ class SpecKind:
 
     @property
     def plural(self) -> str:
-        """Several of them in sentences.
+        """The plural in sentences.
 
         >>> KINDS["gpu_cluster"].plural
         'clusters of GPUs'
@@ -106,16 +106,16 @@ class SpecKind:
         return " ".join((f"{first}s", *rest))
 
     def recognises(self, file: SpecFile) -> bool:
-        """Whether a file describes a machine of this kind."""
+        """True if a file describes a machine of this kind."""
         if not file.is_yaml:
             return self.name == "gpu_cluster"
         return file.form in self.forms or self.is_descriptor(file.document)
 
     def load(self, file: SpecFile) -> Any:
-        """The spec that a file of this kind holds.
+        """Reads the spec of a file of this kind.
 
         Raises:
-            ConfigError: it describes something else, or something in it is wrong.
+            ConfigError: the file describes another kind, or its content is wrong.
         """
         if not self.recognises(file):
             problem = f"is not a {self.words}; it must be {self.expected}"
@@ -124,14 +124,14 @@ class SpecKind:
 
 
 def parse_gpu_machine(file: SpecFile, complete_from: str | None = None) -> MachineSpec:
-    """The machine of GPUs that a file holds: YAML, NCCL topology XML, or `nvidia-smi topo -m`.
+    """Parses the machine with GPUs of a file: YAML, NCCL topology XML, or `nvidia-smi topo -m`.
 
     Args:
         file: the file.
-        complete_from: the shipped machine that supplies what files of other tools do not say.
+        complete_from: the shipped machine that supplies values missing in files of other tools.
 
     Raises:
-        ConfigError: something in it is wrong.
+        ConfigError: the content of the file is wrong.
     """
     if formats.is_xml(file.text):
         from towpath.specs.importers import nccl_xml
@@ -162,7 +162,7 @@ def _parse_chip_cluster(file: SpecFile) -> ChipClusterSpec:
     from towpath.specs import shipped
 
     def chip_named(name: str) -> ChipSpec:
-        """A shipped chip, or a file relative to the folder of the cluster's."""
+        """A shipped chip, or a file relative to the folder of the cluster's file."""
         if name in shipped.names("chip"):
             return shipped.chip(name)
         path = Path(file.file).parent / name
@@ -241,20 +241,20 @@ KINDS: dict[str, SpecKind] = {
 
 
 def kind_of(file: SpecFile) -> SpecKind:
-    """The kind of what a file describes; a cluster of GPUs where it says nothing known."""
+    """The kind of machine in a file; a cluster of GPUs if the kind is not recognized."""
     return next((kind for kind in KINDS.values() if kind.recognises(file)), KINDS["gpu_cluster"])
 
 
 def check_options(name: str, kind: str, options: Iterable[str]) -> None:
-    """Refuses options of `towpath.load` that would have no effect.
+    """Rejects options of `towpath.load` that would have no effect.
 
     Args:
-        name: the machine's, for the error.
+        name: name of the machine, for the error.
         kind: its kind.
-        options: those that are given.
+        options: the given options.
 
     Raises:
-        ConfigError: one is not for machines of this kind; its field is the option.
+        ConfigError: an option does not apply to machines of this kind; its field is the option.
     """
     for option in options:
         if option not in KINDS[kind].options:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A machine of GPUs laid out: every device and every wire."""
+"""Layout of a machine with GPUs: every device and every wire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NETWORK = -1  # the host number of what belongs to no host
 
 
 class PlacedDevice(NamedTuple):
-    """A device of a laid out machine."""
+    """A device in a layout."""
 
     name: str
     kind: str
@@ -22,7 +22,7 @@ class PlacedDevice(NamedTuple):
 
 
 class PlacedWire(NamedTuple):
-    """A wire of a laid out machine: `parallel` times the rate of its link type, both ways."""
+    """A wire in a layout: `parallel` times the rate of its link type, in both directions."""
 
     a: int
     b: int
@@ -35,7 +35,7 @@ class Adapter(NamedTuple):
 
     Attributes:
         device: its position among the devices.
-        link_type: the type of its link to the first switch; None: the fabric's.
+        link_type: the type of its link to the first switch; None: the fabric's type.
     """
 
     device: int
@@ -43,7 +43,7 @@ class Adapter(NamedTuple):
 
 
 class Placing(Protocol):
-    """Takes a machine device by device and wire by wire."""
+    """Receives a machine device by device and wire by wire."""
 
     def add(self, name: str, kind: str, host: int, forwards: bool = True) -> int:
         """Adds a device and returns its position."""
@@ -55,7 +55,7 @@ class Placing(Protocol):
 
 
 class Layout(NamedTuple):
-    """A machine of a certain size, device by device. Wires name devices by their position."""
+    """A machine of a certain size, device by device. Wires refer to devices by their position."""
 
     devices: list[PlacedDevice]
     wires: list[PlacedWire]
@@ -71,20 +71,20 @@ class Layout(NamedTuple):
 
 
 def without(layout: Layout, names: Iterable[str]) -> Layout:
-    """The layout as it is when devices have failed.
+    """The layout after the failure of some devices.
 
-    A GPU that loses its last adapter and is joined to no bridge uses the nearest adapter that its
-    host still has, over a wire of the same type.
+    A GPU that loses its last adapter and has no bridge uses the nearest remaining adapter of its
+    host, over a wire of the same type.
 
     Args:
         layout: the whole machine.
-        names: devices, as "host0/nic3"; without a host, that device of every host.
+        names: devices, as "host0/nic3"; without a host, this device in every host.
 
     Returns:
         Another layout.
 
     Raises:
-        ValueError: there is no such device, or a GPU is named in a single host.
+        ValueError: there is no such device, or a GPU of only one host is removed.
     """
     lost: set[int] = set()
     for name in names:
@@ -112,13 +112,13 @@ def _is_called(device: PlacedDevice, name: str) -> bool:
 
 
 def _some(layout: Layout) -> str:
-    """A device of each kind."""
+    """One device of each kind."""
     first = {device.kind: device.name for device in reversed(layout.devices)}
     return ", ".join(sorted(first.values()))
 
 
 def _adapters_left(layout: Layout, host: int, lost: set[int]) -> list[int]:
-    """The adapters of a host that are not lost."""
+    """The remaining adapters of a host."""
     return [
         number for number, device in enumerate(layout.devices)
         if device.kind == "nic" and device.host == host and number not in lost
@@ -126,7 +126,7 @@ def _adapters_left(layout: Layout, host: int, lost: set[int]) -> list[int]:
 
 
 def _replacements(layout: Layout, lost: set[int]) -> list[PlacedWire]:
-    """A wire to the nearest adapter for each GPU whose last one is lost."""
+    """A wire to the nearest adapter for each GPU that has lost its last one."""
     devices = layout.devices
     near: dict[int, list[tuple[int, PlacedWire]]] = {}
     for wire in layout.wires:

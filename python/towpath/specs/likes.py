@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of a machine file that are those of a shipped machine: `gpu_cost: {like: dgx-h100}`."""
+"""Blocks of a machine file that copy those of a shipped machine: `gpu_cost: {like: dgx-h100}`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SOURCE_LENGTH_MAX = 1000
 
 
 def with_likes(document: YamlDocument, file: str) -> YamlDocument:
-    """The document with each block that names another machine filled from there.
+    """The document, with each block that refers to another machine filled from that machine.
 
-    A block with the field `like` has the fields that this machine has at the same place, besides
-    its own. The sources of values that come from there begin with the machine's name.
+    A block with the field `like` has the fields of the other machine at the same place, and its own
+    fields. The sources of the copied values begin with the machine's name.
 
     Args:
-        document: a machine spec as it is written.
-        file: its name, for errors.
+        document: a machine spec as written.
+        file: name of the file, for errors.
 
     Raises:
         ConfigError: there is no such machine, or it has no such block.
@@ -59,7 +59,7 @@ def _block(donor: object, path: FieldPath, document: YamlDocument, file: str) ->
 
 
 def _named(block: Any, donor: str) -> Any:
-    """The block with the donor's name in front of each source."""
+    """The block with the donor's name before each source."""
     if not isinstance(block, dict):
         return block
     return {

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a machine: what YAML holds, checked, and how it becomes a Machine.
+"""The description of a machine: checks the content of YAML, and converts it to a Machine.
 
-A spec has one of three forms. A *template* says how hosts are made and how many there are; a
-*graph* names every device of a host; a *mixed* one joins hosts of several machines (mixed_spec.py).
-With a fabric, a machine of the first two forms can have any number of hosts.
-Every quantity is a value in the unit that its field names, and the value's source. The costs come
-from the tables of the C++ core (src/towpath/machine/machine.hpp).
+A spec has one of three forms. A *template* defines the hosts by a rule and gives their number. A
+*graph* lists every device of a host. A *mixed* one joins hosts of several machines (mixed_spec.py).
+With a fabric, a machine of the first two forms can have any number of hosts. Every quantity has a
+value in the unit in the name of its field, and a source. The costs come from the tables of the C++
+core (src/towpath/machine/machine.hpp).
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ LinkKindName = Literal["nvlink", "pcie", "network", "socket"]
 
 @from_table("gpu_cost", "simple")
 class ProtocolCost(Block):
-    """What moving data costs a thread block of a GPU under one protocol."""
+    """Costs of moving data for a thread block of a GPU with one protocol."""
 
 
 @from_table("gpu_cost", "kernel")
 class KernelCost(Block):
-    """What a GPU costs a kernel that is programmed thread by thread."""
+    """Costs of a GPU for a kernel that is programmed thread by thread."""
 
 
 @from_table("gpu_cost", "")
 class GpuCost(Block):
-    """What a GPU costs per run and per transfer."""
+    """Costs of a GPU per run and per transfer."""
 
     simple: ProtocolCost
     ll: ProtocolCost
@@ -66,7 +66,7 @@ class GpuCost(Block):
 
 @from_table("link_type", "")
 class LinkType(Block):
-    """A kind of wire. Wires are duplex: rate and latency hold for each direction."""
+    """A kind of wire. Wires are duplex: rate and latency apply to each direction."""
 
     kind: LinkKindName
 
@@ -79,7 +79,9 @@ class SwitchedInterconnect(Frozen):
 
 
 class RingInterconnect(Frozen):
-    """Every GPU joined to its two neighbours; with `forwards`, others' traffic passes through."""
+    """Every GPU joined to its two neighbors; with `forwards`, GPUs forward traffic of
+    other GPUs.
+    """
 
     shape: Literal["ring"]
     link_type: Name
@@ -94,7 +96,7 @@ class FullInterconnect(Frozen):
 
 
 class MeshInterconnect(Frozen):
-    """The named pairs of GPUs joined; a pair named twice has two wires' rate."""
+    """The listed pairs of GPUs joined; a pair listed twice has the rate of two wires."""
 
     shape: Literal["mesh"]
     link_type: Name
@@ -109,9 +111,9 @@ Interconnect = Annotated[
 
 
 class Nic(Frozen):
-    """A network adapter and the GPUs of its host that it is joined to.
+    """A network adapter and the GPUs of its host to which it is joined.
 
-    Its link to the fabric is of `fabric_link_type`, or of the fabric's own.
+    Its link to the fabric has the type `fabric_link_type`, or the fabric's own type.
     """
 
     gpus: Annotated[tuple[GpuIndex, ...], Field(min_length=1, max_length=64)]
@@ -119,7 +121,7 @@ class Nic(Frozen):
 
 
 class Hosts(Frozen):
-    """How many hosts there are and what is in each."""
+    """The number of hosts and their content."""
 
     count: Annotated[int, Field(strict=True, ge=1, le=HOSTS_MAX)]
     gpus: Annotated[int, Field(strict=True, ge=1, le=GPUS_PER_HOST_MAX)]
@@ -130,7 +132,7 @@ class Hosts(Frozen):
 
 
 class MachineSpec(Frozen):
-    """What all forms have in common. Immutable; `sized` returns another one."""
+    """Common part of all forms. Immutable; `sized` returns a changed copy."""
 
     name: Name
     description: Text
@@ -148,7 +150,7 @@ class MachineSpec(Frozen):
     @property
     @abstractmethod
     def _gpus_described(self) -> int:
-        """The number of GPUs in each host before any is left out."""
+        """The number of GPUs described for each host, before any is removed."""
 
     @property
     def gpus_per_host(self) -> int:
@@ -164,7 +166,7 @@ class MachineSpec(Frozen):
 
     @abstractmethod
     def _count_in_host(self) -> tuple[int, int, int]:
-        """Devices, adapters among them, and wires of one host."""
+        """The number of devices, of adapters among them, and of wires of one host."""
 
     @abstractmethod
     def _place_host(self, host: int, layout: Placing) -> list[Adapter]:
@@ -176,7 +178,7 @@ class MachineSpec(Frozen):
         return self.host_count * self.gpus_per_host
 
     def sized(self, hosts: int | None = None, ranks: int | None = None) -> MachineSpec:
-        """This machine with another number of hosts, or of GPUs altogether.
+        """Returns this machine with another number of hosts, or another total number of GPUs.
 
         Raises:
             ConfigError: the machine cannot have that size.
@@ -192,18 +194,18 @@ class MachineSpec(Frozen):
         return spec
 
     def with_fields(self, fields: dict[str, object]) -> MachineSpec:
-        """The machine that these fields make, as `model_dump` gives them."""
+        """The machine with these fields, in the form of `model_dump`."""
         return type(self).model_validate(fields)
 
     def host_kinds(self) -> tuple[MachineSpec, ...]:
-        """A machine of one host for each kind of host that there is."""
+        """A machine of one host for each kind of host."""
         return (self.sized(hosts=1),)
 
     def layout(self) -> Layout:
         """Every device and wire. Ranks are the GPUs in this order, host after host.
 
         Raises:
-            ConfigError: there would be too many.
+            ConfigError: there would be too many of them.
         """
         self._check_size()
         layout = Layout([], [])
@@ -216,13 +218,13 @@ class MachineSpec(Frozen):
             raise self._error(str(error)) from None
 
     def _place(self, layout: Placing) -> None:
-        """Adds all devices and wires, those that are left out as well."""
+        """Adds all devices and wires, including the removed ones."""
         adapters_of_hosts = [self._place_host(host, layout) for host in range(self.host_count)]
         if self.fabric is not None:
             self.fabric.place(adapters_of_hosts, layout)
 
     def _place_remaining(self, layout: Placing) -> None:
-        """Adds all devices and wires but those that are left out."""
+        """Adds all devices and wires except the removed ones."""
         if not self.without:
             return self._place(layout)
         remaining = self.layout()
@@ -233,7 +235,7 @@ class MachineSpec(Frozen):
         return None
 
     def build(self, hosts: int | None = None, ranks: int | None = None) -> Machine:
-        """The Machine that simulations run on.
+        """Builds the Machine for simulations.
 
         Raises:
             ConfigError: the machine cannot have that size, or a GPU cannot be reached.
@@ -251,7 +253,7 @@ class MachineSpec(Frozen):
             raise ConfigError(str(error)) from None
 
     def data(self) -> dict[str, object]:
-        """What the core reads: every device and wire, and values without sources.
+        """Data for the core: every device and wire, and values without sources.
 
         Raises:
             ConfigError: there would be too many devices or wires.
@@ -266,7 +268,7 @@ class MachineSpec(Frozen):
         }
 
     def _costs(self) -> dict[str, object]:
-        """What the core reads besides devices and wires."""
+        """Data for the core other than devices and wires."""
         seed = 0 if self.fabric is None else self.fabric.hash_seed
         return {
             "form": "machine",
@@ -325,7 +327,7 @@ class MachineSpec(Frozen):
 
 
 def cost_data(cost: GpuCost) -> dict[str, object]:
-    """A cost as the core reads it: values without sources."""
+    """A cost in the form of the core: values without sources."""
     names = [name for name in _COST_BLOCKS if getattr(cost, name) is not None]
     return values_of(cost) | {name: values_of(getattr(cost, name)) for name in names}
 
@@ -338,7 +340,7 @@ def _check_pairs(mesh: MeshInterconnect, last: int) -> None:
 
 
 class TemplateSpec(MachineSpec):
-    """Hosts that are all alike, made by a rule."""
+    """Equal hosts, generated by a rule."""
 
     form: Literal["template"]
     hosts: Hosts
@@ -423,10 +425,11 @@ class TemplateSpec(MachineSpec):
 
 
 class GraphDevice(Frozen):
-    """A device by name. All but GPUs pass traffic on, unless `forwards` says otherwise.
+    """A device by name. All devices except GPUs forward traffic, unless `forwards` states
+    otherwise.
 
-    An adapter with `joins_fabric` has a link to the fabric, of `fabric_link_type` or of the
-    fabric's own.
+    An adapter with `joins_fabric` has a link to the fabric, of type `fabric_link_type` or of the
+    fabric's own type.
     """
 
     name: Name
@@ -437,12 +440,12 @@ class GraphDevice(Frozen):
 
     @property
     def is_adapter(self) -> bool:
-        """Whether it joins its host to the fabric."""
+        """True if it joins its host to the fabric."""
         return self.kind == "nic" and self.joins_fabric
 
 
 class GraphWire(Frozen):
-    """A wire between two devices, as fast as `parallel` links of its type."""
+    """A wire between two devices, with the rate of `parallel` links of its type."""
 
     between: tuple[Name, Name]
     link_type: Name
@@ -450,7 +453,9 @@ class GraphWire(Frozen):
 
 
 class GraphSpec(MachineSpec):
-    """A host device by device, as importers find it; with a fabric, any number of such hosts."""
+    """A host device by device, in the form of the importers; with a fabric, any number of such
+    hosts.
+    """
 
     form: Literal["graph"]
     source: Text
@@ -526,7 +531,7 @@ class GraphSpec(MachineSpec):
 
 
 def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
-    """The spec that a YAML document holds.
+    """Parses the spec of a YAML document.
 
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.

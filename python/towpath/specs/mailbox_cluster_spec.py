@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The description of a cluster of small processors with packetizers and mailboxes on a ring.
 
-Every quantity is a value in the unit that its field names, and the value's source. The blocks of
+Every quantity has a value in the unit in the name of its field, and a source. The blocks of
 parameters come from the tables of the C++ core (src/towpath/machine/mailbox_cluster.hpp).
 """
 
@@ -49,17 +49,17 @@ else:
 
 @from_table(_KIND, "software")
 class SoftwareParameters(Block):
-    """What the library on a core costs, in cycles of the core's clock."""
+    """Costs of the library on a core, in cycles of the core's clock."""
 
 
 @from_table(_KIND, "page_walks")
 class PageWalkParameters(Block):
-    """The page walks of stores to an array in memory."""
+    """Page walks of stores to an array in memory."""
 
 
 @from_table(_KIND, "interruptions")
 class InterruptionParameters(Block):
-    """What takes a core away from its process, again and again."""
+    """Events that repeatedly take a core away from its process."""
 
     name: Word
 
@@ -71,7 +71,7 @@ class PacketizerParameters(Block):
 
 @from_table(_KIND, "ring")
 class RingParameters(Block):
-    """The links between neighbours."""
+    """The links between neighbors."""
 
 
 @from_table(_KIND, "mailbox", without="drops_when_full")
@@ -82,7 +82,7 @@ class MailboxParameters(Block):
 
 
 class MailboxClusterSpec(Frozen):
-    """A cluster with mailboxes. Immutable; `with_figures` returns another one."""
+    """A cluster with mailboxes. Immutable; `with_figures` returns a changed copy."""
 
     form: Literal["mailbox_cluster"]
     name: Name
@@ -107,10 +107,10 @@ class MailboxClusterSpec(Frozen):
         return self
 
     def with_figures(self, source: str = "asked for", **values: float) -> MailboxClusterSpec:
-        """This cluster with other values of some parameters.
+        """Returns this cluster with other values of some parameters.
 
         Args:
-            source: where the values are from.
+            source: source of the values.
             values: by field, with two underscores between a block and its field, such as
                 `software__poll_cycles`.
 
@@ -129,7 +129,7 @@ class MailboxClusterSpec(Frozen):
         return validated(MailboxClusterSpec, YamlDocument(data, {}), f"cluster '{self.name}'")
 
     def data(self) -> dict[str, object]:
-        """What the core reads: values without sources."""
+        """Data for the core: values without sources."""
         data: dict[str, object] = {"form": "mailbox_cluster", "name": self.name}
         for name in (
             "nodes", "cores_per_node", "core_clock_mhz", "interconnect_clock_mhz", "word_bytes",
@@ -143,14 +143,14 @@ class MailboxClusterSpec(Frozen):
         return data
 
     def build(self) -> MailboxCluster:
-        """The MailboxCluster that simulations run on."""
+        """Builds the MailboxCluster for simulations."""
         from towpath import _core
 
         return _core.parse_mailbox_cluster(json.dumps(self.data()), f"cluster '{self.name}'")
 
 
 def parse_mailbox_cluster_spec(document: YamlDocument, file: str) -> MailboxClusterSpec:
-    """The spec that a YAML document holds.
+    """Parses the spec of a YAML document.
 
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A machine whose hosts are of different kinds: so many of one machine, then so many of another.
+"""A machine with hosts of different kinds: a number of hosts of one machine, followed by a number
+of another.
 
-Its fabric joins the adapters of all of them. A link type of a part is named "part/type", as in
-"dgx-h100/nvlink"; the machine's own are those that the fabric uses.
+Its fabric joins the adapters of all hosts. A link type of a part is named "part/type", as in
+"dgx-h100/nvlink". The machine's own link types are those of the fabric.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from towpath.specs.spec_model import Frozen, validated, wrong
 
 
 class Part(Frozen):
-    """Hosts of one kind, one after the other.
+    """Consecutive hosts of one kind.
 
     Attributes:
-        machine: a shipped machine, or a file beside this one.
-        count: how many of its hosts.
+        machine: a shipped machine, or a file in the same folder.
+        count: number of hosts.
     """
 
     machine: Annotated[str, Field(min_length=1, max_length=1000)]
@@ -33,22 +34,22 @@ class Part(Frozen):
 
 
 class _Prefixed(NamedTuple):
-    """Types of links get a prefix on their way to the layout."""
+    """Adds a prefix to the types of links before they reach the layout."""
 
     layout: Placing
     prefix: str
 
     def add(self, name: str, kind: str, host: int, forwards: bool = True) -> int:
-        """See Placing."""
+        """Adds a device; see Placing."""
         return self.layout.add(name, kind, host, forwards)
 
     def join(self, a: int, b: int, link_type: str, parallel: float = 1) -> None:
-        """See Placing."""
+        """Adds a wire; see Placing."""
         self.layout.join(a, b, self.prefix + link_type, parallel)
 
 
 class MixedSpec(MachineSpec):
-    """Hosts of several kinds, each as another machine describes it."""
+    """Hosts of several kinds, each described by another machine."""
 
     form: Literal["mixed"]
     parts: Annotated[tuple[Part, ...], Field(min_length=2, max_length=100)]
@@ -86,10 +87,11 @@ class MixedSpec(MachineSpec):
         return devices, adapters, wires
 
     def with_fields(self, fields: dict[str, object]) -> MachineSpec:
-        """See MachineSpec. What the GPUs cost is in the parts' own files.
+        """The machine with these fields; see MachineSpec. The files of the parts contain the costs
+        of GPUs.
 
         Raises:
-            ConfigError: the costs are other ones.
+            ConfigError: the costs differ.
         """
         spec = type(self).model_validate(fields)
         if spec.gpu_cost != self.gpu_cost:
@@ -100,7 +102,7 @@ class MixedSpec(MachineSpec):
         return spec.model_copy(update={"described": self.described})
 
     def host_kinds(self) -> tuple[MachineSpec, ...]:
-        """See MachineSpec."""
+        """A machine of one host for each kind; see MachineSpec."""
         return tuple(spec.sized(hosts=1) for spec in self.described)
 
     @cached_property
@@ -119,7 +121,9 @@ class MixedSpec(MachineSpec):
         ]
 
     def _costs(self) -> dict[str, object]:
-        """See MachineSpec; hosts after the first kind have costs of their own."""
+        """Data for the core other than devices and wires; hosts of later kinds have their own
+        costs.
+        """
         groups, first = [], 0
         for part, spec in zip(self.parts, self.described, strict=True):
             cost = cost_data(spec.gpu_cost)
@@ -133,10 +137,10 @@ def _prefix(machine: str) -> str:
 
 
 def parse_mixed_spec(document: YamlDocument, file: str) -> MixedSpec:
-    """The spec that a YAML document of the form `mixed` holds.
+    """Parses the spec of a YAML document of the form `mixed`.
 
     Raises:
-        ConfigError: a field is wrong, or a part's machine is.
+        ConfigError: a field or a part's machine is wrong.
     """
     fields: Any = document.data
     parts = fields.get("parts")

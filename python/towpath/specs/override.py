@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a machine that are set on the command line: `fabric.spine.oversubscription=2`."""
+"""Values of a machine set on the command line: `fabric.spine.oversubscription=2`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _FABRICS: dict[str, dict[str, Any]] = {
 
 
 def combinations(settings: Iterable[str]) -> list[tuple[str, ...]]:
-    """Every combination of settings of which some list several values.
+    """Every combination of settings, some of which list several values.
 
     Args:
         settings: "path=value" or "path=value,value".
 
     Raises:
-        ConfigError: one is not of this form, or there are too many combinations.
+        ConfigError: a setting does not have this form, or there are too many combinations.
 
     >>> combinations(["a.b=1,2", "c=3"])
     [('a.b=1', 'c=3'), ('a.b=2', 'c=3')]
@@ -54,15 +54,16 @@ def combinations(settings: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def with_settings(spec: MachineSpec, settings: Iterable[str]) -> MachineSpec:
-    """The machine with other values.
+    """The machine with changed values.
 
     Args:
         spec: the machine.
         settings: "path=value" each, such as "link_types.nvlink.rate_gb_per_s=400". The path of a
-            quantity leads to its value. A new fabric.shape has usual values for what it needs.
+            quantity sets its value. A new fabric.shape sets the other fields of the fabric to
+            typical values.
 
     Raises:
-        ConfigError: a path leads nowhere, or a value is not allowed there.
+        ConfigError: a path does not exist, or a value is not allowed there.
     """
     data: dict[str, Any] = spec.model_dump()
     for setting in settings:
@@ -114,7 +115,7 @@ def _nearest(path: str, data: dict[str, Any]) -> str:
 
 
 def _paths(data: dict[str, Any], prefix: str) -> Iterator[str]:
-    """The path of each value that may be set."""
+    """The path of each value that can be set."""
     for name, value in data.items():
         path = f"{prefix}{name}"
         if isinstance(value, dict) and not ("value" in value and "source" in value):

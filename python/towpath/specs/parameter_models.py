@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Models of blocks of parameters, made from the tables of the C++ core.
+"""Models of blocks of parameters, generated from the tables of the C++ core.
 
-A parameter is written once, in the table beside its C++ struct (src/towpath/machine/*.hpp): name,
-bounds and meaning. The same table checks values in C++ and in the models made here.
+A parameter is written once, in the table next to its C++ struct (src/towpath/machine/*.hpp): name,
+bounds and meaning. The same table checks values in C++ and in these models.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Row(TypedDict):
 
 @cache
 def tables() -> dict[str, dict[str, list[Row]]]:
-    """Every table: by kind of description, then by block; its own parameters are in block ""."""
+    """Every table, by kind of description and then by block; parameters of the kind itself are in
+    block "".
+    """
     return cast(dict[str, dict[str, list[Row]]], _core.parameter_tables())
 
 
@@ -47,7 +49,7 @@ def from_table(kind: str, block: str, without: str = "") -> Callable[[type[Model
     Args:
         kind: the kind of description, a key of `tables()`.
         block: the block's name.
-        without: a parameter that the model says in another way.
+        without: a parameter that the model defines itself.
     """
     fields = {row["name"]: _field_of(row) for row in tables()[kind][block]}
     fields.pop(without, None)
@@ -113,5 +115,5 @@ def _quantity_of(
 
 
 def _plain(bound: float) -> float:
-    """A bound without a point where it needs none, for sentences."""
+    """A bound without a decimal point if it does not need one, for sentences."""
     return int(bound) if bound == int(bound) else bound

@@ -46,7 +46,7 @@ def _allowed(row: Row) -> str:
 
 
 def _number(value: float) -> str:
-    """A number that is easy to read.
+    """A number in a readable form.
 
     >>> _number(1 << 40), _number(1e6), _number(0.001)
     ('2^40', '1,000,000', '0.001')

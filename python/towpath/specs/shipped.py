@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The specs that come with towpath, each read once."""
+"""The specs that come with towpath. Each is read once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ _FORM = re.compile(r"^form: ([a-z_]+)$", re.MULTILINE)
 
 
 def folder() -> Path:
-    """Where the files are: inside an installed package, or beside `python/` in a source tree."""
+    """The folder of the files: inside an installed package, or next to `python/` in a
+    source tree.
+    """
     installed = Path(__file__).resolve().parent / "shipped"
     return installed if installed.is_dir() else Path(__file__).resolve().parents[3] / "machines"
 
 
 def names(kind: str) -> list[str]:
-    """The names of what comes with towpath, of one kind.
+    """The names of the shipped specs of one kind.
 
     >>> names("chip")
     ['blackhole', 'wormhole']
@@ -36,17 +38,17 @@ def names(kind: str) -> list[str]:
 
 
 def check(name: str, kind: str) -> None:
-    """Require that something of that kind and name is shipped.
+    """Checks that a spec of that kind and name is shipped.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such spec.
     """
     if name not in names(kind):
         raise no_such(name, kind, KINDS[kind].words)
 
 
 def no_such(name: str, kind: str, what: str) -> ConfigError:
-    """The error for a name that names nothing."""
+    """The error for an unknown name."""
     known = ", ".join(names(kind))
     return ConfigError(f"there is no {what} {quoted(name)}; shipped are {known}")
 
@@ -59,14 +61,14 @@ def kinds() -> dict[str, str]:
 
 
 def description(name: str) -> str:
-    """The line about a shipped spec, without checking the rest of its file."""
+    """The description of a shipped spec, without checking the rest of its file."""
     data: Any = parse_yaml(read_text(folder() / f"{name}.yaml"), name).data
     return data["description"]
 
 
 @lru_cache
 def machine(name: str) -> MachineSpec:
-    """A shipped machine of GPUs. Specs are immutable, so its file is read once.
+    """A shipped machine with GPUs. Specs are immutable, so its file is read once.
 
     Raises:
         ConfigError: there is no machine of that name.
@@ -91,7 +93,9 @@ def chip(name: str) -> ChipSpec:
 
 
 def _form_of(path: Path) -> str:
-    """The form of a shipped spec, by its line: to parse them all takes longer than a small run."""
+    """The form of a shipped spec, from its line in the file: parsing all files takes longer than a
+    small run.
+    """
     found = _FORM.search(read_text(path))
     assert found is not None, path
     return found[1]

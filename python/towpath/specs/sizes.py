@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Message sizes as people write and read them: 64M, 8:1G, 1K:1M:4, 512,4096; 64 MiB."""
+"""Message sizes in the form used by people: 64M, 8:1G, 1K:1M:4, 512,4096; 64 MiB."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ALLOWED = (
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as "64M" (64 * 2**20, as nccl-tests counts).
+    """Number of bytes of a size such as "64M" (64 * 2**20, as in nccl-tests).
 
     Args:
-        text: a number, also with a decimal point, and a unit.
+        text: a number, optionally with a decimal point, and a unit.
 
     Raises:
-        ConfigError: it is not a size, or not a whole number of bytes.
+        ConfigError: the text is not a size, or not a whole number of bytes.
 
     >>> parse_size("64M"), parse_size("1.5K")
     (67108864, 1536)
@@ -52,7 +52,7 @@ def parse_sizes(text: str) -> list[int]:
     """The sizes in bytes of a range or list.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: the text is neither.
 
     >>> parse_sizes("8:64")
     [8, 16, 32, 64]
@@ -75,7 +75,7 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def format_size(size_bytes: int) -> str:
-    """A size in the largest binary unit that it reaches.
+    """A size in the largest binary unit that does not exceed it.
 
     >>> format_size(8), format_size(1536), format_size(1 << 30)
     ('8 B', '1.5 KiB', '1 GiB')
@@ -92,7 +92,7 @@ def size_of(size_bytes: Size) -> int:
     """One size in bytes.
 
     Raises:
-        ConfigError: it is not a size from 1 byte to 16 TiB.
+        ConfigError: the value is not a size from 1 byte to 16 TiB.
 
     >>> size_of("64M")
     67108864
@@ -111,10 +111,10 @@ def size_of(size_bytes: Size) -> int:
 
 
 def sizes_of(size_bytes: Sizes) -> list[int]:
-    """One size or several, in the order given.
+    """One size or several, in the given order.
 
     Raises:
-        ConfigError: one is wrong, or there is none.
+        ConfigError: a size is wrong, or there are none.
 
     >>> sizes_of("8:64"), sizes_of(1 << 20), sizes_of([8, "1K"])
     ([8, 16, 32, 64], [1048576], [8, 1024])

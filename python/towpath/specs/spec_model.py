@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What all specs are made of: frozen models, quantities with sources, errors in one sentence."""
+"""Common parts of all specs: frozen models, quantities with sources, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,63}$", stri
 
 
 def wrong(field: str, problem: str) -> PydanticCustomError:
-    """An error about a field that pydantic did not look at by itself."""
+    """An error about a field, for checks other than pydantic's."""
     return PydanticCustomError("towpath", "{problem}", {"field": field, "problem": problem})
 
 
@@ -41,7 +41,7 @@ def _allowed(fields: Iterable[str], unknown: object) -> str:
 
 
 class Frozen(BaseModel):
-    """Immutable, without unknown fields."""
+    """An immutable model without unknown fields."""
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid", validate_default=True)
 
@@ -57,22 +57,23 @@ class Frozen(BaseModel):
 
 
 class Quantity(Frozen, Generic[Number]):
-    """A value and where it is from: a document, a measurement, or how it was derived."""
+    """A value and its source: a document, a measurement, or a derivation."""
 
     value: Number
     source: Text
 
 
 def quantity_of(value: Any) -> type[Quantity[Any]]:
-    """The model of a quantity whose value is of a type with bounds.
+    """The model of a quantity whose value has a type with bounds.
 
-    `Quantity[value]` is as good and takes ten times as long: it spells the type out for a name.
+    `Quantity[value]` is equivalent but takes ten times as long, because it spells out the type for
+    a name.
     """
     return create_model("Quantity", __base__=Quantity, value=(value, ...))
 
 
 class Block(Frozen):
-    """A block of parameters, whose fields a table of the core names (parameter_models.py)."""
+    """A block of parameters, whose fields come from a table of the core (parameter_models.py)."""
 
     if TYPE_CHECKING:
 
@@ -83,9 +84,9 @@ Leaf = bool | int | float | str
 
 
 def quantities_of(block: object, path: str = "") -> Iterator[tuple[str, Leaf, str]]:
-    """Path, value and source of every quantity in a block, and in the blocks within it.
+    """Path, value and source of every quantity in a block, and in the blocks inside it.
 
-    Words and flags have no source of their own: "".
+    The source of words and flags is "".
     """
     if isinstance(block, Quantity):
         yield path, block.value, block.source
@@ -106,9 +107,9 @@ else:
 
 
 def values_of(block: Frozen | None) -> dict[str, Any]:
-    """The values of a block by name, without their sources; none of a block that was left out.
+    """The values of a block by name, without their sources; empty for a missing block.
 
-    Values that are the defaults of the core are left out, too.
+    Values equal to the defaults of the core are also left out.
     """
     if block is None:
         return {}
@@ -122,7 +123,7 @@ def values_of(block: Frozen | None) -> dict[str, Any]:
 
 @contextmanager
 def errors_of_core(spec: Frozen) -> Iterator[None]:
-    """Turns what the core says about a spec's data into an error about the spec's field."""
+    """Converts an error of the core about a spec's data to an error about the spec's field."""
     try:
         yield
     except DescriptionError as error:
@@ -135,12 +136,12 @@ def errors_of_core(spec: Frozen) -> Iterator[None]:
 
 
 def validated(model: type[Model], document: YamlDocument, file: str) -> Model:
-    """The model that a document holds.
+    """The model of a document.
 
     Args:
-        model: its class.
+        model: class of the model.
         document: the file's content.
-        file: its name, for errors.
+        file: name of the file, for errors.
 
     Raises:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
@@ -161,7 +162,7 @@ def error_at(field: str, problem: str, document: YamlDocument, file: str) -> Con
 
 @contextmanager
 def errors_at(document: YamlDocument, file: str) -> Iterator[None]:
-    """Adds file and line to the errors that `wrong` makes within the block."""
+    """Adds file and line to the errors from `wrong` within the block."""
     try:
         yield
     except PydanticCustomError as error:
@@ -197,9 +198,9 @@ def _first_error(error: ValidationError, document: YamlDocument, file: str) -> C
 
 
 def _resolved(location: FieldPath, data: object) -> tuple[FieldPath, FieldPath]:
-    """Splits a location into the part that leads through the data, and the rest.
+    """Divides a location into the part that leads through the data, and the rest.
 
-    Pydantic puts the tags of unions into its locations; they are left out.
+    Pydantic adds the tags of unions to its locations. They are left out.
     """
     path: list[str | int] = []
     rest: list[str | int] = []

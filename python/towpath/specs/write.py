@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Specs as YAML, in the form in which they are read."""
+"""Specs as YAML, in the form in which they can be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADING = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Blocks are indented, small ones are on one line, and nothing is an alias."""
+    """Indents blocks, writes small ones on one line, and does not use aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -45,13 +45,13 @@ _Dumper.add_representer(list, _sequence)
 
 
 def yaml_of(spec: Frozen) -> str:
-    """A spec as a YAML file that gives an equal spec when it is read.
+    """A spec as a YAML file. Reading it gives an equal spec.
 
     Args:
         spec: any spec.
 
     Returns:
-        The text of the file, fields with their default values left out.
+        The text of the file, without fields that have their default values.
     """
     from importlib.metadata import version
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads XML that others wrote: bounded, without entities, each element with its line."""
+"""Reads untrusted XML: bounded, without entities, each element with its line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
 
 @dataclass
 class XmlElement:
-    """An element of a file; its accessors check what they return and name file and line."""
+    """An element of a file; its accessors check their results and name file and line."""
 
     tag: str
     attributes: dict[str, str]
@@ -35,10 +35,10 @@ class XmlElement:
         return ConfigError(problem, file=self.file, line=self.line, field=f"<{self.tag}>")
 
     def text(self, name: str) -> str:
-        """An attribute that must be there.
+        """A required attribute.
 
         Raises:
-            ConfigError: it is not.
+            ConfigError: the attribute is missing.
         """
         if name not in self.attributes:
             raise self.error(f"lacks the attribute '{name}'")
@@ -48,7 +48,7 @@ class XmlElement:
         """An attribute that is a whole number from `minimum` to `maximum`.
 
         Raises:
-            ConfigError: it is something else, or missing while there is no default.
+            ConfigError: the value is not such a number, or is missing and has no default.
         """
         if default is not None and name not in self.attributes:
             return default
@@ -59,10 +59,10 @@ class XmlElement:
         return int(text)
 
     def word(self, name: str, allowed: tuple[str, ...]) -> str:
-        """An attribute that is one of a few words.
+        """An attribute with one of several allowed words.
 
         Raises:
-            ConfigError: it is missing or something else.
+            ConfigError: the attribute is missing or has another value.
         """
         text = self.text(name)
         if text not in allowed:
@@ -71,10 +71,10 @@ class XmlElement:
         return text
 
     def check_children(self, allowed: dict[str, tuple[str, ...]]) -> None:
-        """Checks this element and all below against the tags that each may hold.
+        """Checks this element and all elements below it against the allowed tags of each.
 
         Raises:
-            ConfigError: an element is where it must not be.
+            ConfigError: an element is in a wrong place.
         """
         for child in self.children:
             tags = allowed.get(self.tag, ())
@@ -92,7 +92,8 @@ def parse_xml(text: str, file: str) -> XmlElement:
     (3, 1)
 
     Raises:
-        ConfigError: it is not XML, declares entities or a document type, or is nested too deeply.
+        ConfigError: the text is not XML, declares entities or a document type, or is nested too
+        deeply.
     """
     parser = DefusedExpatParser(forbid_dtd=True)
     handler = _Handler(file, parser)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements of links between chips that studies, tuning and validation share."""
+"""Measurements of links between chips, shared by studies, tuning and validation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORD_BYTES = 16  # the least that a link sends
 def bidirectional_gb_per_s(
     cluster: _core.ChipCluster, packet_bytes: int, channels: int, merged: bool = True
 ) -> float:
-    """Both directions together, with merged or separate sync words."""
+    """Bandwidth of both directions together, with merged or separate sync words."""
     packets = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
     return _core.bidirectional_gb_per_s(
         cluster, packet_bytes=packet_bytes, channels=channels, packets=packets, merged=merged
@@ -31,17 +31,17 @@ def bidirectional_gb_per_s(
 
 
 def channels_that_fit(packet_bytes: int) -> int:
-    """In each direction, into the L1 that the guide's kernels have."""
+    """Number of channels in each direction that fit into the L1 of the guide's kernels."""
     return min(_CHANNELS_MAX, slots_that_fit(packet_bytes) // 2)
 
 
 def slots_that_fit(packet_bytes: int) -> int:
-    """Channels of one direction that fit if it has L1 alone."""
+    """Number of channels of one direction that fit into L1 without the other direction."""
     return _L1_BYTES // (packet_bytes + _SYNC_BYTES)
 
 
 def best_channels(cluster: _core.ChipCluster, packet_bytes: int) -> tuple[float, int]:
-    """The most that any number of channels reaches, in GB/s, and that number."""
+    """The highest bandwidth over all numbers of channels in GB/s, and that number."""
     return max(
         (bidirectional_gb_per_s(cluster, packet_bytes, channels), channels)
         for channels in range(1, channels_that_fit(packet_bytes) + 1)
@@ -60,10 +60,10 @@ def ring_us(
 
 
 def ring_wire_us(cluster: _core.ChipCluster, hops: int, packet_bytes: int) -> float:
-    """What the bytes of a packet behind its first word spend on the links and NoCs of a ring.
+    """Time that the bytes of a packet after its first word spend on the links and NoCs of a ring.
 
-    The guide takes it off its round trips: 0.89 ns per byte of eight hops, each 80 ps on a link of
-    12.5 GB/s and 31.25 ps on a NoC of 32 bytes per ns.
+    The guide subtracts it from its round trips: 0.89 ns per byte of eight hops, each 80 ps on a
+    link of 12.5 GB/s and 31.25 ps on a NoC of 32 bytes per ns.
     """
     chip = cluster.chips[0].chip
     noc_gb_per_s = chip.router["flit_bytes"] * chip.clock_mhz / 1000
@@ -73,5 +73,5 @@ def ring_wire_us(cluster: _core.ChipCluster, hops: int, packet_bytes: int) -> fl
 
 @lru_cache(maxsize=8)
 def cluster_of(name: str) -> _core.ChipCluster:
-    """What simulations run on, of a name or a file."""
+    """The cluster of a name or file, built for simulations."""
     return catalogue.load_chip_cluster(name).build()

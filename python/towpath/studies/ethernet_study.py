@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The microbenchmarks of links between chips, each as the curves that the multichip guide draws."""
+"""The microbenchmarks of links between chips, each as the curves of the multichip guide."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def _curve(name: str, sizes: tuple[int, ...], value_of: Callable[[int], float]) 
 
 
 def utilisation(spec: ChipClusterSpec, cluster: _core.ChipCluster) -> Plot:
-    """What of the line's rate payloads get, one way, and what framing alone would leave."""
+    """The part of the line rate that payloads use, one way, and the part that framing alone would
+    leave.
+    """
     figures = spec.chips[0].chip.ethernet
     if figures is None:
         raise ValueError(f"{spec.name} has no Ethernet")
@@ -141,10 +143,10 @@ def ping_parts(cluster: _core.ChipCluster) -> Plot:
 
 
 def figures_of(spec: ChipClusterSpec) -> Iterator[Plot]:
-    """One after the other, as they are measured. Rings only on a machine that has theirs.
+    """Yields one plot after the other, as they are measured. Rings only on machines that have them.
 
     Raises:
-        ValueError: kernels have no link from chip 0 to chip 1.
+        ValueError: no link from chip 0 to chip 1 is available to kernels.
     """
     cluster = spec.build()
     yield utilisation(spec, cluster)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `towpath bench exchange` measures: kernels of puts with signals on a cluster of GPUs."""
+"""Measurements of `towpath bench exchange`: kernels of puts with signals on a cluster of GPUs."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ DOCUMENT = {
 
 @dataclass(frozen=True)
 class Exchange:
-    """Two GPUs exchanged a buffer.
+    """An exchange of a buffer between two GPUs.
 
     Attributes:
-        route: where the GPUs are, and who hands puts to an adapter.
+        route: places of the GPUs, and the agent that passes puts to an adapter.
         stage: the kernel, a key of `STAGES`.
-        size_bytes: the buffer, of each GPU.
-        threads: of a block.
-        bytes_per_thread: of what a block puts, over its threads.
-        time_us: of the slower kernel; launch, barriers and copies of the host are not in it.
+        size_bytes: size of the buffer of each GPU.
+        threads: threads per block.
+        bytes_per_thread: bytes that a block puts, divided by its threads.
+        time_us: time of the slower kernel, without launch, barriers and copies of the host.
     """
 
     route: str
@@ -68,20 +68,20 @@ class Exchange:
 
     @property
     def gb_per_s(self) -> float:
-        """Sent and received together, per GPU."""
+        """Sent and received data together, per GPU."""
         return 2 * self.size_bytes / self.time_us / 1e3
 
 
 @dataclass(frozen=True)
 class Ring:
-    """An all-reduce in rings, the fastest of the blocks tried.
+    """An all-reduce in rings, with the fastest of the tested blocks.
 
     Attributes:
-        variant: what runs where.
-        size_bytes: the buffer, of each GPU.
-        threads: of a block.
-        bytes_per_thread: of what a block puts at once, over its threads.
-        time_us: of the slowest kernel.
+        variant: kernel and place of the rings.
+        size_bytes: size of the buffer of each GPU.
+        threads: threads per block.
+        bytes_per_thread: bytes that a block puts at once, divided by its threads.
+        time_us: time of the slowest kernel.
     """
 
     variant: str
@@ -93,13 +93,13 @@ class Ring:
 
 @dataclass(frozen=True)
 class ExchangeStudy:
-    """What a run found out.
+    """Results of a run.
 
     Attributes:
-        machine: its name.
-        exchanges: every combination that was tried.
+        machine: name of the machine.
+        exchanges: every tested combination.
         inside: rings in one host, by size.
-        between: rings over two hosts, by size, and what NCCL would take.
+        between: rings over two hosts, by size, and NCCL's predicted times.
     """
 
     machine: str
@@ -108,7 +108,7 @@ class ExchangeStudy:
     between: list[Ring]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns it as plain data for JSON."""
         plain = asdict(self)
         for row, one in zip(plain["exchanges"], self.exchanges, strict=True):
             row["gb_per_s"] = one.gb_per_s
@@ -116,18 +116,18 @@ class ExchangeStudy:
 
     @property
     def is_the_documents(self) -> bool:
-        """Whether the document measured this machine."""
+        """True if the document measured this machine."""
         return self.machine == DOCUMENT_MACHINE
 
 
 def check_kernels(spec: MachineSpec) -> None:
-    """That kernels run on a machine, on two GPUs of a host.
+    """Checks that kernels can run on a machine, on two GPUs of a host.
 
     Args:
         spec: the machine.
 
     Raises:
-        ConfigError: the machine does not say what kernels cost, or has too few GPUs.
+        ConfigError: the machine does not describe the costs of kernels, or has too few GPUs.
     """
     where = f"machine '{spec.name}'"
     if spec.gpu_cost.kernel is None:
@@ -139,13 +139,13 @@ def check_kernels(spec: MachineSpec) -> None:
 
 
 def routes(spec: MachineSpec) -> dict[str, tuple[Machine, tuple[int, int]]]:
-    """The machines and pairs of GPUs that exchange, by name.
+    """The machines and pairs of GPUs for the exchanges, by name.
 
     Args:
-        spec: the machine; with several hosts, GPUs of the first two exchange as well.
+        spec: the machine; if it has several hosts, GPUs of the first two also exchange.
 
     Returns:
-        By the name of the route, the machine and the numbers of both GPUs.
+        The machine and the numbers of both GPUs, by the name of the route.
     """
     found = {INSIDE: (spec.build(hosts=1), (0, 1))}
     if spec.host_count > 1:
@@ -159,15 +159,15 @@ def routes(spec: MachineSpec) -> dict[str, tuple[Machine, tuple[int, int]]]:
 def exchanges(
     spec: MachineSpec, sizes_bytes: Sequence[int], progress: Progress = silent
 ) -> list[Exchange]:
-    """Every stage on every route, swept over blocks and slices.
+    """Runs every stage on every route, swept over blocks and slices.
 
     Args:
         spec: the machine.
-        sizes_bytes: of the buffer.
-        progress: shows how many sweeps are done.
+        sizes_bytes: sizes of the buffer.
+        progress: a display of the number of completed sweeps.
 
     Returns:
-        One for each combination that divides the buffer.
+        One exchange for each combination that divides the buffer.
 
     Raises:
         ConfigError: no combination divides a size.
@@ -189,7 +189,7 @@ def exchanges(
 
 
 class Sweep(NamedTuple):
-    """What blocks and slices are tried for."""
+    """Subject of a sweep over blocks and slices."""
 
     route: str
     stage: str
@@ -209,10 +209,10 @@ def _sweep(sweep: Sweep, machine: Machine, gpus: tuple[int, int]) -> Iterator[Ex
 
 
 def best(rows: Sequence[Exchange], *key: str) -> list[Exchange]:
-    """The fastest exchange for each route and stage, and each value of further attributes.
+    """The fastest exchange for each route and stage, and for each value of further attributes.
 
     Args:
-        rows: what was measured.
+        rows: the measurements.
         key: names of attributes.
     """
     found: dict[tuple[object, ...], Exchange] = {}
@@ -231,7 +231,7 @@ ONE_RING = "one ring over two hosts"
 
 
 def alternating(queue_pairs: int) -> str:
-    """The name of a variant."""
+    """The name of a variant with alternating rings."""
     return f"alternating rings over two hosts, {queue_pairs} queue pairs"
 
 
@@ -243,10 +243,10 @@ def rings_inside(spec: MachineSpec, sizes_bytes: Sequence[int]) -> Iterator[Ring
 
     Args:
         spec: the machine.
-        sizes_bytes: of the buffer; a size that no block divides is left out.
+        sizes_bytes: sizes of the buffer; sizes that no block divides are left out.
 
     Yields:
-        The fastest of the blocks tried, for each variant and size.
+        The fastest of the tested blocks, for each variant and size.
     """
     machine = spec.build(hosts=1)
     for size_bytes in sizes_bytes:
@@ -255,14 +255,14 @@ def rings_inside(spec: MachineSpec, sizes_bytes: Sequence[int]) -> Iterator[Ring
 
 
 def rings_between(spec: MachineSpec, sizes_bytes: Sequence[int]) -> Iterator[Ring]:
-    """One ring and alternating ones, whose GPUs hand puts to adapters themselves.
+    """One ring and alternating rings, on GPUs that drive the adapters themselves.
 
     Args:
-        spec: the machine, of two hosts or more.
-        sizes_bytes: of the buffer; a size that no block divides is left out.
+        spec: the machine, with at least two hosts.
+        sizes_bytes: sizes of the buffer; sizes that no block divides are left out.
 
     Yields:
-        The fastest of the blocks tried, for each variant and size.
+        The fastest of the tested blocks, for each variant and size.
     """
     machines = {
         pairs: with_settings(spec, [_BY_GPUS, f"gpu_cost.kernel.queue_pairs={pairs}"]).build(2)

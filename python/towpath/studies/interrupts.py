@@ -12,10 +12,10 @@ from multiprocessing import resource_tracker
 
 @contextmanager
 def children_without_interrupts() -> Iterator[None]:
-    """Processes started inside do not get Ctrl-C, not even while they still import modules.
+    """Protects processes that are started inside from Ctrl-C, even while they still import modules.
 
-    The terminal sends it to all processes of the command; this one ends the others. A Ctrl-C that
-    comes meanwhile takes effect here at the end of the block.
+    The terminal sends Ctrl-C to all processes of the command, and this process ends the others. A
+    Ctrl-C in the meantime takes effect here at the end of the block.
     """
     resource_tracker.ensure_running()  # multiprocessing's own process; its start unblocks signals
     former_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

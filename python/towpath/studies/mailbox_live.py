@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures mailboxes between two processes of this host, beside a cache line and other libraries.
+"""Measures mailboxes between two processes of this host, compared with a cache line and other
+libraries.
 
-Two processes play ping-pong with a cache line that both poll, and with a message through their
-mailboxes, in turn; then one sends as fast as it can. One way is half of a round trip.
+Two processes alternate between a ping-pong with a cache line that both poll, and one with a message
+through their mailboxes. Then one process sends at its maximum rate. One way is half of a round
+trip.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ class LiveRequest:
     """Parameters of a measurement.
 
     Attributes:
-        iterations: iterations of each ping-pong.
+        iterations: number of iterations of each ping-pong.
         size_bytes: payload of a message.
-        cores: cores of the initiator and of the responder; None: wherever the system puts them.
-        rounds: how often line and mailbox take turns.
-        blocks: number of blocks, each of which gives a rate.
-        block_messages: messages of a block, few enough that most blocks are not interrupted.
+        cores: cores of the initiator and of the responder; None: chosen by the system.
+        rounds: number of turns of line and mailbox.
+        blocks: number of blocks, each of which gives one rate.
+        block_messages: messages per block, few enough that most blocks are not interrupted.
     """
 
     iterations: int = 200_000
@@ -64,21 +66,21 @@ class LiveStudy:
         return self.message["median_ns"] / self.line["median_ns"]
 
     def p99_ratio(self) -> float:
-        """The slowest in a hundred messages, against the usual transfer of a line."""
+        """The 99th percentile of messages relative to the median transfer of a line."""
         return self.message["p99_ns"] / self.line["median_ns"]
 
 
 def default_cores() -> tuple[int, int] | None:
-    """Two of the cores that this process may use; None when there is only one."""
+    """Two of the cores available to this process; None if there is only one."""
     cores = sorted(os.sched_getaffinity(0))
     return (cores[0], cores[1]) if len(cores) > 1 else None
 
 
 def parse_cores(text: str | None) -> tuple[int, int] | None:
-    """Two core numbers from text, or the default ones.
+    """Two core numbers from a text, or the default ones.
 
     Raises:
-        ConfigError: they are not two different cores that this process may use.
+        ConfigError: the text does not name two different cores available to this process.
     """
     if text is None:
         return default_cores()
@@ -95,8 +97,7 @@ def measure_live(request: LiveRequest) -> LiveStudy:
     """Runs both processes and returns their results.
 
     Raises:
-        ConfigError: the message does not fit.
-        LiveError: one of them failed.
+        ConfigError: the message does not fit. LiveError: a process failed.
     """
     if not 0 <= request.size_bytes <= MESSAGE_BYTES_MAX:
         most = MESSAGE_BYTES_MAX
@@ -176,7 +177,7 @@ def _statistics(counted: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def live_tables(study: LiveStudy) -> list[PlainTable]:
-    """Latency, what it is made of, the rate, and other libraries beside it."""
+    """Latency, its components, the rate, and a comparison with other libraries."""
     return [_latency_table(study), _parts_table(study), _peer_table(study)]
 
 

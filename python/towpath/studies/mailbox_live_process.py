@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process of a live measurement: `python -m towpath.studies.mailbox_live_process`.
 
-Started by mailbox_live. Reads its job as one line of JSON, writes one line of JSON.
+mailbox_live starts it. It reads its job as one line of JSON, and writes one line of JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Line and mailbox in turn, so that both see what else the host does."""
+    """Measures line and mailbox in turn, so that both are exposed to the same load of the host."""
     measurement = _core.LiveMailboxMeasurement(
         job["own"], job["other"], job["is_initiator"], job["timeout_s"]
     )
@@ -59,7 +59,7 @@ def _median(values: list[float]) -> float:
 
 
 def _counted(times_ns: list[float]) -> dict[str, list[float]]:
-    """Times to the nearest nanosecond, with how often each was taken."""
+    """Times rounded to nanoseconds, with the number of times that each occurred."""
     times, counts = np.unique(np.maximum(np.round(times_ns), 1), return_counts=True)
     return {"times_ns": times.tolist(), "counts": counts.tolist()}
 

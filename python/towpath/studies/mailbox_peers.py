@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Other libraries that carry small messages between processes of a host, measured where installed.
+"""Other libraries that carry small messages between processes of a host, measured if installed.
 
-ZeroMQ and Open MPI are measured by programs of benchmarks/mailbox/peers, UCX by its own tool.
+Programs in benchmarks/mailbox/peers measure ZeroMQ and Open MPI. UCX has its own tool.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ _UCX_RESULT = re.compile(
 
 
 class _Skip(Exception):
-    """Why a library is not measured."""
+    """The reason for not measuring a library."""
 
 
 def peer_measurements(request: LiveRequest, folder: Path) -> list[Callable[[], Row]]:
-    """One function per library, which measures it: a row of results, or `skipped` with the reason.
+    """One function per library that measures it: it returns a row of results, or `skipped` with the
+    reason.
 
     Args:
         request: parameters of the mailbox's own measurement.
-        folder: where the programs of benchmarks/mailbox/peers were built.
+        folder: folder in which the programs of benchmarks/mailbox/peers were built.
     """
     measured: dict[str, Callable[[LiveRequest, Path], Row]] = {
         "ZeroMQ, ipc": _zeromq,
@@ -66,7 +67,7 @@ def _sizes(request: LiveRequest) -> list[str]:
 
 
 def _cores(request: LiveRequest) -> list[str]:
-    """Cores of the initiator and the responder; none: wherever the system puts them."""
+    """Cores of the initiator and the responder; None: chosen by the system."""
     return [str(core) for core in request.cores or ()]
 
 

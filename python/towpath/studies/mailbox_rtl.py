@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The published measurement on hardware: instructions on RTL, simulated by Verilator.
+"""The published measurement on hardware: programs on RTL, simulated by Verilator.
 
-`make rtl` builds the simulators and the programs (rtl/README.md). Every cycle here comes out of
-instructions and registers; what the document does not fix is in `ASSUMPTIONS`.
+`make rtl` builds the simulators and the programs (rtl/README.md). All cycles result from
+instructions and registers. `ASSUMPTIONS` lists details that the document leaves open.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ class RtlRun:
     """One run of a simulator.
 
     Attributes:
-        program: Name of a program of rtl/sw.
-        nodes: Nodes of the cluster.
-        iterations: Iterations of the program.
-        size_bytes: Size of a message.
-        phase_cycles: Delay of the nodes behind the first, before their first poll.
-        tick_cycles: Cycles between timer interrupts; 0 for none.
-        background_ticks: Ticks between turns of the second process; 0 for none.
-        background_loops: Rounds of its work in a turn.
-        bits_per_cycle: Rate of the line.
-        latency_cycles: Latency of the transceivers of a link.
-        memory_latency_cycles: Duration of a read of memory.
-        probed_cycles: Cycles whose signals are wanted.
+        program: name of a program of rtl/sw.
+        nodes: number of nodes of the cluster.
+        iterations: number of iterations of the program.
+        size_bytes: size of a message.
+        phase_cycles: delay of the nodes after the first one, before their first poll.
+        tick_cycles: cycles between timer interrupts; 0 for none.
+        background_ticks: ticks between turns of the second process; 0 for none.
+        background_loops: rounds of its work in a turn.
+        bits_per_cycle: rate of the line.
+        latency_cycles: latency of the transceivers of a link.
+        memory_latency_cycles: duration of a read of memory.
+        probed_cycles: cycles whose signals are recorded.
     """
 
     program: str = "ping_pong"
@@ -93,12 +93,12 @@ class RtlRun:
 
 @dataclass(frozen=True)
 class RtlOutcome:
-    """What a run left.
+    """Results of a run.
 
     Attributes:
-        cycles: Cycles until the last node was done.
-        results: Cycles of each iteration on node 0, int64.
-        probes: Rows of cycle, node and the bits of its signals, at each change.
+        cycles: cycles until the last node was done.
+        results: cycles of each iteration on node 0, int64.
+        probes: rows of cycle, node and the bits of its signals, at each change.
     """
 
     cycles: int
@@ -107,10 +107,10 @@ class RtlOutcome:
 
 
 def check_built(folder: Path, nodes: int = 2) -> None:
-    """Check that the simulator and the ping-pong are there.
+    """Checks that the simulator and the ping-pong are built.
 
     Raises:
-        ConfigError: They are not.
+        ConfigError: one of them is missing.
     """
     for name in (f"cluster{nodes}", "ping_pong.elf"):
         if not (folder / name).is_file():
@@ -121,10 +121,10 @@ def check_built(folder: Path, nodes: int = 2) -> None:
 
 
 def run_rtl(folder: Path, asked: RtlRun, *, vcd: Path | None = None) -> RtlOutcome:
-    """Run a program on every node of a cluster.
+    """Runs a program on every node of a cluster.
 
     Raises:
-        ConfigError: The simulator is not built, or the run failed.
+        ConfigError: the simulator is not built, or the run failed.
     """
     check_built(folder, asked.nodes)
     arguments = (
@@ -183,16 +183,18 @@ class Signals:
         return self._rises.get((node, signal), np.array([], dtype=np.int64))
 
     def first(self, node: int, signal: int, begin: int) -> int:
-        """The first such cycle at or after `begin`, less `begin`; -1 where there is none."""
+        """The first such cycle at or after `begin`, minus `begin`; -1 if there is none."""
         cycles = self.rises(node, signal)
         place = int(np.searchsorted(cycles, begin))
         return int(cycles[place]) - begin if place < len(cycles) else -1
 
 
 def iteration_cycles(outcome: RtlOutcome) -> list[dict[tuple[int, str], int]]:
-    """By settled iteration of the ping-pong: (node, event) and its cycle from the first store on.
+    """By settled iteration of the ping-pong: (node, event) and its cycle, counted from the first
+    store.
 
-    A poll is counted in the cycle in which it reads the mailbox, the last store when it is over.
+    A poll is counted in the cycle in which it reads the mailbox, and the last store in the cycle in
+    which it is complete.
     """
     signals = Signals(outcome)
     stores = signals.rises(0, _WORD)[SETTLED_ITERATIONS:-1]
@@ -215,7 +217,7 @@ def iteration_cycles(outcome: RtlOutcome) -> list[dict[tuple[int, str], int]]:
 
 
 def waveform(outcome: RtlOutcome, begin: int, cycles: int) -> list[Row]:
-    """Rows of node, signal and the cycles, from `begin` on, in which it changes, as 0 or 1."""
+    """Rows of node, signal and the cycles, starting at `begin`, in which it changes, as 0 or 1."""
     rows: list[Row] = []
     for node in sorted({where for _, where, _ in outcome.probes}):
         for signal, name in enumerate(SIGNALS):
@@ -237,18 +239,18 @@ def waveform(outcome: RtlOutcome, begin: int, cycles: int) -> list[Row]:
 def measure_rtl_study(
     folder: Path, request: StudyRequest, progress: Progress = silent, *, vcd: Path | None = None
 ) -> MailboxStudy:
-    """Measure everything, one part after the other.
+    """Measures everything, one part after the other.
 
     Args:
-        folder: Where `make rtl` built.
-        request: Iterations with and without interrupts, and the size of a message: 8, 16, 32 or 56
+        folder: folder in which `make rtl` built the programs.
+        request: iterations with and without interrupts, and the size of a message: 8, 16, 32 or 56
             bytes. The RTL has no seed.
-        progress: Display of the work.
-        vcd: File for the waveform of some iterations.
+        progress: display of the work.
+        vcd: file for the waveform of some iterations.
 
     Raises:
-        ConfigError: The simulator is not built, or the size or number of iterations is not
-            possible.
+        ConfigError: the simulator is not built, or the size or number of iterations is not
+        possible.
     """
     check_built(folder)
     if request.size_bytes not in _SIZES or request.iterations > _ITERATIONS_MAX:
@@ -307,7 +309,9 @@ def _wait(cycles: dict[tuple[int, str], int]) -> int:
 
 
 def _as_in_the_document(iterations: list[dict[tuple[int, str], int]]) -> dict[tuple[int, str], int]:
-    """The first of the iterations that are most frequent, whose poll waits longest, as its own."""
+    """Among the most frequent iterations, the first one whose poll waits longest, as in the
+    document.
+    """
     lengths = [cycles[0, "next first store"] for cycles in iterations]
     usual = max(set(lengths), key=lengths.count)
     return max(
@@ -317,7 +321,7 @@ def _as_in_the_document(iterations: list[dict[tuple[int, str], int]]) -> dict[tu
 
 
 def _phases(iterations: list[dict[tuple[int, str], int]]) -> list[Row]:
-    """The different ways in which polls and packets met, by how often they did."""
+    """The different alignments of polls and packets, by frequency."""
     rows = [phase_row(0, cycles) for cycles in iterations]
     keys = [tuple(row.values()) for row in rows]
     distinct = sorted(set(keys), key=keys.count, reverse=True)
@@ -335,13 +339,13 @@ def _latency(folder: Path, request: StudyRequest, iterations: int, has_interrupt
 
 
 def _settled_ns(folder: Path, asked: RtlRun, clock_mhz: float = CLOCK_MHZ) -> float:
-    """One way, the mean of settled iterations."""
+    """Time of one way: the mean of settled iterations."""
     outcome = run_rtl(folder, replace(asked, iterations=_PROBED_ITERATIONS))
     return float(outcome.results[SETTLED_ITERATIONS:].mean()) * 1e3 / clock_mhz / 2
 
 
 def _projections(folder: Path) -> list[Row]:
-    """Ten times the clock: every latency in ns has ten times the cycles, if it stays."""
+    """Ten times the clock: a latency that is constant in ns has ten times the cycles."""
     fast = RtlRun(memory_latency_cycles=160)
     cases = [
         ("line of 10 Gb/s, transceivers of 150 ns: both as they are",

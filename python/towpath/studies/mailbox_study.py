@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The published measurement of a RISC-V cluster with mailboxes, as a study of a described one.
+"""The published measurement of a RISC-V cluster with mailboxes, applied to a described cluster.
 
-A ping-pong of 32 bytes, every iteration timed by the cycle counter; the breakdown of one round
-trip; what a clock of 1 GHz would bring; and how all of it moves with clock, hops, size, mailbox
-depth, polling period and the number of processes. Published figures are Loukas et al., Low-latency
-user-level communication for RISC-V clusters.
+The study has a ping-pong of 32 bytes with every iteration timed by the cycle counter, the breakdown
+of one round trip, and the effect of a clock of 1 GHz. It also sweeps clock, hops, size, mailbox
+depth, polling period and the number of processes. The published values are from Loukas et al.,
+Low-latency user-level communication for RISC-V clusters.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _SERIES_POINTS = 2000  # of the slow iterations, and of the others
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """What is asked for: iterations with and without interrupts, and the seed."""
+    """A request: iterations with and without interrupts, and the seed."""
 
     iterations: int = 1_000_000
     calm_iterations: int = 300_000
@@ -81,21 +81,21 @@ class StudyRequest:
 
 @dataclass(frozen=True)
 class MailboxStudy:
-    """What a run found out. Times are in ns; one way is half of a round trip.
+    """Results of a run. Times are in ns; one way is half of a round trip.
 
     Attributes:
-        name: of the cluster.
-        is_the_documents: whether the document measured it.
-        breakdown: rows of cycle, published cycle and event, in the phase of the polls in which
-            node 0 waits longest, as it did in the document.
-        parts: rows of what one way is made of, in cycles of software, hardware and traverse.
+        name: name of the cluster.
+        is_the_documents: True if the document measured it.
+        breakdown: rows of cycle, published cycle and event, in the phase of the polls in which node
+            0 waits longest, as in the document.
+        parts: rows with the components of one way, in cycles of software, hardware and traverse.
         phases: the cycles of node 1's answer and of node 0's poll, by phase.
         latencies: with and without interrupts: statistics, plateaus, and times with their counts.
-        projections: the clock at 1 GHz, by what scales with it.
-        sweeps: rows by what is swept.
-        engine: "model", or "rtl" for instructions on hardware (mailbox_rtl.py).
-        waves: of the RTL: rows of node, signal and its changes over two round trips.
-        assumptions: of the RTL: what the document does not fix, and what it changes.
+        projections: times with a clock of 1 GHz, by the parts that scale with it.
+        sweeps: rows by swept parameter.
+        engine: "model", or "rtl" for programs on hardware (mailbox_rtl.py).
+        waves: from the RTL: rows of node, signal and its changes over two round trips.
+        assumptions: from the RTL: details that the document leaves open, and their effects.
     """
 
     name: str
@@ -115,11 +115,11 @@ class MailboxStudy:
 def measure_study(
     spec: MailboxClusterSpec, request: StudyRequest, progress: Progress = silent
 ) -> MailboxStudy:
-    """Measure everything, one part after the other.
+    """Measures everything, one part after the other.
 
     Raises:
-        ConfigError: a swept figure is out of bounds.
-        ValueError: the message is no packet.
+        ConfigError: a swept value is out of bounds. ValueError: the message does not fit into a
+        packet.
     """
     by_phase = [_cycles_in_phase(spec, request, phase) for phase in range(_period(spec))]
     slowest = max(by_phase, key=_wait)
@@ -138,7 +138,7 @@ def measure_study(
 
 
 def is_the_documents(spec: MailboxClusterSpec) -> bool:
-    """Whether the document measured this cluster."""
+    """True if the document measured this cluster."""
     return spec.name == DOCUMENT_CLUSTER
 
 
@@ -173,7 +173,7 @@ def breakdown_rows(cycles: dict[tuple[int, str], int]) -> list[Row]:
 
 
 def part_rows(cycles: dict[tuple[int, str], int]) -> list[Row]:
-    """What one way is made of, in cycles."""
+    """The components of one way, in cycles."""
     rows = [
         {"what": what, "kind": kind, "cycles": cycles[0, end] - cycles[0, begin]}
         for what, kind, begin, end in PARTS
@@ -184,7 +184,9 @@ def part_rows(cycles: dict[tuple[int, str], int]) -> list[Row]:
 
 
 def phase_row(phase: int, cycles: dict[tuple[int, str], int]) -> Row:
-    """When the answer leaves and arrives, how long both polls wait, and the round trip."""
+    """The times at which the answer leaves and arrives, the waits of both polls, and the round
+    trip.
+    """
     return {
         "phase": phase,
         "answer_leaves": cycles[1, "header leaves"],
@@ -231,12 +233,12 @@ def latency_row(one_way_ns: np.ndarray, *, is_named: bool) -> Row:
     """Statistics of the iterations of a run.
 
     Args:
-        one_way_ns: Time of each iteration in ns, shape (iterations,), float64.
-        is_named: Whether it is known what disturbs the iterations of each plateau.
+        one_way_ns: time of each iteration in ns, shape (iterations,), float64.
+        is_named: True if the disturbance of the iterations in each plateau is known.
 
     Returns:
         Mean, mode, extremes, plateaus, all times with their counts, and a series of iterations and
-        their times: all that took long, and some of the others.
+        their times: all long ones, and some of the others.
     """
     times_ns, counts = np.unique(one_way_ns, return_counts=True)
     mode_ns = float(times_ns[counts.argmax()])
@@ -258,7 +260,7 @@ def latency_row(one_way_ns: np.ndarray, *, is_named: bool) -> Row:
 
 
 def _series(one_way_ns: np.ndarray, mode_ns: float) -> list[tuple[int, float]]:
-    """Iterations and their times: an even choice of each part, in order."""
+    """Iterations and their times: a uniform selection of each part, in order."""
     is_slow = one_way_ns > 1.05 * mode_ns
     chosen = []
     for part in (np.flatnonzero(is_slow), np.flatnonzero(~is_slow)):
@@ -270,7 +272,7 @@ def _series(one_way_ns: np.ndarray, mode_ns: float) -> list[tuple[int, float]]:
 def _plateau(
     times_ns: np.ndarray, counts: np.ndarray, what: str, begin_ns: float, end_ns: float
 ) -> Row:
-    """Named by its bounds where nothing is known of what disturbs it."""
+    """A plateau, named by its bounds if its disturbance is unknown."""
     what = what or f"{begin_ns:g} to {end_ns:g} ns"
     own = (times_ns >= begin_ns) & (times_ns < end_ns)
     if not own.any():
@@ -286,7 +288,7 @@ def _plateau(
 
 
 def settled_ns(spec: MailboxClusterSpec, **options: int) -> float:
-    """One way without disturbances, the mean over all phases of the polls."""
+    """Time of one way without disturbances, the mean over all phases of the polls."""
     period = _period(spec)
     core = spec.build()
     phases = range(0, period, max(1, period // 10))
@@ -305,7 +307,7 @@ def settled_ns(spec: MailboxClusterSpec, **options: int) -> float:
 
 
 def _projections(spec: MailboxClusterSpec) -> list[Row]:
-    """What a core at 1 GHz brings, by what is made faster with it."""
+    """Effect of a core at 1 GHz, by the parts that become faster."""
     factor = 1000 / spec.core_clock_mhz.value
     core = {"core_clock_mhz": 1000.0}
     hardware = core | {"interconnect_clock_mhz": spec.interconnect_clock_mhz.value * factor}
@@ -325,7 +327,7 @@ def _projections(spec: MailboxClusterSpec) -> list[Row]:
 
 
 def _arithmetic(spec: MailboxClusterSpec, parts: list[Row]) -> list[Row]:
-    """The same by adding up the parts of one way, as the document does."""
+    """The same by adding up the parts of one way, as in the document."""
     software, hardware, traverse = (
         sum(row["cycles"] for row in parts if row["kind"] == kind) for kind in PUBLISHED_CYCLES
     )

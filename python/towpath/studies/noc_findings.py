@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the published study of virtual channels found, held against the measurements of a run.
+"""Findings of the published study of virtual channels, compared with the measurements of a run.
 
 The study is tt-metal's tech report on virtual channels (Wormhole B0 and Blackhole). A finding is
-shown when the numbers of this run bear it out and refuted when they do not, whatever we would like
-them to say; what the measured points cannot decide is not tested.
+shown if the numbers of this run support it, and refuted if they do not. If the measured points are
+not conclusive, it is not tested.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Finding:
     """A finding of the study.
 
     Attributes:
-        name: short, for programs.
-        claim: what the study found.
-        shown: whether this run shows it too; None where its points cannot tell.
-        numbers: numbers of this run that the verdict comes from, a clause each.
-        reason: why it is so, or why it cannot be told.
+        name: short name for programs.
+        claim: finding of the study.
+        shown: True if this run also shows it; None if its points are not conclusive.
+        numbers: numbers of this run behind the verdict, one clause each.
+        reason: cause of the effect, or the reason for the missing verdict.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Finding:
 
 
 def findings(parts: dict[str, list[Row]], shape: ChipShape) -> list[Finding]:
-    """Every finding that the run has measured something about.
+    """Every finding for which the run has measurements.
 
     Args:
-        parts: rows by part of the study, as in noc_study.study_parts().
+        parts: rows by part of the study, in the form of noc_study.study_parts().
         shape: shape of the chip.
     """
     patterns = parts.get("patterns", [])
@@ -130,7 +130,7 @@ def no_difference(rows: Iterable[Row], pattern: str, reason: str) -> Finding | N
 
 
 def no_gain(rows: Iterable[Row], pattern: str, shape: ChipShape) -> Finding | None:
-    """More VCs bring nothing on the whole, and cost bandwidth somewhere."""
+    """More VCs give no gain overall, and reduce bandwidth in some cases."""
     own_rows = _of_pattern(rows, pattern)
     if not own_rows:
         return None
@@ -163,7 +163,9 @@ def no_gain(rows: Iterable[Row], pattern: str, shape: ChipShape) -> Finding | No
 
 
 def irregular(rows: Iterable[Row], pattern: str, reason: str) -> Finding | None:
-    """Bandwidth does not simply rise with the size, or VC counts help here and hurt there."""
+    """Bandwidth does not simply rise with the size, or VC counts help in some cases and hurt in
+    others.
+    """
     own = _of_pattern(rows, pattern)
     if not own:
         return None
@@ -197,7 +199,7 @@ def irregular(rows: Iterable[Row], pattern: str, reason: str) -> Finding | None:
 
 
 def reduced_points(rows: Iterable[Row]) -> Finding | None:
-    """Points with fewer transactions than asked for say what those with more say."""
+    """Points with fewer transactions than requested agree with points with more."""
     most: dict[tuple, Row] = {}
     least: dict[tuple, Row] = {}
     for row in rows:
@@ -238,9 +240,9 @@ def _of_pattern(rows: Iterable[Row], pattern: str) -> list[Row]:
 
 
 def _changes(rows: Iterable[Row], pattern: str) -> Iterator[tuple[float, Row]]:
-    """Relative change of bandwidth against one VC, at the same NoC and size.
+    """Relative change of bandwidth compared with one VC, at the same NoC and size.
 
-    Points with fewer transactions than VCs are left out: some of their VCs carry nothing.
+    Points with fewer transactions than VCs are left out, because some of their VCs are unused.
     """
     own = _of_pattern(rows, pattern)
     one = {_place(row): row["bandwidth_bytes_per_cycle"] for row in own if row["vcs"] == 1}
@@ -268,7 +270,7 @@ def _curves(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def drops_at_few(rows: Iterable[Row], shape: ChipShape) -> Iterator[Finding]:
-    """With few transactions per destination, bandwidth falls beyond some size; by pattern."""
+    """With few transactions per destination, bandwidth falls above some size; by pattern."""
     curves = _order_curves(rows, turned=False)
     for pattern in dict.fromkeys(curve[0]["pattern"] for curve in curves):
         own = [curve for curve in curves if curve[0]["pattern"] == pattern]
@@ -305,9 +307,9 @@ _NO_DROP = "Masters did not stay together long enough to queue for one destinati
 
 
 def cures_by_turning(rows: Iterable[Row]) -> Iterator[Finding]:
-    """Beginning at different destinations and VCs gives back what the drop took; by NoC.
+    """Starting at different destinations and VCs recovers the loss of the drop; by NoC.
 
-    A curve without a drop has nothing to give back, and decides nothing.
+    A curve without a drop is not conclusive.
     """
     rows = list(rows)
     turned = {
@@ -360,7 +362,7 @@ _CROSSING = (
 
 
 def _order_curves(rows: Iterable[Row], *, turned: bool) -> list[list[Row]]:
-    """A curve per pattern and NoC, of the sizes that have all their transactions."""
+    """A curve per pattern and NoC, for the sizes with all their transactions."""
     whole = [
         row
         for row in rows
@@ -371,7 +373,7 @@ def _order_curves(rows: Iterable[Row], *, turned: bool) -> list[list[Row]]:
 
 
 def _drop(curve: list[Row]) -> tuple[float, Row, Row]:
-    """The largest loss from a size to a larger one, with the rows of both."""
+    """The largest loss from a size to a larger one, with both rows."""
 
     def rate(row: Row) -> float:
         return row["bandwidth_bytes_per_cycle"]
@@ -386,7 +388,7 @@ def _drop(curve: list[Row]) -> tuple[float, Row, Row]:
 
 
 def own_vc_for_messages(rows: Iterable[Row]) -> Finding | None:
-    """Small messages beside data are faster on a VC of their own."""
+    """Small messages next to data are faster on a separate VC."""
     latency = {
         (row["noc"], row["message"], row["placement"]): row["latency_median_cycles"] for row in rows
     }
@@ -442,7 +444,9 @@ _CLASSES = {
 
 
 def classes_apart(rows: Iterable[Row]) -> Iterator[Finding]:
-    """What two classes of traffic gain from a VC each, against what the study recommends."""
+    """Gain of two classes of traffic from separate VCs, compared with the study's
+    recommendation.
+    """
     rows = list(rows)
     for other, (name, claim, reason) in _CLASSES.items():
         gains, numbers = [], []
@@ -466,7 +470,7 @@ def classes_apart(rows: Iterable[Row]) -> Iterator[Finding]:
 
 
 def onset(rows: Iterable[Row], shape: ChipShape) -> Finding | None:
-    """The load from which cores no longer get through what they offer."""
+    """The load above which cores no longer deliver the offered load."""
     numbers, found = [], []
     for (noc, vcs), own in _throttle_curves(rows):
         late = [row for row in own if _is_late(row)]
@@ -511,7 +515,7 @@ def _is_late(row: Row) -> bool:
 
 
 def starved_by_stalled(rows: Iterable[Row], shape: ChipShape) -> Finding | None:
-    """Two stalled VCs leave a third its full rate; three leave a sixteenth."""
+    """Two stalled VCs leave a third VC its full rate; three leave a sixteenth."""
     rows = sorted(rows, key=lambda row: (row["stalled"], row["rows"]))
     rate = {row["stalled"]: row["bandwidth_bytes_per_cycle"] for row in rows}
     if not {0, STALLED_MAX - 1, STALLED_MAX} <= rate.keys():

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Do several virtual channels (VCs) help? The measurements of that study, as points of a sweep.
+"""Benefit of several virtual channels (VCs): the measurements of the study, as points of a sweep.
 
-The study proper is bandwidth over NoC, size, number of VCs and traffic pattern. Its follow-ups look
-at what the study left open: the order of destinations, flow-control messages beside data, throttled
-injection, a core that sends to itself, what stalled VCs leave to the others, and what its
-recommendations for classes of traffic bring.
+The main study is bandwidth over NoC, size, number of VCs and traffic pattern. Its follow-ups cover
+open questions: the order of destinations, flow-control messages next to data, throttled injection,
+a core that sends to itself, the effect of stalled VCs, and the effect of its recommendations for
+classes of traffic.
 """
 
 from __future__ import annotations
@@ -71,16 +71,17 @@ _OFFERED_64THS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32)
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """What is asked for.
+    """Options of a study.
 
     Attributes:
-        patterns: patterns of the study proper, out of PATTERNS.
+        patterns: patterns of the main study, out of PATTERNS.
         sizes_bytes: sizes of a transaction.
         nocs: 0, 1 or both.
         vcs: numbers of VCs, each 1 to VCS_MAX.
-        transactions: from each master to each of its destinations, as in the study's kernels.
-        has_study: whether to run the study proper.
-        has_follow_ups: whether to run the follow-ups.
+        transactions: transactions from each master to each of its destinations, as in the study's
+            kernels.
+        has_study: True to run the main study.
+        has_follow_ups: True to run the follow-ups.
         seed: seed of the simulations.
     """
 
@@ -95,9 +96,9 @@ class StudyRequest:
 
 
 def study_parts(shape: ChipShape, request: StudyRequest) -> dict[str, list[Point]]:
-    """The points that were asked for, by the part of the study that they are for.
+    """The requested points, by the part of the study to which they belong.
 
-    A point may be part of several.
+    A point may belong to several parts.
     """
     parts: dict[str, Iterator[Point]] = {}
     if request.has_study:
@@ -143,7 +144,7 @@ def _bandwidths(
 
 
 def _agreement(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
-    """Reduced points of the study once more, with several times as many transactions."""
+    """Reduced points of the study, repeated with several times the transactions."""
     pages = [n * shape.flit_bytes for n in _AGREEMENT_PAGES]
     some = replace(
         request,
@@ -160,12 +161,12 @@ def _agreement(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
 
 
 def is_reduced(point: Point) -> bool:
-    """Whether the point has fewer transactions than asked for, to fit its budget."""
+    """True if the point has fewer transactions than requested, to fit its budget."""
     return point["per_destination"] < point["asked_per_destination"]
 
 
 def _fitted(shape: ChipShape, point: Point, asked: int, least: int) -> Point:
-    """The point with as many transactions per destination as one point may cost."""
+    """The point with the number of transactions per destination that its budget permits."""
     each = flit_hops(shape, {**point, "per_destination": 1})
     count = max(least, min(asked, POINT_FLIT_HOPS // each))
     return {**point, "per_destination": count, "asked_per_destination": asked}
@@ -183,7 +184,7 @@ def _flow_control(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
 
 
 def _classes(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
-    """Two classes of traffic on shared links, on one VC and on a VC each."""
+    """Two classes of traffic on shared links, on one VC and on separate VCs."""
     for noc, other in product(request.nocs, TRAFFIC_CLASSES):
         if class_streams(shape, noc, other):
             for placement in ("data_vc", "own_vc"):
@@ -217,7 +218,9 @@ def _stalled(shape: ChipShape, request: StudyRequest) -> Iterator[Point]:
 
 
 def flit_hops(shape: ChipShape, point: Point) -> int:
-    """Routers that flits will pass at this point, which is what its simulation costs."""
+    """Number of routers that flits pass at this point, which determines the cost of its
+    simulation.
+    """
     experiment = point["experiment"]
     if experiment in ("bandwidth", "throttle"):
         pattern = point.get("pattern", "all_to_all")
@@ -243,7 +246,7 @@ def _hops_of_pattern(shape: ChipShape, pattern: str, noc: int) -> tuple[int, int
 
 
 def _flits(shape: ChipShape, size_bytes: int) -> tuple[int, int]:
-    """Data flits of a transfer, and packets, each with a header flit."""
+    """Data flits of a transfer, and packets with one header flit each."""
     data = -(-size_bytes // shape.flit_bytes)
     return data, -(-data // shape.packet_data_flits_max)
 
@@ -262,11 +265,11 @@ def measure_point(spec_json: str, point: Point) -> Result:
     """Simulates one point.
 
     Args:
-        spec_json: the chip's spec as JSON, so that a process anywhere can build it.
+        spec_json: the chip's spec as JSON, so that any process can build it.
         point: one of study_parts().
 
     Raises:
-        ValueError: the simulation refuses the traffic.
+        ValueError: the simulation rejects the traffic.
     """
     chip, whole = _chip_of(spec_json)
     columns, rows = map(int, point["grid"].split("x"))
@@ -280,7 +283,7 @@ def measure_point(spec_json: str, point: Point) -> Result:
 
 
 def digest_of(spec_json: str) -> str:
-    """Digest of what results depend on besides the point: the chip, simulator and traffic."""
+    """Digest of the inputs of results other than the point: the chip, simulator and traffic."""
     from towpath import _core
 
     return sweep.digest_of(spec_json, _core.__file__, noc_traffic.__file__, __file__)
@@ -295,7 +298,7 @@ def _chip_of(spec_json: str) -> tuple[Chip, ChipShape]:
 
 
 def _bandwidths_of(programs: Sequence[Program], outcome: TrafficResult) -> list[float]:
-    """Bytes per cycle of each program, from its beginning to its end."""
+    """Bytes per cycle of each program, from its start to its end."""
     return [
         round(_bytes_of(program) / (end - begin), 4)
         for program, begin, end in zip(
@@ -315,7 +318,9 @@ def _bandwidth_summary(programs: Sequence[Program], outcome: TrafficResult, poin
 
 
 def _throttle_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
-    """Latency counts from when a transaction was due, so that the wait for its issue is in it."""
+    """Latency is counted from the time at which a transaction was due, so it includes the wait for
+    its issue.
+    """
     requests_of: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for core, issued, received in _requests(outcome):
         requests_of.setdefault(core, []).append((issued, received))
@@ -334,7 +339,7 @@ def _throttle_summary(programs: Sequence[Program], outcome: TrafficResult, point
 def _flow_control_summary(
     programs: Sequence[Program], outcome: TrafficResult, point: Point
 ) -> Result:
-    """Messages count as long as every stream still runs."""
+    """Statistics of messages while every stream still runs."""
     message = point["message"]
     streams = [number for number, p in enumerate(programs) if p.steps[0].kind == "write"]
     until = min((outcome.end_cycles[number] for number in streams), default=outcome.cycles)
@@ -371,7 +376,7 @@ def _classes_summary(programs: Sequence[Program], outcome: TrafficResult, point:
 
 
 def _stalled_summary(programs: Sequence[Program], outcome: TrafficResult, point: Point) -> Result:
-    """Bandwidth of the free flow; the stalled flows in its row must outlast it."""
+    """Bandwidth of the free flow; the stalled flows in its row must run longer."""
     size_bytes = _bytes_of(programs[0])
     begin, end = max(STALL_BEGIN_CYCLE, outcome.begin_cycles[0]), outcome.end_cycles[0]
     row = programs[0].core.y

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads NoC traces: what every data-movement core of a chip asked of the NoCs, and when.
+"""Reads NoC traces: the requests of every data-movement core of a chip to the NoCs, with their
+times.
 
 The format is tt-npe's (its doc/noc_trace_format.md): one JSON list of events, written by tt-metal's
-profiler. Coordinates are physical, those of NoC 0 whichever NoC an event is on. A trace may hold
-the events of several chips. A fabric event is the write of a packet's payload to a router of the
-same chip: an Ethernet core, named by its channel or by the first part of the packet's path.
+profiler. Coordinates are physical, those of NoC 0 on either NoC. A trace may contain the events of
+several chips. A fabric event is the write of a packet's payload to a router of the same chip: an
+Ethernet core, named by its channel or by the first part of the packet's path.
 """
 
 from __future__ import annotations
@@ -87,16 +88,16 @@ class NocEvent(NamedTuple):
 
     Attributes:
         kind: one of KINDS.
-        cycle: when the call began, from the trace's first event on.
+        cycle: start of the call, counted from the trace's first event.
         noc: 0 or 1.
-        to: the other end; None for what has none.
+        to: the other end; None if there is none.
         to_last: the last corner of a multicast, whose first is `to`, in the direction of its NoC;
             None otherwise.
-        size_bytes: payload; 0 for what has none.
-        vc: the virtual channel asked for, None for whatever software takes by itself.
-        number: the event's place in the file, from 0.
-        router_channel: the Ethernet channel that a fabric event without a path names instead of
-            `to`; None otherwise.
+        size_bytes: payload; 0 if there is none.
+        vc: the requested virtual channel; None for the software's default.
+        number: the event's index in the file, from 0.
+        router_channel: the Ethernet channel in a fabric event without a path, which has no `to`;
+            None otherwise.
     """
 
     kind: str
@@ -112,15 +113,15 @@ class NocEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class CoreTrace:
-    """What one processor of one core did, in order.
+    """Events of one processor of one core, in order.
 
     Attributes:
-        core: its coordinates.
+        core: coordinates of the core.
         processor: BRISC, NCRISC, ...
-        begin_cycle: when its kernel began.
-        events: empty where the kernel used no NoC.
-        flush_cycles: when the core's profiler emptied its buffer.
-        chip: the chip, by its device id in the trace; 0 where the trace names none.
+        begin_cycle: start of its kernel.
+        events: empty if the kernel did not use a NoC.
+        flush_cycles: times at which the core's profiler emptied its buffer.
+        chip: the chip, by its device id in the trace; 0 if the trace has none.
     """
 
     core: Core
@@ -142,36 +143,36 @@ class CoreTrace:
 
 @dataclass(frozen=True)
 class NocTrace:
-    """A whole trace: cores in the file's order, cycles from its first event on."""
+    """A whole trace: cores in the file's order, with cycles counted from its first event."""
 
     name: str
     cores: tuple[CoreTrace, ...]
 
     @property
     def chips(self) -> tuple[int, ...]:
-        """The chips that have cores in it, in ascending order."""
+        """The chips with cores in it, in ascending order."""
         return tuple(sorted({core.chip for core in self.cores}))
 
     def on_chip(self, chip: int) -> NocTrace:
-        """The part of one chip; cycles stay those of the whole trace."""
+        """The part of one chip, with the cycles of the whole trace."""
         return NocTrace(self.name, tuple(core for core in self.cores if core.chip == chip))
 
     @property
     def requests(self) -> int:
-        """The events that put something onto a NoC."""
+        """The events that send data over a NoC."""
         kinds = READS | WRITES | FABRIC | {MULTICAST, ATOMIC}
         return sum(event.kind in kinds for core in self.cores for event in core.events)
 
 
 def load_noc_trace(path: Path | str, grid: tuple[int, int] = GRID_MAX) -> NocTrace:
-    """Reads a trace, whole or not at all.
+    """Reads a trace completely or raises an error.
 
     Args:
         path: a JSON file.
         grid: columns and rows of the chip, which must contain all coordinates.
 
     Raises:
-        ConfigError: the file is not such a trace, or something is missing from it.
+        ConfigError: the file is not such a trace, or it is incomplete.
     """
     text = read_text(path, FILE_BYTES_MAX)
     reader = _Reader(str(path), grid)
@@ -187,7 +188,7 @@ _DIGITS_MAX = 20
 
 
 def _list_items(text: str, file: str) -> Iterator[tuple[int, object]]:
-    """The items of the one list that a text holds, each with its line."""
+    """The items of the only list in a text, each with its line."""
     decoder = json.JSONDecoder(
         object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_constant
     )
@@ -268,7 +269,7 @@ class _CoreInProgress:
 
 
 class _Reader:
-    """Sorts events by core and processor, and refuses the first that does not fit."""
+    """Sorts events by core and processor, and rejects the first that does not fit."""
 
     def __init__(self, file: str, grid: tuple[int, int]) -> None:
         self._file = file
@@ -299,7 +300,7 @@ class _Reader:
             self._add_event(value, chip, core, timestamp)
 
     def cores(self) -> tuple[CoreTrace, ...]:
-        """Everything read, once the file is at its end."""
+        """The complete cores, called at the end of the file."""
         for own in self._cores:
             if own.open_barrier is not None:
                 raise self._open_barrier(own)
@@ -331,7 +332,7 @@ class _Reader:
         return marks if own.chip is None else marks + self._flushes.get((own.chip, own.core), [])
 
     def _place(self, chip: int | None, core: Core, processor: str) -> _CoreInProgress:
-        """The core of an event: marks of zones may leave out the chip, which events then name."""
+        """The core of an event. Marks of zones may omit the chip, which later events name."""
         unplaced = self._unplaced.get((core, processor))
         if chip is None:
             own = unplaced or self._by_place.get((0, core, processor))
@@ -441,7 +442,9 @@ class _Reader:
         )  # fmt: skip
 
     def _router(self, value: dict[str, Any]) -> tuple[Core | None, int | None]:
-        """Where a fabric event's packet is handed over: a tile, or an Ethernet channel."""
+        """The place where a fabric event's packet is handed over: a tile, or an
+        Ethernet channel.
+        """
         send = value.get("fabric_send")
         if send is None:  # a trace that says no more than the tile
             return self._coordinates(value, "dx", "dy"), None
@@ -459,7 +462,7 @@ class _Reader:
     def _with_state(
         self, value: dict[str, Any], kind: str, state: tuple[Core, int] | None
     ) -> tuple[Core, int]:
-        """The registers hold the other end, whatever the event's own fields say."""
+        """The registers contain the other end, whatever the event's own fields are."""
         if state is None:
             raise self._error(f"is a {kind} without the event before it that sets the state")
         to, state_bytes = state

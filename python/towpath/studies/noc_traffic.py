@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the cores of the NoC study do, as plain data that `run` hands to the simulator."""
+"""Programs of the cores in the NoC study, as plain data that `run` passes to the simulator."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Coordinate(NamedTuple):
 
 @dataclass(frozen=True)
 class ChipShape:
-    """What the study has to know of a chip.
+    """Properties of a chip that the study needs.
 
     Attributes:
-        name: the chip's.
+        name: name of the chip.
         width: tiles from left to right.
         height: tiles from top to bottom.
         columns: workers in each row of the logical grid.
-        workers: the workers that take part, row by row.
-        flit_bytes: what a link carries per cycle.
-        packet_data_flits_max: besides the header flit.
+        workers: the workers in use, row by row.
+        flit_bytes: bytes that a link carries per cycle.
+        packet_data_flits_max: maximum number of data flits in addition to the header flit.
         pool_flits: buffer that the VCs of a router's port share.
-        pool_flits_per_vc_max: how much of it one of them may take.
+        pool_flits_per_vc_max: part of it that one VC may use.
         dram: the tiles through which DRAM is reached.
         ethernet: the Ethernet tiles.
     """
@@ -72,23 +72,25 @@ class ChipShape:
         return len(self.workers) // self.columns
 
     def worker(self, column: int, row: int) -> Coordinate:
-        """The worker at a place of the logical grid."""
+        """The worker at a position of the logical grid."""
         return self.workers[row * self.columns + column]
 
     def cropped(self, columns: int, rows: int) -> ChipShape:
-        """The same chip, of which only the first columns and rows of workers take part."""
+        """The same chip, using only the first columns and rows of workers."""
         kept = tuple(self.worker(x, y) for y, x in product(range(rows), range(columns)))
         return replace(self, columns=columns, workers=kept)
 
     def hops(self, noc: int, begin: Coordinate, end: Coordinate) -> int:
-        """Routers on the way, both ends' included: NoC 0 goes right and down, NoC 1 up and left."""
+        """Number of routers on the path, including both ends: NoC 0 goes right and down, NoC 1 up
+        and left.
+        """
         sign = 1 if noc == 0 else -1
         x, y = sign * (end.x - begin.x) % self.width, sign * (end.y - begin.y) % self.height
         return x + y + 1
 
 
 def shape_of(spec: ChipSpec) -> ChipShape:
-    """The shape that a chip's spec describes."""
+    """The shape of a chip's spec."""
     router = spec.router
     return ChipShape(
         name=spec.name,
@@ -116,7 +118,7 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What one core does; `is_other` marks the second of two classes of traffic."""
+    """Program of one core; `is_other` marks the second of two classes of traffic."""
 
     core: Coordinate
     steps: list[Step]
@@ -124,14 +126,14 @@ class Program(NamedTuple):
 
 
 def is_read(pattern: str) -> bool:
-    """Whether the pattern reads, and does not write."""
+    """True if the pattern reads rather than writes."""
     return "_from_" in pattern
 
 
 def destinations(shape: ChipShape, pattern: str) -> dict[Coordinate, list[Coordinate]]:
-    """Per master, the cores it writes to or reads from: column by column, as tt-metal lists cores.
+    """The cores that each master writes to or reads from: column by column, in tt-metal's order.
 
-    All to all includes the master itself, one to all does not.
+    All to all includes the master itself; one to all does not.
     """
     first, workers = shape.workers[0], sorted(shape.workers)
     kind = pattern.replace("_from_", "_to_")
@@ -145,10 +147,11 @@ def destinations(shape: ChipShape, pattern: str) -> dict[Coordinate, list[Coordi
 
 
 def bandwidth_programs(shape: ChipShape, point: Point) -> list[Program]:
-    """Every master sends to its destinations one after the other, then waits for all of it.
+    """Every master sends to its destinations one after the other, and then waits for all
+    transactions.
 
-    The i-th transaction to a destination uses VC i % vcs. With `turned`, masters begin at different
-    destinations and VCs: by 9 y + x, as the study proposes.
+    The i-th transaction to a destination uses VC i % vcs. With `turned`, masters start at different
+    destinations and VCs: at 9 y + x, as the study proposes.
     """
     kind = "read" if is_read(point["pattern"]) else "write"
     size_bytes, vcs, count = point["size_bytes"], point["vcs"], point["per_destination"]
@@ -171,9 +174,9 @@ def _turn(core: Coordinate) -> int:
 def _transactions(
     kind: str, to: Coordinate, size_bytes: int, *, count: int, first: int, vcs: int
 ) -> list[Step]:
-    """`count` transactions of which the i-th uses VC (first + i) % vcs.
+    """`count` transactions, of which the i-th uses VC (first + i) % vcs.
 
-    A step counts its VCs from its own beginning, so what is left of a round is a step of its own.
+    A step counts its VCs from its own start, so the rest of a round is a separate step.
     """
     begin = first % vcs
     rest = min(count, vcs - begin) if begin else 0
@@ -188,7 +191,8 @@ def _transactions(
 def flow_control_programs(shape: ChipShape, point: Point) -> list[Program]:
     """Pairs of cores half a row apart: one streams data to the other, which sends back credits.
 
-    Directions alternate from pair to pair, so that credits share links with the data of others.
+    Directions alternate from pair to pair, so that credits share links with the data of other
+    pairs.
     """
     half = shape.columns // 2
     stream = {
@@ -217,7 +221,7 @@ def flow_control_programs(shape: ChipShape, point: Point) -> list[Program]:
 
 
 def throttle_programs(shape: ChipShape, point: Point) -> list[Program]:
-    """All to all, turned, every core issuing one transaction per interval and no sooner."""
+    """All to all, turned, with at most one transaction per interval issued by every core."""
     size_bytes, vcs = point["size_bytes"], point["vcs"]
     programs = []
     for master, targets in destinations(shape, "all_to_all").items():
@@ -243,9 +247,9 @@ class Stream(NamedTuple):
 def class_streams(shape: ChipShape, noc: int, other: str) -> list[Stream]:
     """Five streams over the same links: three of class `other`, and between them two to L1.
 
-    All go along one line of workers, a row or a column: the other class to its tile at the end, or
-    with "debug" to the last worker, the two to workers near the end, or with "debug" to the same.
-    Empty where the chip has no such line.
+    All streams follow one line of workers, a row or a column. The other class goes to its tile at
+    the end, or with "debug" to the last worker. The two go to workers near the end, or with "debug"
+    to the same worker. Empty if the chip has no such line.
     """
     tiles = {"dram": shape.dram, "ethernet": shape.ethernet, "debug": shape.workers}[other]
     for tile, axis in product(tiles, ("y", "x")):
@@ -262,7 +266,7 @@ def class_streams(shape: ChipShape, noc: int, other: str) -> list[Stream]:
 
 
 def class_programs(shape: ChipShape, point: Point) -> list[Program]:
-    """The streams of class_streams(), all on one VC or the other class on a VC of its own."""
+    """The streams of class_streams(), all on one VC or with the other class on a separate VC."""
     other_vc = _OTHER_CLASS_VC if point["placement"] == "own_vc" else _DATA_VC
     packet = {
         "size_bytes": shape.packet_data_flits_max * shape.flit_bytes, "count": _STREAM_WRITES,
@@ -276,13 +280,13 @@ def class_programs(shape: ChipShape, point: Point) -> list[Program]:
 
 
 def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
-    """A flow along a row of NoC 0, whose links it shares with flows that hardly move.
+    """A flow along a row of NoC 0, which shares its links with flows that are nearly stalled.
 
-    Stalled flow k, on VC k, goes along the row, turns down a column of its own and is joined there,
-    on the same VC, by a core per row on the way to one destination. Where two meet each gets half,
-    so that little is left to the one which comes from farthest. The last flow, on the last VC,
-    leaves the row before the others turn. Its program is the first. The point's `rows` says how far
-    down the columns go: each row more halves what the stalled flows still move.
+    Stalled flow k, on VC k, follows the row and turns down a separate column. There one core per
+    row joins it, on the same VC and toward one destination. At each junction the flows get half of
+    the rate each, so the flow with the longest path gets little. The last flow, on the last VC,
+    leaves the row before the others turn. Its program is the first. The `rows` of the point is the
+    length of the columns: each further row halves the rate of the stalled flows.
     """
     last_row = point["rows"] - 1
     packet = {"size_bytes": shape.packet_data_flits_max * shape.flit_bytes}
@@ -310,7 +314,9 @@ def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
 def run(
     chip: Chip, programs: Sequence[Program], noc: int, seed: int, *, with_requests: bool
 ) -> TrafficResult:
-    """What the simulator makes of programs on one NoC; with the times of all requests if asked."""
+    """The simulator's result for programs on one NoC, with the times of all requests if
+    requested.
+    """
     from towpath import _core
 
     made = [

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The content of a study as data: a page of sections with findings, tables and plots.
 
-`pages/html.py` makes an HTML file of it, `pages/text.py` the text for a terminal.
+`pages/html.py` converts it to an HTML file, and `pages/text.py` to text for a terminal.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class PlainTable:
 
     Attributes:
         headings: one per column.
-        lines: as many texts each.
-        title: empty if the section gives one.
-        is_folded: whether the page shows it only on request.
+        lines: texts, one per heading.
+        title: empty if the section has a title.
+        is_folded: True if the page shows it only on request.
     """
 
     headings: Sequence[str]
@@ -53,12 +53,12 @@ class Axis:
     """One axis of a plot.
 
     Attributes:
-        title: with the unit.
-        scale: "size" is logarithmic, with ticks at powers of two bytes; "share" is 0 to 1, shown
-            in percent.
-        ticks: values with their texts; empty: chosen by the values.
-        low: where it begins; None: at the least value, or 0.
-        high: where it ends; None: at the greatest value.
+        title: title with the unit.
+        scale: "size" is logarithmic, with ticks at powers of two bytes; "share" is 0 to 1, shown in
+            percent.
+        ticks: values with their texts; empty: derived from the values.
+        low: start of the axis; None: at the least value, or 0.
+        high: end of the axis; None: at the greatest value.
     """
 
     title: str = ""
@@ -68,7 +68,7 @@ class Axis:
     high: float | None = None
 
     def text(self, value: float) -> str:
-        """A value as the reader of this axis expects it."""
+        """A value in the format of this axis."""
         if self.ticks:
             return dict(self.ticks).get(value, f"{value:.4g}")
         if self.scale == "size":
@@ -81,17 +81,17 @@ class Curve:
     """Points of a plot; a NaN between two points interrupts the line.
 
     Attributes:
-        name: in the legend.
+        name: name in the legend.
         x: one value per point.
-        y: likewise.
-        texts: what a reader sees who points at each; empty: name and values; None: nothing.
-        labels: what stands beside each point; empty: nothing.
-        style: how the points are drawn; "open" has hollow points on its line, "stem" has a line
-            from each point to the axis, "step" has a horizontal line from each point to the next.
-        color: empty: the next one of `COLORS`.
-        width: of the line, in pixels.
+        y: one value per point.
+        texts: text shown under the pointer at each point; empty: name and values; None: nothing.
+        labels: text next to each point; empty: nothing.
+        style: style of the points; "open" has hollow points on its line, "stem" has a line from
+            each point to the axis, "step" has a horizontal line from each point to the next.
+        color: color; empty: the next one of `COLORS`.
+        width: width of the line, in pixels.
         hollow: numbers of the points that are drawn hollow.
-        in_legend: whether the legend names it.
+        in_legend: True if it is in the legend.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Plot:
     height: int = 320
 
     def table(self) -> PlainTable:
-        """Every number of it: a line per x, a column per curve."""
+        """Every value of the plot: a line per x, a column per curve."""
         places = sorted({x for curve in self.curves for x in curve.x})
         values = [dict(zip(curve.x, curve.y, strict=True)) for curve in self.curves]
         lines = [
@@ -131,7 +131,7 @@ class Plot:
         return PlainTable([self.x.title, *names], lines, self.title)
 
     def to_dict(self) -> dict[str, Any]:
-        """It as plain data for JSON."""
+        """Returns it as plain data for JSON."""
         curves = [{"name": each.name, "x": each.x, "y": each.y} for each in self.curves]
         return {
             "title": self.title, "how": self.how, "x_title": self.x.title, "y_title": self.y.title,
@@ -141,7 +141,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class BarSeries:
-    """A bar in each row: where it begins and how long it is."""
+    """A bar in each row: its start and its length."""
 
     name: str
     lengths: Sequence[float]
@@ -152,7 +152,7 @@ class BarSeries:
 
 @dataclass(frozen=True)
 class Bars:
-    """Horizontal bars in named rows; series without begins are stacked."""
+    """Horizontal bars in named rows; series without starts are stacked."""
 
     title: str
     x: Axis
@@ -163,11 +163,11 @@ class Bars:
 
 @dataclass(frozen=True)
 class Heat:
-    """Rows of percentages over one axis, as dark as they are high.
+    """Rows of percentages over one axis, with darkness proportional to the value.
 
     Attributes:
-        percents: a sequence of whole numbers from 0 to 100 per row, all of one length.
-        what: what a percentage is of: "of its thread blocks move data".
+        percents: a sequence of whole numbers from 0 to 100 per row, all of the same length.
+        what: the quantity of a percentage: "of its thread blocks move data".
     """
 
     title: str
@@ -180,16 +180,16 @@ class Heat:
 
 @dataclass(frozen=True)
 class Lanes:
-    """A timeline of lanes: one group at a time, which a menu chooses.
+    """A timeline of lanes, with a menu that selects one group at a time.
 
     Attributes:
         groups: the spans of each group, as (lane, begin, end, kind, text); kind and text are
             numbers of `kinds` and `texts`.
         kinds: names and colors.
-        texts: what a reader sees who points at a span.
-        lane: what a lane is: "thread block".
-        unit: of begin and end.
-        span: where the axis begins and ends.
+        texts: texts shown under the pointer.
+        lane: the object of a lane: "thread block".
+        unit: unit of begin and end.
+        span: start and end of the axis.
     """
 
     title: str
@@ -204,7 +204,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing as SVG text; no script in it runs."""
+    """A drawing as SVG text, in which scripts do not run."""
 
     title: str
     svg: str
@@ -213,14 +213,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class Finding:
-    """A question and its answer, or a claim, a verdict on it, and the values that it rests on.
+    """A question and its answer, or a claim with a verdict and the values behind it.
 
     Attributes:
-        question: what was asked or claimed.
+        question: the question or claim.
         answer: the sentence with its values.
-        verdict: of a claim: "shown", "refuted", "not tested".
+        verdict: verdict on a claim: "shown", "refuted", "not tested".
         reason: the mechanism behind it.
-        mood: whether it is good news (True), bad (False) or neither.
+        mood: True for good news, False for bad news, None for neither.
     """
 
     question: str
@@ -231,7 +231,7 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """It in one line."""
+        """Returns it as one line."""
         verdict = f" [{self.verdict}]" if self.verdict else ""
         return ": ".join(part for part in (self.question + verdict, self.answer) if part)
 
@@ -241,13 +241,13 @@ class Section:
     """A part of a page.
 
     Attributes:
-        title: its heading.
-        parts: in their order; plots that follow each other stand side by side.
-        how: how it was measured, or how to read it.
+        title: heading of the section.
+        parts: parts in order; consecutive plots are side by side.
+        how: method of the measurement, or advice for reading it.
         facts: names and values.
-        notes: sentences that the reader should know.
-        is_folded: whether the page shows it only on request.
-        in_text: whether the text for a terminal has it.
+        notes: sentences for the reader.
+        is_folded: True if the page shows it only on request.
+        in_text: True if the text for a terminal contains it.
     """
 
     title: str
@@ -260,7 +260,7 @@ class Section:
 
     @property
     def tables(self) -> Iterator[PlainTable]:
-        """Its tables; those of its plots if it has no others."""
+        """The tables of the section, or the tables of its plots if it has none."""
         own = [part for part in self.parts if isinstance(part, PlainTable)]
         yield from own or (part.table() for part in self.parts if isinstance(part, Plot))
 
@@ -274,12 +274,12 @@ class Page:
     """The findings of a command.
 
     Attributes:
-        title: one line.
-        command: what was typed.
-        in_short: the answers, first on the page.
+        title: title in one line.
+        command: the given command.
+        in_short: the answers, at the top of the page.
         headline: the table below them.
-        how: how to read that.
-        facts: names and values of what was measured, and on what.
+        how: advice for reading the table.
+        facts: names and values of the measurement and its subject.
         sections: the rest.
         related: texts and file names of other pages in the same folder.
     """

@@ -26,7 +26,7 @@ class ProcessEnded(RuntimeError):
 
     Attributes:
         item: the number of the item.
-        how: the exit code or the signal, as a phrase.
+        how: exit code or signal, as a phrase.
     """
 
     def __init__(self, item: int, exit_code: int) -> None:
@@ -48,17 +48,18 @@ def map_in_order(
     *,
     progress: Progress = silent,
 ) -> list[_Result]:
-    """Call a function with every item.
+    """Calls a function with every item.
 
     Args:
-        function: at the top level of a module when there are several processes, which import it.
+        function: a function at the top level of a module if there are several processes, which
+            import it.
         items: each goes to one call.
-        label: text beside the progress.
-        processes: how many to use; 1 stays in this one.
-        progress: shows how many items are done.
+        label: text next to the progress.
+        processes: number of processes; 1 stays in this process.
+        progress: a display of the number of completed items.
 
     Returns:
-        The results in the order of the items, whichever is done first.
+        The results in the order of the items, whatever the order of completion.
 
     Raises:
         ProcessEnded: a process was killed or crashed.
@@ -78,17 +79,18 @@ def map_in_order(
 
 
 def processors() -> int:
-    """Number of processors that this process may use."""
+    """Number of processors available to this process."""
     return len(os.sched_getaffinity(0))
 
 
 def in_processes(
     function: Callable[[_Item], _Result], items: Sequence[_Item], processes: int
 ) -> Generator[tuple[int, _Result], None, None]:
-    """Numbers of items with their results, as they come; closed early, it ends its processes.
+    """Numbers of items with their results, in order of completion. Closing it early ends its
+    processes.
 
-    Each process has a pipe: an executor of concurrent.futures cannot say at which item one died,
-    and leaves its processes and a warning behind when ctrl-C ends the command.
+    Each process has a pipe. An executor of concurrent.futures cannot report at which item a process
+    died, and leaves its processes and a warning behind when Ctrl-C ends the command.
 
     Raises:
         ProcessEnded: a process was killed or crashed.
@@ -150,7 +152,7 @@ class _Worker:
 
 
 def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
-    """The worker's process: items in, results out."""
+    """The worker's process: receives items, and sends results."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of tt-umd's document PCIe Bandwidth Benchmarking: Blackhole, PCIe generation 5 x16.
+"""Values of tt-umd's document PCIe Bandwidth Benchmarking: Blackhole, PCIe generation 5 x16.
 
-Ten transfers one after the other, through windows; MB are 2^20 bytes, as the benchmark counts
-(tt-umd, tests/microbenchmark/common/microbenchmark_utils.cpp).
+Ten transfers one after the other, through windows. MB are 2^20 bytes, as in the benchmark (tt-umd,
+tests/microbenchmark/common/microbenchmark_utils.cpp).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """One of the four: windows allocated for each transfer, or once; to which memory."""
+    """One of the four tables, with windows allocated for each transfer or once, and its memory."""
 
     is_static: bool
     kind: str
@@ -34,7 +34,7 @@ class Table:
 
     @property
     def title(self) -> str:
-        """As a heading."""
+        """The title as a heading."""
         where = "DRAM" if self.kind == "dram" else "L1"
         return f"{'Static' if self.is_static else 'Dynamic'} windows, {where}"
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `towpath bench pcie` measures: a host's transfers to a chip, in all the ways there are."""
+"""Measurements of `towpath bench pcie`: transfers between a host and a chip by all methods."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ MATERIAL = 0.05
 
 @dataclass(frozen=True)
 class Measurement:
-    """Transfers of one kind, one behind the other.
+    """Consecutive transfers of one kind.
 
     Attributes:
-        mb_per_s: bandwidth; here 1 MB is 2^20 bytes.
-        asked: the mechanism that the benchmark meant, MMIO, DMA or NoC.
-        used: the one that moved the data.
-        obstacle: why it is another one.
+        mb_per_s: bandwidth, where 1 MB is 2^20 bytes.
+        asked: the mechanism that the benchmark requested: MMIO, DMA or NoC.
+        used: the mechanism that moved the data.
+        obstacle: the reason for a difference between the two.
         last: the last transfer.
     """
 
@@ -49,21 +49,21 @@ class Measurement:
 
     @property
     def mechanism(self) -> str:
-        """For names: says so when it is not the one asked for."""
+        """The mechanism as text, with a note if it is not the requested one."""
         return self.used if self.asked == self.used else f"{self.asked} asked, {self.used} used"
 
 
 @dataclass(frozen=True)
 class Way:
-    """How data is moved.
+    """A transfer method.
 
     Attributes:
-        name: for people.
-        is_write: to the device.
+        name: name for people.
+        is_write: True for transfers to the device.
         mechanism: "window", "DMA" (through the bounce buffer), "zero-copy", "mapped" (zero-copy of
             the program's own memory, mapped for each transfer) or "device".
-        is_static: the window is configured once, of `window_bytes` or the smallest that holds all,
-            as far as one does.
+        is_static: True if the window is configured once, with `window_bytes` or the smallest size
+            that holds all data, if there is one.
         options: options of the transfer.
         setting: options of the HostCluster.
     """
@@ -86,14 +86,14 @@ class PcieBench:
 
     @property
     def is_the_documents(self) -> bool:
-        """Whether the document measured this pair."""
+        """True if the document measured this pair."""
         return (self.host.name, self.chip.name) == (HOST, CHIP)
 
     def measure(
         self, way: Way, kind: str, size_bytes: int, repetitions: int = REPETITIONS,
         host: HostSpec | None = None,
     ) -> Measurement:  # fmt: skip
-        """Transfers of one size to or from the first core of a kind."""
+        """Measures transfers of one size to or from the first core of a kind."""
         cluster = HostCluster(host or self.host, [self.chip], carries_data=False, **way.setting)
         move = self._move(cluster, way, cluster.core(0, kind), size_bytes)
         begin_ns = cluster.now_ns
@@ -138,7 +138,7 @@ class PcieBench:
 
     @property
     def windows_bytes(self) -> list[int]:
-        """The sizes of windows that the chip has."""
+        """The window sizes of the chip."""
         assert self.chip.pcie is not None
         return [window.size_bytes.value for window in self.chip.pcie.windows]
 
@@ -146,7 +146,9 @@ class PcieBench:
 def _mapped_transfer(
     cluster: HostCluster, data: npt.NDArray[np.uint8], core: tuple[int, int], way: Way
 ) -> _core.Transfer:
-    """As tt-umd's benchmarks do: map the program's buffer, move it in place, unmap it."""
+    """Maps the program's buffer, transfers it in place, and unmaps it, as tt-umd's
+    benchmarks do.
+    """
     buffer = cluster.map_sysmem_buffer(0, data)
     move = buffer.dma_write_to_device if way.is_write else buffer.dma_read_from_device
     transfer = move(0, len(data), core, 0, **way.options)
@@ -158,10 +160,10 @@ def _mapped_transfer(
 
 
 def document_tables(bench: PcieBench) -> dict[str, list[Row]]:
-    """Each of the four tables, ours beside theirs.
+    """Each of the four tables, with simulated and published values.
 
-    A read has two figures and two errors: the buffer begins on a line, or it does not. Which it was
-    is not recorded, so that neither is a prediction of the document's cell.
+    A read has two values and two errors, for a buffer with and without line alignment. The document
+    does not state the alignment, so neither value is a prediction of the document's cell.
     """
     tables: dict[str, list[Row]] = {}
     for table in TABLES:
@@ -198,7 +200,7 @@ def document_tables(bench: PcieBench) -> dict[str, list[Row]]:
 
 
 def comparisons(bench: PcieBench) -> dict[str, list[Row]]:
-    """Ways side by side: TLB against DMA, orderings, mappings, windows, hugepages."""
+    """Transfer methods compared: TLB and DMA, orderings, mappings, windows, hugepages."""
     return {
         "Windows against DMA, 1 MB": list(_mechanisms(bench)),
         "Ordering and mapping, writes of 1 MB": list(_orderings(bench)),
@@ -291,13 +293,13 @@ def _hugepages(bench: PcieBench) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Cause:
-    """An explanation of the document, held against the model without its cause.
+    """An explanation in the document, compared with the model without its cause.
 
     Attributes:
-        effect: what is to be explained.
-        cause: what the document says.
-        size: size of the effect, as a ratio: with the cause and without; 1 is no effect.
-        numbers: the figures behind, in words.
+        effect: the effect to be explained.
+        cause: the document's explanation.
+        size: size of the effect as a ratio, with the cause and without; 1 is no effect.
+        numbers: the underlying values as text.
     """
 
     effect: str
@@ -308,7 +310,7 @@ class Cause:
 
     @property
     def outcome(self) -> str:
-        """What becomes of the effect without its cause, in words."""
+        """The result for the effect without its cause, as text."""
         there, left = self.with_cause - 1, self.without_cause - 1
         if there < MATERIAL:
             return "is not there"
@@ -318,7 +320,7 @@ class Cause:
 
 
 def causes(bench: PcieBench) -> list[Cause]:
-    """The document's explanations, each with its cause and without."""
+    """The document's explanations, each with its cause and without it."""
     static = Way("", is_static=True)
     small = 4096
 
@@ -371,7 +373,9 @@ def causes(bench: PcieBench) -> list[Cause]:
 
 
 def _fastest_read(bench: PcieBench) -> Measurement:
-    """The fastest read that no processor waits for: by the engine, else by a core of the chip."""
+    """The fastest read without a waiting processor: by the engine, or else by a core of
+    the chip.
+    """
     assert bench.chip.pcie is not None
     can = bench.chip.pcie.dma_from_device.value
     return bench.measure(Way("", False, "zero-copy" if can else "device"), "dram", MB)
@@ -382,7 +386,7 @@ def _mover(measured: Measurement) -> str:
 
 
 def _link_mb_per_s(bench: PcieBench) -> float:
-    """What the host's answers to the engine's reads leave of the link."""
+    """Bandwidth of the link that remains next to the host's answers to the engine's reads."""
     way = Way("", mechanism="zero-copy", options={"ordering": "posted"},
               setting={"limits_noc": False})  # fmt: skip
     large = bench.measure(way, "dram", 64 * MB, 2).last
@@ -400,7 +404,7 @@ def _with_free_windows(host: HostSpec) -> HostSpec:
 
 
 def sweep(bench: PcieBench, sizes_bytes: Sequence[int]) -> list[Row]:
-    """Bandwidth over size of each way and target."""
+    """Bandwidth over size for each method and target."""
     ways = [
         Way("static window, write", is_static=True),
         Way("dynamic window, write"),
@@ -423,13 +427,13 @@ def sweep(bench: PcieBench, sizes_bytes: Sequence[int]) -> list[Row]:
 
 @dataclass(frozen=True)
 class SlowRead:
-    """One read of 1 MB: where its time goes.
+    """One read of 1 MB, with the breakdown of its time.
 
     Attributes:
-        title: which memory, and whether the buffer is on a line.
-        time_us: in all.
+        title: the memory, and the alignment of the buffer.
+        time_us: total time.
         accesses: round trips, one after the other.
-        parts: name, microseconds of the whole, nanoseconds of each round trip or 0.
+        parts: name, microseconds in total, nanoseconds of each round trip or 0.
     """
 
     title: str
@@ -439,7 +443,7 @@ class SlowRead:
 
     @property
     def mb_per_s(self) -> float:
-        """MB are 2^20 bytes."""
+        """Bandwidth with MB of 2^20 bytes."""
         return 1e6 / self.time_us
 
 
@@ -448,7 +452,7 @@ _ONCE = ("call", "allocating and configuring windows", "waiting for earlier writ
 
 
 def slow_reads(bench: PcieBench) -> list[SlowRead]:
-    """One read of 1 MB as the driver does it, from each memory, the buffer on a line or not."""
+    """One read of 1 MB through the driver, from each memory, with and without an aligned buffer."""
     reads = []
     for kind, target in KINDS.items():
         for misalignment_bytes in (0, MISALIGNMENT_BYTES):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `towpath bench penny` measures: the library's CUDA kernels, thread by thread with data."""
+"""Measurements of `towpath bench penny`: the library's CUDA kernels, thread by thread with data."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Point:
     """One kernel in one shape.
 
     Attributes:
-        kernel: its name, one of KERNELS.
-        size_bytes: the array of each PE.
-        threads: of a block, "block_size".
-        bytes_per_thread: what a thread puts at once, "packet_size".
-        rings: how many go through the machine.
-        pes: how many GPUs take part; of an exchange, two of them.
+        kernel: name of the kernel, one of KERNELS.
+        size_bytes: size of the array of each PE.
+        threads: threads per block, "block_size".
+        bytes_per_thread: bytes that a thread puts at once, "packet_size".
+        rings: number of rings through the machine.
+        pes: number of GPUs; an exchange uses two of them.
     """
 
     kernel: str
@@ -57,10 +57,10 @@ class Timed:
     """A point and its time.
 
     Attributes:
-        point: what ran.
-        time_us: until the last kernel had ended; the launch is not in it.
-        model_us: what the model of `bench exchange` says, which has no threads and no data; None
-            where it has no such kernel.
+        point: the point.
+        time_us: time until the last kernel has ended, without the launch.
+        model_us: time of the model of `bench exchange`, which has no threads and no data; None if
+            it has no such kernel.
     """
 
     point: Point
@@ -69,18 +69,18 @@ class Timed:
 
     @property
     def gb_per_s(self) -> float:
-        """Twice the array over the time: what the worklog prints."""
+        """Twice the array over the time, the value that the worklog prints."""
         return 2 * self.point.size_bytes / self.time_us / 1e3
 
 
 @dataclass(frozen=True)
 class PennyStudy:
-    """What a run found out.
+    """Results of a run.
 
     Attributes:
-        machine: its name.
+        machine: name of the machine.
         rows: every point.
-        sizes_bytes: the arrays that were requested.
+        sizes_bytes: the requested sizes of the array.
     """
 
     machine: str
@@ -89,7 +89,7 @@ class PennyStudy:
 
     @property
     def not_divided(self) -> dict[str, list[int]]:
-        """The requested sizes that a kernel's blocks divide in no shape."""
+        """The requested sizes that a kernel's blocks cannot divide in any shape."""
         ran = {(row.point.kernel, row.point.size_bytes) for row in self.rows}
         missing = {
             kernel: [size for size in self.sizes_bytes if (kernel, size) not in ran]
@@ -98,7 +98,7 @@ class PennyStudy:
         return {kernel: sizes for kernel, sizes in missing.items() if sizes}
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns it as plain data for JSON."""
         rows = [{**asdict(row.point), "time_us": row.time_us, "model_us": row.model_us,
                  "gb_per_s": row.gb_per_s} for row in self.rows]  # fmt: skip
         return {"machine": self.machine, "rows": rows}
@@ -115,13 +115,13 @@ def points(
 
     Args:
         kernels: names of KERNELS.
-        sizes_bytes: of the array.
-        shapes: threads of a block, and bytes of each thread.
-        pes: how many GPUs.
-        rings: of the ring kernels.
+        sizes_bytes: sizes of the array.
+        shapes: threads per block, and bytes per thread.
+        pes: number of GPUs.
+        rings: number of rings of the ring kernels.
 
     Raises:
-        ConfigError: there is no such kernel, or nothing divides any size.
+        ConfigError: there is no such kernel, or no block divides any size.
     """
     for name in kernels:
         if name not in KERNELS:
@@ -144,7 +144,7 @@ def points(
 
 
 def _parts(point: Point) -> int:
-    """Into how many parts the array is cut before blocks share a part."""
+    """Number of parts into which the array is cut before blocks share a part."""
     return {
         "ring": point.pes * point.rings, "vectorised_ring": point.pes * point.rings,
         "simple_ring": point.rings, "two_shot": point.pes,
@@ -159,16 +159,16 @@ def _blocks(point: Point) -> int | None:
 
 
 def measure(spec: MachineSpec, todo: Sequence[Point], progress: Progress = silent) -> PennyStudy:
-    """Runs every point on a described machine and holds its data to what it must be.
+    """Runs every point on a described machine and checks its data.
 
     Args:
         spec: the machine.
-        todo: what runs, with GPUs 0 to pes - 1.
-        progress: shows how many points are done.
+        todo: the points, on GPUs 0 to pes - 1.
+        progress: a display of the number of completed points.
 
     Raises:
-        ConfigError: kernels do not run on the machine, or it has too few GPUs.
-        TowpathError: a kernel gave wrong data.
+        ConfigError: kernels do not run on the machine, or it has too few GPUs. TowpathError: a
+        kernel gave wrong data.
     """
     exchange.check_kernels(spec)
     rows = []
@@ -180,11 +180,11 @@ def measure(spec: MachineSpec, todo: Sequence[Point], progress: Progress = silen
 
 
 def run(spec: MachineSpec, point: Point) -> float:
-    """The time of a point in microseconds; its data is checked.
+    """Runs a point, checks its data, and returns its time in microseconds.
 
     Args:
         spec: the machine.
-        point: what runs.
+        point: the point.
     """
     import numpy as np
 
@@ -220,14 +220,14 @@ def run(spec: MachineSpec, point: Point) -> float:
 
 
 def _pair(spec: MachineSpec, point: Point) -> tuple[int, int]:
-    """The PEs that exchange: on two hosts, or on one where there are no more."""
+    """The two PEs of an exchange: on two hosts, or on one host if there is only one."""
     return (0, spec.gpus_per_host if point.pes > spec.gpus_per_host else 1)
 
 
 def _arguments(
     spec: MachineSpec, point: Point, memory: tuple[SymmetricArray, SymmetricArray, SymmetricArray]
 ) -> list[Any]:
-    """Of the kernel, for its first call."""
+    """The arguments of the kernel for its first call."""
     destination, buffer, signals = memory
     vectors = point.size_bytes // _VECTOR_BYTES
     if point.kernel in EXCHANGES:
@@ -244,11 +244,12 @@ def _arguments(
 
 
 def model_us(spec: MachineSpec, point: Point) -> float | None:
-    """What `bench exchange` says of a point, in microseconds; None where it has no such kernel.
+    """Time of a point in the model of `bench exchange`, in microseconds; None if it has no such
+    kernel.
 
     Args:
         spec: the machine.
-        point: on all GPUs of its hosts.
+        point: a point on all GPUs of its hosts.
     """
     from towpath import _core
 

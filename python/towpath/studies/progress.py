@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""How long work reports its progress: to a display that the caller supplies."""
+"""Progress of long work, reported to a display from the caller."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Protocol
 
 
 class Update(Protocol):
-    """Takes what is done so far."""
+    """Receives the amount of completed work."""
 
     def __call__(self, done: float, label: str | None = None) -> None:
-        """Show that `done` of the total is done; a label replaces the one shown."""
+        """Shows that `done` of the total is done; a label replaces the previous one."""
 
 
 class Progress(Protocol):
@@ -30,7 +30,7 @@ class Progress(Protocol):
     """
 
     def __call__(self, label: str, total: float) -> AbstractContextManager[Update]:
-        """Display for work of this total, in any unit."""
+        """Creates a display for work of this total, in any unit."""
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the requests of a NoC trace on a described chip, and compares how long that takes.
+"""Runs the requests of a NoC trace on a described chip, and compares their times.
 
-A trace shows when software called, not when the network moved. The time between two
-calls of a core is software: what the kernel computes, and what recording the call costs (75 to 150
-cycles each). It is replayed as work. The time inside a barrier is waiting for the network; the
-simulated network decides how long it is. A gap that also holds waiting, because a request could not
-leave yet, is recognised by being much longer than others of its kind; only its software is
-replayed.
+A trace contains the times at which software called, not the times at which the network moved data.
+The time between two calls of a core is software: the kernel's computation, and the cost of
+recording the call (75 to 150 cycles each). It is replayed as work. The time inside a barrier is a
+wait for the network, and the simulated network determines its length. A gap that also contains a
+wait, because a request could not leave, is recognized by being much longer than other gaps of its
+kind. Only its software part is replayed.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ _STEP_OF_WAIT = {
 
 @dataclass(frozen=True)
 class EndToEnd:
-    """How long a program took, in cycles, by the three figures that are published for traces.
+    """Time of a program in cycles, in the three forms that are published for traces.
 
     Attributes:
-        longest_core: the longest of any processor, from its kernel's begin to its last event.
-        median_core: the median of the same.
+        longest_core: the longest time of any processor, from its kernel's start to its last event.
+        median_core: the median of these times.
         first_begin_to_last_event: span of all processors together.
     """
 
@@ -88,7 +88,7 @@ class EndToEnd:
 
     @staticmethod
     def of(spans: Sequence[tuple[int, int]]) -> EndToEnd:
-        """From begin and end of every processor."""
+        """From the start and end of every processor."""
         lengths = [end - begin for begin, end in spans]
         first = min(begin for begin, _ in spans)
         last = max(end for _, end in spans)
@@ -97,7 +97,7 @@ class EndToEnd:
 
 @dataclass(frozen=True)
 class CoreReplay:
-    """Begin and last event of one processor, traced and simulated, in cycles."""
+    """First and last event of one processor, traced and simulated, in cycles."""
 
     core: tuple[int, int]
     processor: str
@@ -113,14 +113,14 @@ class CoreReplay:
 
 @dataclass(frozen=True)
 class RequestReplay:
-    """How far a request had come when, in simulated cycles; -1: never.
+    """Progress of a request over time, in simulated cycles; -1: never.
 
     Attributes:
-        issued_cycle: software had given it to the network interface.
-        started_cycle: its first packet had a virtual channel.
-        sent_cycle: its last flit had left.
-        received_cycle: its last packet had arrived at the other end.
-        completed_cycle: its last answer had come back.
+        issued_cycle: time at which software passed it to the network interface.
+        started_cycle: time at which its first packet had a virtual channel.
+        sent_cycle: time at which its last flit had left.
+        received_cycle: time at which its last packet had arrived at the other end.
+        completed_cycle: time at which its last answer had returned.
     """
 
     core: tuple[int, int]
@@ -138,7 +138,7 @@ class RequestReplay:
 
     @property
     def phase_cycles(self) -> tuple[int, int, int, int]:
-        """How long each of PHASES took; 0 for what never happened."""
+        """Duration of each of PHASES; 0 for a phase that did not happen."""
         moments = [self.issued_cycle]
         for cycle in (
             self.started_cycle, self.sent_cycle, self.received_cycle, self.completed_cycle,
@@ -155,7 +155,7 @@ class Replay:
     Attributes:
         grid: columns and rows of tiles.
         tile_kinds: kinds of all tiles, row by row.
-        link_sample_cycles: how long a sample is.
+        link_sample_cycles: duration of a sample.
         link_flits: the flits that left on each link in each sample, [sample, NoC, tile * 4 + port];
             tiles row by row, ports along the first axis that the NoC travels, along the second, to
             the network interface, from it.
@@ -174,7 +174,7 @@ class Replay:
     link_flits: np.ndarray
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the links' load."""
+        """Returns everything except the load of links."""
         return {
             "trace": self.name,
             "chip": self.chip,
@@ -194,12 +194,12 @@ class Replay:
 
 
 def measured(trace: NocTrace) -> EndToEnd:
-    """What the trace itself says."""
+    """The times in the trace itself."""
     return EndToEnd.of([(core.begin_cycle, core.end_cycle) for core in trace.cores])
 
 
 def chip_of(trace: NocTrace, spec: ChipSpec) -> _core.Chip:
-    """The chip that the trace was taken on, alike for all its chips: no line in use is harvested.
+    """The chip of the trace, equal for all its chips, with no used line harvested.
 
     Raises:
         ConfigError: a core or the other end of a request is outside the chip's grid.
@@ -227,19 +227,19 @@ def replay(
     """Runs a trace.
 
     Args:
-        trace: what software called.
+        trace: the traced calls.
         spec: the chip.
-        pace: what decides when the next call comes: "gaps", the software between it and the one
-            before; "times", its time in the trace, or later when the one before is not done.
+        pace: rule for the time of the next call: "gaps": the software time after the previous call;
+            "times": its time in the trace, or later if the previous call is not done.
         seed: seed of everything random on the chip.
-        samples_links: whether to keep the links' load over time.
+        samples_links: True to record the load of links over time.
 
-    Every chip of the trace is run by itself: what comes over Ethernet is in its cores' waits, which
-    the trace has, and its writes on the NoCs are not replayed.
+    Every chip of the trace is run separately. The waits of its cores, which are in the trace,
+    include data that arrives over Ethernet; the writes of that data on the NoCs are not replayed.
 
     Raises:
-        ConfigError: the trace does not fit the chip, or samples of links are asked for of several.
-        ValueError: a request is none that the chip can carry out.
+        ConfigError: the trace does not fit the chip, or samples of links are requested for several
+        chips. ValueError: the chip cannot carry out a request.
     """
     if samples_links and len(trace.chips) > 1:
         problem = f"trace '{trace.name}' has {len(trace.chips)} chips; a page shows one"
@@ -280,7 +280,7 @@ class _ChipRun:
 def _run_chip(
     trace: NocTrace, chip: _core.Chip, pace: Pace, seed: int, link_sample_cycles: int
 ) -> _ChipRun:
-    """Replays the part of a trace that is of one chip."""
+    """Replays the part of a trace that belongs to one chip."""
     programs = programs_of(trace, chip, pace)
     result = _core.run_traffic(
         chip, [own.program for own in programs], seed=seed, records_requests=True,
@@ -304,7 +304,7 @@ def _run_chip(
 
 
 def with_routers(trace: NocTrace, spec: ChipSpec) -> NocTrace:
-    """The trace with the tile of every router that a fabric event names by its channel.
+    """The trace, with the tile of every router that a fabric event identifies by its channel.
 
     Raises:
         ConfigError: the chip does not have the channel.
@@ -340,12 +340,12 @@ class CoreProgram:
 
     Attributes:
         trace: its number in the trace.
-        noc: the NoC that it is on.
-        program: for the run.
-        event_steps: per event, how many steps are done when it happens.
+        noc: NoC of the program.
+        program: program for the run.
+        event_steps: for each event, the number of steps that are done when it happens.
         request_events: the events that are requests, in order.
-        is_whole: whether it takes all the time of its processor; the requests that a processor
-            makes on its other NoC are a program beside.
+        is_whole: True if it uses all the time of its processor; the requests of a processor on its
+            other NoC are a second program.
     """
 
     trace: int
@@ -356,7 +356,7 @@ class CoreProgram:
     is_whole: bool = True
 
     def event_cycles(self, result: _core.TrafficResult, number: int) -> list[int]:
-        """When each event happened, in a run where this is the program of that number."""
+        """The time of each event in a run in which this is the program of that number."""
         begin, ends = result.begin_cycles[number], result.step_end_cycles[number]
         return [int(ends[done - 1]) if done else int(begin) for done in self.event_steps]
 
@@ -364,8 +364,8 @@ class CoreProgram:
 def programs_of(trace: NocTrace, chip: _core.Chip, pace: Pace) -> list[CoreProgram]:
     """Programs for every processor that used a NoC: one, or one for each NoC.
 
-    A processor's program is on the NoC that it uses most. Its requests on the other one are a
-    program beside, at the times of the trace; to its own program they are software.
+    A processor's program runs on the NoC that it uses most. Its requests on the other NoC are a
+    second program, at the times of the trace. To its own program they are software.
     """
     channels = dram_channels(trace, chip)
     gaps = software_gaps(trace)
@@ -388,8 +388,9 @@ def programs_of(trace: NocTrace, chip: _core.Chip, pace: Pace) -> list[CoreProgr
 def dram_channels(trace: NocTrace, chip: _core.Chip) -> dict[tuple[int, int], int]:
     """The channel behind each DRAM tile that a trace uses.
 
-    A tile reaches every channel of its group; the trace gives no address. Software addresses a
-    channel through one tile, so tiles of one group are taken for its channels, in their order.
+    A tile reaches every channel of its group, and the trace contains no address. Software addresses
+    a channel through one tile, so the tiles of one group are assumed to be its channels, in their
+    order.
     """
     used = {event.to for core in trace.cores for event in core.events if event.kind in _REQUESTS}
     per_group = chip.dram["channels_per_group"]
@@ -401,12 +402,12 @@ def dram_channels(trace: NocTrace, chip: _core.Chip) -> dict[tuple[int, int], in
 
 
 def software_gaps(trace: NocTrace) -> list[list[int]]:
-    """Per core and event the cycles of software from it to the next event; 0 after the last.
+    """Cycles of software from each event of a core to the next event; 0 after the last.
 
-    A gap behind a request or a wait may hold waiting for the network, too. It does where it is much
-    longer than the shortest of its kind (processor, event, next event); its software is then taken
-    to be the median of those that hold none. One in which the profiler emptied its buffer is
-    software however long it is.
+    A gap after a request or a wait may also contain a wait for the network. This is assumed if it
+    is much longer than the shortest of its kind (processor, event, next event). Its software is
+    then the median of gaps without a wait. A gap in which the profiler emptied its buffer is
+    software, whatever its length.
     """
     kinds: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for core in trace.cores:
@@ -452,7 +453,7 @@ class _Writer:
         self._steps: list[_core.TrafficStep] = []
 
     def program(self, number: int, core: CoreTrace, gaps: list[int]) -> CoreProgram:
-        """The events on the program's NoC; those on the other one are software."""
+        """The events on the program's NoC; events on the other NoC are software."""
         event_steps = []
         software_cycles = core.events[0].cycle - core.begin_cycle
         for event, gap in zip(core.events, gaps, strict=True):
@@ -488,7 +489,7 @@ class _Writer:
             self._steps.append(_core.TrafficStep("work", cycle=cycles))
 
     def _write_request(self, event: NocEvent, gap: int) -> int:
-        """Records and issues; what is left of the gap."""
+        """Writes the record and the issue, and then the rest of the gap."""
         kind, fields = self._step(event)
         call_cycles = self._call_cycles[_call(kind, fields.get("has_state", False))]
         left = max(gap - call_cycles, 0)
@@ -539,9 +540,9 @@ _WAIT_COLUMNS = ("issued", "started", "sent", "received", "completed")
 def _requests(
     trace: NocTrace, programs: list[CoreProgram], result: _core.TrafficResult
 ) -> Iterable[RequestReplay]:
-    """The run's records in order of issue, each with the event that it is of.
+    """The run's records in order of issue, each with its event.
 
-    Processors of one core may share a NoC; the other end of a request tells whose it is.
+    Processors of one core may share a NoC; the other end of a request identifies the processor.
     """
     waits = result.waits
     left: dict[tuple[tuple[int, int], int], list[tuple[CoreTrace, deque[NocEvent]]]] = {}

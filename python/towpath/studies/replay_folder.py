@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""All NoC traces of a folder, replayed on one chip: predicted beside measured for each."""
+"""All NoC traces of a folder, replayed on one chip, with predicted and measured times."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class TraceReplay:
 
     Attributes:
         name: the file, relative to the folder.
-        requests: how many it has.
-        predicted_cycles: what the longest core takes in the simulation.
-        measured_cycles: what it took in the trace.
-        problem: why the trace could not be replayed; None if it was.
+        requests: number of requests.
+        predicted_cycles: time of the longest core in the simulation.
+        measured_cycles: time of the longest core in the trace.
+        problem: reason for which the trace could not be replayed; None if it was replayed.
     """
 
     name: str
@@ -38,7 +38,9 @@ class TraceReplay:
 
     @property
     def error_pct(self) -> float | None:
-        """Predicted over measured, as a deviation in percent; None where nothing was measured."""
+        """Predicted relative to measured, as a deviation in percent; None if no time
+        was measured.
+        """
         if self.problem is not None or self.measured_cycles == 0:
             return None
         return 100 * (self.predicted_cycles / self.measured_cycles - 1)
@@ -54,13 +56,13 @@ class FolderReplay:
 
     @property
     def absolute_errors_pct(self) -> list[float]:
-        """How far each prediction is off, in percent, the smallest first."""
+        """Absolute error of each prediction in percent, the smallest first."""
         errors = (trace.error_pct for trace in self.traces)
         return sorted(abs(error) for error in errors if error is not None)
 
     @property
     def problems(self) -> int:
-        """How many traces could not be replayed."""
+        """Number of traces that could not be replayed."""
         return sum(trace.problem is not None for trace in self.traces)
 
     def summary(self) -> dict[str, Any]:
@@ -74,7 +76,7 @@ class FolderReplay:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Returns it as plain data."""
         return {
             "chip": self.chip,
             "pace": self.pace,
@@ -87,24 +89,23 @@ def replay_folder(
     folder: Path, spec: ChipSpec, *, pace: Pace = "gaps", seed: int = 1, jobs: int = 0,
     progress: Progress = silent,
 ) -> FolderReplay:  # fmt: skip
-    """Replay every trace, *.json, in a folder and in those within it.
+    """Replays every trace, *.json, in a folder and its subfolders.
 
-    A topology of tt-npe's, which lies beside traces of several chips, is passed over.
+    Files with a topology of tt-npe, which accompany traces of several chips, are skipped.
 
     Args:
-        folder: where the traces are.
+        folder: folder of the traces.
         spec: the chip.
-        pace: when calls come, see `replay`.
-        seed: seed of what the chip does at random.
+        pace: rule for the times of calls, see `replay`.
+        seed: seed of the random behavior of the chip.
         jobs: processes; 0: one per core.
-        progress: shows how many traces are done.
+        progress: a display of the number of completed traces.
 
     Returns:
-        One entry per trace; what is wrong with a trace is its `problem`.
+        One entry per trace; `problem` contains the error of a trace.
 
     Raises:
-        ConfigError: there is no trace in the folder.
-        ProcessEnded: a process was killed or crashed.
+        ConfigError: the folder has no trace. ProcessEnded: a process was killed or crashed.
     """
     paths = [path for path in sorted(folder.rglob("*.json")) if not _is_topology(path)]
     if not paths:
@@ -115,7 +116,9 @@ def replay_folder(
 
 
 def _is_topology(path: Path) -> bool:
-    """Whether a file is what tt-npe puts beside traces of several chips: how they are joined."""
+    """True if a file contains the connections of chips that tt-npe writes for traces of several
+    chips.
+    """
     with path.open("rb") as file:  # a trace is a list, so most are not read further
         head = file.read(64)
         return head.lstrip().startswith(b"{") and b'"eth_chan_to_coord"' in head + file.read()

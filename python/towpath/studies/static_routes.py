@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`towpath routes`: static routes over a cluster of chips, as the commands of its Ethernet cores.
 
-A core does one command per timestep, in the order of its list; routes are added to the lists one
-by one. In which order they are added decides how many timesteps they take together. With packets of
+A core executes one command per timestep, in the order of its list, and routes are added to the
+lists one by one. The order of the routes determines the total number of timesteps. With packets of
 a size the lists also run as kernels, which takes time.
 """
 
@@ -29,7 +29,7 @@ _COLUMNS = 100
 
 @dataclass(frozen=True)
 class RouteSchedule:
-    """Routes added in one order: what every Ethernet core does, and in which timestep."""
+    """Routes added in one order: the commands of every Ethernet core with their timesteps."""
 
     order: list[int]
     timesteps: int
@@ -40,14 +40,14 @@ class RouteSchedule:
 
     @property
     def length(self) -> str:
-        """How long it takes, in words."""
+        """The duration as text."""
         time = "" if self.time_us is None else f", {self.time_us:.2f} us"
         return f"{self.timesteps} timesteps{time}"
 
     def table(self) -> str:
         """A row per core, a column per timestep: `2>` sends for route 2, `>2` receives for it.
 
-        What does not fit is on further rows.
+        Cells that do not fit continue on further rows.
         """
         width = max(len(str(self.timesteps)), len(str(max(self.order, default=0))) + 1) + 1
         first_columns = 12
@@ -64,7 +64,7 @@ class RouteSchedule:
         return "\n\n".join(blocks)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns it as plain data for JSON."""
         commands = [
             {"core": str(core), "timestep": step, "command": kind, "route": route, "hop": hop}
             for core, listed in self.commands.items()
@@ -78,7 +78,7 @@ class RouteSchedule:
 
 @dataclass(frozen=True)
 class StaticRoutes:
-    """Routes on a cluster: as given, and in the best order that was found."""
+    """Routes on a cluster: in the given order, and in the best order found."""
 
     cluster: str
     chip_lists: list[list[int]]
@@ -89,7 +89,7 @@ class StaticRoutes:
     packet_bytes: int | None = None
 
     def text(self) -> str:
-        """What a person wants to know."""
+        """The result for people."""
         hops = sum(len(chips) - 1 for chips in self.chip_lists)
         known = "no order takes fewer" if self.is_best else f"at least {self.timesteps_min}"
         order = " ".join(map(str, self.best.order))
@@ -111,7 +111,7 @@ class StaticRoutes:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns it as plain data for JSON."""
         return {
             "cluster": self.cluster,
             "routes": self.chip_lists,
@@ -131,7 +131,7 @@ def parse_routes(texts: Sequence[str]) -> list[list[int]]:
     """Lists of chips, each written as 0-1-2.
 
     Raises:
-        ConfigError: one is written otherwise, or there are too many.
+        ConfigError: a list has another form, or there are too many.
     """
     if not 1 <= len(texts) <= ROUTES_MAX:
         raise ConfigError(f"there are {len(texts)} routes; it must be 1 to {ROUTES_MAX}")
@@ -154,19 +154,19 @@ def plan_routes(
     seed: int = 1,
     packet_bytes: int | None = None,
 ) -> StaticRoutes:
-    """Static routes over the links of a cluster that the dispatcher leaves free.
+    """Plans static routes over the links of a cluster that the dispatcher does not use.
 
     Args:
         spec: the cluster.
         chip_lists: the chips of each route, from producer to consumer.
-        buffers_per_core: packets that an Ethernet core can keep.
-        candidates_max: orders that are tried when there are too many to try them all.
+        buffers_per_core: number of packets that an Ethernet core can store.
+        candidates_max: number of orders to try if trying all of them takes too long.
         seed: seed of that search.
-        packet_bytes: size of a packet over each route, which the lists move as kernels; None plans
-            only.
+        packet_bytes: size of a packet over each route, which the lists move as kernels; None: only
+            a plan.
 
     Raises:
-        ConfigError: two chips that follow each other are not joined, or a packet does not fit.
+        ConfigError: two consecutive chips are not joined, or a packet does not fit.
     """
     try:
         chips = spec.build()

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Many independent measurements: on all cores or on a cluster, and resumed where they were left.
+"""Many independent measurements, on all cores or on a cluster, which can be resumed.
 
-A point is a dict that JSON can hold; measuring it gives another one. Results are appended to a file
-of JSON lines as they come, so that nothing measured is measured twice.
+A point is a dict for JSON, and measuring it gives another dict. Results are appended to a file of
+JSON lines as they are completed, so no point is measured twice.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _Outcomes = Generator[tuple[int, Result], None, None]
 
 
 def digest_of(described: str, *files: str) -> str:
-    """Digest of what results depend on besides the point: a description, and this code."""
+    """Digest of the inputs of results other than the point: a description, and this code."""
     code = b"".join(Path(file).read_bytes() for file in files)
     return hashlib.sha256(described.encode() + code).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Where a sweep runs.
+    """Options for the place of a sweep.
 
     Attributes:
-        jobs: processes; 0 is one per core. With 1 the points are measured in this process, where
-            a debugger sees them.
-        scheduler: address of a dask scheduler that gets the points instead, "host:8786".
-        scheduler_timeout_s: what the scheduler and its first worker get to answer.
-        workers_timeout_s: how long the scheduler may be without any worker later.
-        title: what the progress calls the points.
-        progress: shows how much is done; a point counts with its cost.
+        jobs: number of processes; 0 is one per core. With 1 the points are measured in this
+            process, where a debugger can follow them.
+        scheduler: address of a dask scheduler that receives the points instead, "host:8786".
+        scheduler_timeout_s: time limit for an answer of the scheduler and its first worker.
+        workers_timeout_s: longest time for which the scheduler may be without a worker later.
+        title: name of the points in the progress.
+        progress: a display of the progress, in which a point counts with its cost.
     """
 
     jobs: int = 0
@@ -73,26 +73,27 @@ def sweep(
     scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Measures every point that the file does not hold yet.
+    """Measures every point that is not yet in the file.
 
-    Results are appended to the file as they come. The same call goes on after an interruption, and
-    measures again when the source of `measure` or Towpath has changed. See docs/sweeps.md.
+    Results are appended to the file as they are completed. The same call resumes after an
+    interruption, and measures again if the source of `measure` or Towpath has changed. See
+    docs/sweeps.md.
 
     Args:
-        measure: gets a point and returns what it measured, both as dicts that JSON can hold. It is
-            called in any process and order, so it is a function at the top level of a module.
-        points: what to measure; equal ones are measured once.
-        file: of JSON lines: a digest, a point and its result each.
+        measure: takes a point and returns its measurement, both as dicts for JSON. It is called in
+            any process and order, so it must be a function at the top level of a module.
+        points: the points; equal ones are measured once.
+        file: a file of JSON lines, each with a digest, a point and its result.
         jobs: processes; 0: one per core, 1: this one.
-        scheduler: the address of a dask scheduler whose workers measure instead, "host:8786".
+        scheduler: address of a dask scheduler whose workers measure instead, "host:8786".
         progress: a display for long work; see `towpath.studies.progress`.
 
     Returns:
         The results in the order of the points.
 
     Raises:
-        ConfigError: the file is not a sweep's or is in use, or no scheduler answers.
-        SweepError: a point failed, or the cluster is lost. The file has all results so far.
+        ConfigError: the file is not a sweep's or is in use, or the scheduler does not answer.
+        SweepError: a point failed, or the cluster is lost. The file contains all results so far.
     """
     from towpath import _core
 
@@ -114,23 +115,23 @@ def run_sweep(
     cost: Callable[[Point], float] = lambda point: 1.0,
     options: SweepOptions | None = None,
 ) -> list[Result]:
-    """Measures all points that `file` does not hold yet, the longest first.
+    """Measures all points that are not yet in `file`, the longest first.
 
     Args:
-        measure: a function of the point alone, in any process and at any time.
-        points: what to measure; equal points are measured once.
-        file: gets a line per point. Its lines of other points or digests stay.
-        digest: digest of all else that results depend on; a result counts for its digest only.
-        cost: how long a point takes beside the others, in any unit.
+        measure: a function of only the point, callable in any process at any time.
+        points: the points; equal points are measured once.
+        file: receives a line per point. Its lines of other points or digests stay.
+        digest: digest of all other inputs of results; a result is valid only for its digest.
+        cost: time of a point relative to other points, in any unit.
         options: where to run.
 
     Returns:
-        The results in the order of the points, as JSON gives them back.
+        The results in the order of the points, as JSON returns them.
 
     Raises:
-        SweepError: a point failed; names it. What was measured is in the file.
+        SweepError: a point failed; the error names it, and the file contains all measurements.
         ConfigError: the file is not a sweep's or is in use, or the scheduler does not answer.
-        KeyboardInterrupt: with one sentence that says how to go on.
+        KeyboardInterrupt: with a sentence that explains how to resume.
     """
     options = options or SweepOptions()
     keys = [_key(point, digest) for point in points]
@@ -155,12 +156,12 @@ def run_sweep(
 
 
 def how_to_resume(file: Path) -> str:
-    """What an interrupted sweep tells its user."""
+    """The message of an interrupted sweep to its user."""
     return f"interrupted; {file} keeps what is measured, and the same command goes on from there"
 
 
 def name_of(point: Point) -> str:
-    """A point as people read it.
+    """A point in readable form.
 
     >>> name_of({"pattern": "one_to_one", "size_bytes": 64})
     'pattern one_to_one, size_bytes 64'
@@ -183,7 +184,7 @@ def _sentence(error: BaseException) -> str:
 
 
 class _ResultFile:
-    """Lines of {"digest", "point", "result"}, of which a crash may have torn the last."""
+    """Lines of {"digest", "point", "result"}, the last of which may be incomplete after a crash."""
 
     def __init__(self, stream: IO[bytes], known: dict[str, Result]) -> None:
         self._stream = stream
@@ -230,7 +231,7 @@ def _parsed(line: bytes, file: str, number: int) -> tuple[str, Result]:
 def _advancing(
     options: SweepOptions, points: dict[str, Point], cost: Callable[[Point], float]
 ) -> Iterator[Callable[[str], None]]:
-    """Progress in units of cost, so that a display can tell how long the rest will take."""
+    """Progress in units of cost, so that a display can estimate the remaining time."""
     total = math.fsum(map(cost, points.values()))
     costs: list[float] = []
     with options.progress(options.title, total) as update:
@@ -246,7 +247,7 @@ def _advancing(
 
 
 def _measured(measure: Measure, points: list[Point], options: SweepOptions) -> _Outcomes:
-    """Numbers of points with their results, as they come."""
+    """Numbers of points with their results, in order of completion."""
     processes = min(options.jobs or processors(), len(points))
     if not points:
         return
@@ -268,7 +269,7 @@ def _measured_here(measure: Measure, points: list[Point]) -> _Outcomes:
 
 
 def _measured_in_processes(measure: Measure, points: list[Point], processes: int) -> _Outcomes:
-    """A process per core."""
+    """Measures in one process per core."""
     try:
         with closing(in_processes(partial(_attempted, measure), points, processes)) as outcomes:
             for index, (result, problem) in outcomes:
@@ -280,7 +281,7 @@ def _measured_in_processes(measure: Measure, points: list[Point], processes: int
 
 
 def _attempted(measure: Measure, point: Point) -> tuple[Result, str | None]:
-    """The result, or what went wrong in one sentence."""
+    """The result, or the error in one sentence."""
     try:
         return measure(point), None
     except Exception as error:
@@ -294,10 +295,10 @@ _LOOK_S = 1.0  # between two looks for workers
 
 
 def _measured_on_cluster(measure: Measure, points: list[Point], options: SweepOptions) -> _Outcomes:
-    """By the workers of a dask scheduler.
+    """Measures on the workers of a dask scheduler.
 
-    dask gives the points of a lost worker to another one. A point that several workers were lost
-    with is refused, as it would take all others along.
+    dask reassigns the points of a lost worker. A point with which several workers were lost is
+    rejected, because it could crash all of them.
     """
     try:
         from distributed import Client
@@ -330,7 +331,7 @@ def _measured_on_cluster(measure: Measure, points: list[Point], options: SweepOp
 def _completed(
     client: Client, futures: dict[Future, int], points: list[Point], options: SweepOptions
 ) -> Iterator[tuple[Future, Result]]:
-    """Futures with their results as they come, as long as the cluster has workers."""
+    """Completed futures with their results, as long as the cluster has workers."""
     from distributed import as_completed
 
     done = as_completed(list(futures))
@@ -360,7 +361,9 @@ def _completed(
 
 
 def _result_of(future: Future, point: Point, options: SweepOptions) -> Result | None:
-    """None where the worker was lost that had the result: the point is measured again."""
+    """The result of a future; None if the worker with the result was lost. The point is then
+    measured again.
+    """
     from distributed import KilledWorker
 
     try:

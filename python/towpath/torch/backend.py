@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What torch.distributed calls to make a process group."""
+"""The function that torch.distributed calls to create a process group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BACKEND = "towpath"
 
 
 def register() -> None:
-    """Makes the backend known to torch.distributed, for CPU tensors."""
+    """Registers the backend in torch.distributed, for CPU tensors."""
     dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["cpu"])
 
 
@@ -31,12 +31,12 @@ def _create(options: Any, _: Any) -> Any:
 
 
 def create(name: str, options: Any, timeline: Any = None) -> Any:
-    """A c10d Backend for this rank of a group; blocks until all ranks have come.
+    """Creates a c10d Backend for this rank of a group; blocks until all ranks have joined.
 
     Args:
-        name: the backend's, for its errors.
+        name: name of the backend, for its errors.
         options: torch's DistributedBackendOptions.
-        timeline: where the backend notes what it is asked for; None: nowhere.
+        timeline: records the calls of the backend; None: no record.
     """
     extension = load_extension()
     chosen = extension.Options()
@@ -53,22 +53,22 @@ def create(name: str, options: Any, timeline: Any = None) -> Any:
 
 
 def sum_in_place(group: dist.ProcessGroup) -> Callable[[torch.Tensor], None]:
-    """What adds up a CPU tensor over the ranks of `group`, as a call of its all_reduce does that
-    is waited for at once, in a third of the time where the code has left the caches.
+    """Returns a function that sums a CPU tensor over the ranks of `group`. It is equivalent to a
+    blocking all_reduce, and takes a third of the time if the code is no longer in the caches.
 
     Args:
-        group: one of the backend `towpath` or `towpath-sim`.
+        group: a group of the backend `towpath` or `towpath-sim`.
 
     Returns:
-        A function of a dense tensor of any shape, which it changes in place. It raises what
-        all_reduce raises, and RuntimeError where the group has another backend.
+        A function of a dense tensor of any shape, which it changes in place. It raises the errors
+        of all_reduce, and RuntimeError if the group has another backend.
     """
     backend = group._get_backend(torch.device("cpu"))
     return functools.partial(load_extension().sum_in_place, backend)
 
 
 def _transport() -> str:
-    """Rank 0's counts, for all ranks of a group."""
+    """The transport of a group. Rank 0's value applies to all ranks."""
     named = os.environ.get("TOWPATH_TRANSPORT", "shm")
     allowed = _core.live_transports()
     if named not in allowed:
@@ -77,7 +77,9 @@ def _transport() -> str:
 
 
 def _address() -> str:
-    """An address of this host that the others reach: the one from which it reaches the master."""
+    """An address of this host that the other ranks can reach: the one from which it reaches the
+    master.
+    """
     named = os.environ.get("TOWPATH_ADDRESS")
     if named:
         return named

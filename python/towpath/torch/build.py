@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The extension that joins torch to the library: compiled once per version of torch, then kept."""
+"""The extension that joins torch to the library: compiled once per version of torch, and then
+stored.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,11 @@ _HEADER_FOLDERS = (_FOLDER, Path(__file__).parents[3] / "src/towpath/live")
 
 @functools.cache
 def load_extension() -> Any:
-    """The compiled module; the first time, this takes a minute and needs a C++ compiler.
+    """Loads the compiled module. The first call takes a minute and needs a C++ compiler.
 
     Raises:
-        ConfigError: there is no compiler, it fails or takes more than 15 minutes, or others may
-            write to the folder of compiled code.
+        ConfigError: there is no compiler, it fails or takes more than 15 minutes, or other users
+        may write to the folder of compiled code.
     """
     library = compiled(
         cache_folder("torch", os.environ.get("TOWPATH_TORCH_CACHE")) / _key() / f"{_NAME}.so",
@@ -58,7 +60,7 @@ def _header_folder() -> Path:
 
 
 def _key() -> str:
-    """Names what the module was made of: its sources, and the binary interfaces it is made for."""
+    """Key of the module: its sources, and its binary interfaces."""
     digest = hashlib.sha256()
     for path in (*sorted(_FOLDER.glob("*.[ch]pp")), _header_folder() / "group_api.h"):
         digest.update(path.read_bytes())
@@ -75,14 +77,14 @@ def _key() -> str:
 
 
 def _command(library: Path) -> list[str]:
-    """The compiler's command line. One file that includes all sources, next to the library."""
+    """The compiler's command line. One file next to the library includes all sources."""
     whole = library.parent / "all.cpp"
     whole.write_text("".join(f'#include "{name}"\n' for name in _SOURCES), encoding="utf-8")
     return [*_compiler(), *_arguments(whole, library)]
 
 
 def _compiler() -> list[str]:
-    """The words with which its command line begins; $CXX may be `ccache g++`."""
+    """The words at the start of the command line; $CXX may be `ccache g++`."""
     named = shlex.split(os.environ.get("CXX", ""))
     if named:
         if shutil.which(named[0]) is None:
@@ -98,7 +100,7 @@ def _compiler() -> list[str]:
 
 
 def _arguments(source: Path, library: Path) -> list[str]:
-    """Of the compiler's command line."""
+    """Arguments of the compiler's command line."""
     home = Path(torch.__file__).parent
     includes = [
         _FOLDER, _header_folder(), home / "include", home / "include/torch/csrc/api/include",

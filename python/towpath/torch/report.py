@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What communication costs: an account that is kept call by call, and the table of it."""
+"""The cost of communication: an account of all calls, and its table."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class CollectiveCost:
-    """What the calls of one kind cost.
+    """Cost of the calls of one kind.
 
     Attributes:
         name: "all_reduce", "send".
-        ranks: how many took part.
-        calls: how many there were.
-        size_bytes: of all calls together; of each, the whole array.
-        time_us: of all calls together, in microseconds of the machine.
-        exposed_us: what of it the program waited for.
+        ranks: number of ranks.
+        calls: number of calls.
+        size_bytes: size of the whole array, summed over all calls.
+        time_us: time of all calls together, in microseconds of the machine.
+        exposed_us: part of it for which the program waited.
     """
 
     name: str
@@ -37,13 +37,13 @@ class CollectiveCost:
 
 @dataclass(frozen=True)
 class CommunicationReport:
-    """What a program's communication costs on a described machine, as one rank sees it.
+    """Cost of a program's communication on a described machine, for one rank.
 
     Attributes:
-        machine: its name.
+        machine: name of the machine.
         rows: a row per collective and number of ranks, the most expensive first.
-        compute_us: what the program said that it computes, in microseconds.
-        time_us: of the whole program: computation, and communication that it waited for.
+        compute_us: computation time declared by the program, in microseconds.
+        time_us: time of the whole program: computation, and exposed communication.
     """
 
     machine: str
@@ -53,12 +53,12 @@ class CommunicationReport:
 
     @property
     def communication_us(self) -> float:
-        """Of all calls together, in microseconds."""
+        """Time of all calls together, in microseconds."""
         return sum(row.time_us for row in self.rows)
 
     @property
     def exposed_us(self) -> float:
-        """What of the communication the program waited for, in microseconds."""
+        """Time of communication for which the program waited, in microseconds."""
         return sum(row.exposed_us for row in self.rows)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class CommunicationReport:
 
 
 class Account:
-    """One rank's time, and what its calls have cost so far."""
+    """Time of one rank, and the costs of its calls so far."""
 
     def __init__(self) -> None:
         self.now_us = 0.0
@@ -101,12 +101,14 @@ class Account:
         self._exposed_us: defaultdict[Key, float] = defaultdict(float)
 
     def compute(self, seconds: float) -> None:
-        """This rank computes."""
+        """Adds computation time to this rank."""
         self.now_us += seconds * 1e6
         self.compute_us += seconds * 1e6
 
     def begin(self, event: Any, key: Key, time_us: float) -> None:
-        """A call begins: after the one before it on the same line, of which messages have two."""
+        """Starts a call, after the previous one in the same sequence; messages have two
+        sequences.
+        """
         self._calls[key] += 1
         self._sizes[key] += event.size_bytes
         self._times_us[key] += time_us
@@ -116,7 +118,7 @@ class Account:
         self._ends[event.work] = (key, end_us)
 
     def wait(self, work: int) -> None:
-        """This rank waits for a call; the second time, that takes no time."""
+        """Waits for a call; a second wait takes no time."""
         if work not in self._ends:
             return
         key, end_us = self._ends.pop(work)
@@ -124,13 +126,13 @@ class Account:
         self.now_us = max(self.now_us, end_us)
 
     def wait_for_futures(self) -> None:
-        """This rank waits for every call whose future was taken."""
+        """Waits for every call whose future was taken."""
         for work in self.futures:
             self.wait(work)
         self.futures.clear()
 
     def report(self, machine: str) -> CommunicationReport:
-        """What all calls cost; those that were not waited for are not exposed."""
+        """The cost of all calls; calls without a wait are not exposed."""
         rows = [
             CollectiveCost(
                 *key, self._calls[key], self._sizes[key], self._times_us[key], self._exposed_us[key]

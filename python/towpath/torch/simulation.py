@@ -40,7 +40,7 @@ _WITHOUT_TIME = ("monitored_barrier",)
 
 
 class Simulation:
-    """A machine on which the communication of this program is timed; made by `simulate`."""
+    """A machine on which the communication of this program is timed; created by `simulate`."""
 
     def __init__(self, machine: str, hosts: int | None, ranks_per_host: int | None) -> None:
         """Describes the machine; users call `simulate`."""
@@ -52,21 +52,21 @@ class Simulation:
 
     @property
     def ranks(self) -> int:
-        """How many ranks the machine has room for."""
+        """Number of ranks that fit on the machine."""
         return self._machine.ranks
 
     def compute(self, seconds: float) -> None:
-        """Says that this rank computes for so long now, in seconds of the described machine."""
+        """Declares that this rank now computes for a time, in seconds of the described machine."""
         if not seconds >= 0:
             raise ConfigError(f"seconds is {seconds}; it must be 0 or more", field="seconds")
         self.timeline.compute(seconds)
 
     @contextmanager
     def computing(self, seconds: float) -> Iterator[None]:
-        """What is called inside happens while this rank computes for so long, in seconds.
+        """Spreads the calls inside over a computation of this rank, in seconds.
 
-        The calls inside are spread evenly over the time, as the buckets of gradients of a backward
-        pass are. Where the program waits for a future, as DistributedDataParallel does, it waits
+        The calls inside are spread evenly over the time, like the buckets of gradients of a
+        backward pass. If the program waits for a future, as DistributedDataParallel does, it waits
         at the end of the block.
         """
         if not seconds >= 0:
@@ -78,19 +78,19 @@ class Simulation:
             self.timeline.close()
 
     def clear(self) -> None:
-        """Forgets what was called so far: what follows is timed alone."""
+        """Discards all calls so far, so that only later calls are timed."""
         self.timeline.clear()
 
     def time_us(self, name: str, size_bytes: int, ranks: Iterable[int]) -> float:
         """The time of one call on the machine.
 
         Args:
-            name: of the collective.
+            name: name of the collective.
             size_bytes: the whole array.
-            ranks: who takes part, as ranks of the machine.
+            ranks: the ranks of the call, as ranks of the machine.
 
         Returns:
-            Microseconds; the algorithm is the fastest one that the library knows for the size.
+            Microseconds, with the fastest algorithm of the library for the size.
 
         Raises:
             ConfigError: the machine has fewer ranks, or cannot run the collective.
@@ -105,7 +105,7 @@ class Simulation:
         return self._times_us[key]
 
     def report(self) -> CommunicationReport:
-        """What this rank has called so far, and what that costs on the machine."""
+        """The calls of this rank so far, with their cost on the machine."""
         account = Account()
         for event, share_s in _with_shares(self.timeline.events()):
             account.compute(share_s)
@@ -134,7 +134,7 @@ class Simulation:
         return (event.name, len(ranks)), self.time_us(event.name, event.size_bytes, ranks)
 
     def release(self) -> None:
-        """Forgets the machine; nothing is timed afterwards."""
+        """Releases the machine; later calls are not timed."""
         self._parts.clear()
         del self._machine
 
@@ -143,7 +143,7 @@ class Simulation:
         return own if own in ranks else ranks[0]
 
     def _shape_of(self, members: tuple[int, ...]) -> tuple[int, int]:
-        """On how many hosts a group is, and how many of its ranks the fullest has."""
+        """Number of hosts of a group, and of its ranks on the fullest host."""
         outside = [rank for rank in members if rank >= self.ranks]
         if outside:
             raise ConfigError(
@@ -179,7 +179,7 @@ class Simulation:
 
 
 def _with_shares(events: list[Any]) -> Iterator[tuple[Any, float]]:
-    """Each event, and for how many seconds this rank computes before it, in a `computing` block."""
+    """Each event, with the seconds that this rank computes before it, in a `computing` block."""
     share_s = 0.0
     for index, event in enumerate(events):
         if event.kind == "open":
@@ -208,23 +208,24 @@ def simulate(
     ranks_per_host: int | None = None,
     prints: bool = True,
 ) -> Simulation:
-    """Makes the backend `towpath-sim`: right data, and the time of a described machine.
+    """Creates the backend `towpath-sim`: correct data, and the time of a described machine.
 
-    Data go between the processes as with the backend `towpath`. What is called is noted, and timed
-    on the machine when a report is asked for, or at the end of the program by rank 0. Rank r is
-    the machine's rank r. Collectives of a rank follow each other; a wait ends when its call does.
+    Data moves between the processes as with the backend `towpath`. All calls are recorded. They are
+    timed on the machine when a report is requested, or at the end of the program by rank 0. Rank r
+    is the machine's rank r. Collectives of a rank follow each other; a wait ends when its call
+    does.
 
     Args:
         machine: a name that `towpath machines` lists, or a file; "dgx-h100:2" has 2 hosts.
-        hosts: another number of hosts.
-        ranks_per_host: use only this many GPUs of each host.
-        prints: whether rank 0 prints the report at the end of the program.
+        hosts: number of hosts.
+        ranks_per_host: number of GPUs to use in each host.
+        prints: True to let rank 0 print the report at the end of the program.
 
     Returns:
-        The simulation, which is told of computation and asked for reports.
+        The simulation, which accepts declarations of computation and returns reports.
 
     Raises:
-        ConfigError: there is no such machine, or no collectives run on it.
+        ConfigError: there is no such machine, or it does not run collectives.
     """
     simulation = Simulation(machine, hosts, ranks_per_host)
     is_first: list[bool] = []
@@ -246,10 +247,10 @@ def simulate(
 
 
 def _print_apart(simulation: Simulation) -> None:
-    """Prints the report, by a process of its own that this one waits for.
+    """Prints the report in a separate process, and waits for it.
 
-    Each size is simulated for the first time now, which takes seconds. Servers such as vLLM stop a
-    rank that does not end soon; the report is printed nevertheless.
+    Each size is simulated now for the first time, which takes seconds. Servers such as vLLM stop a
+    rank that does not end soon. The separate process still prints the report.
     """
     sys.stderr.flush()
     printer = os.fork()

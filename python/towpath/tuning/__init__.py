@@ -1,3 +1,3 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest way to do something, found by measuring candidates."""
+"""The fastest way to perform an operation, found by measuring candidates."""

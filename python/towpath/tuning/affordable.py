@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which candidates of many ranks can be simulated in a short time."""
+"""Selection of candidates of many ranks that can be simulated in a short time."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _RANKS_FOLDED = 4096
 def affordable(
     collective: str, options: Options, algorithm: str | None, *, folds: bool = False
 ) -> tuple[list[ScheduleSource], list[str]]:
-    """Candidates whose simulation does not take too long, those with the fewest steps first.
+    """The candidates whose simulation does not take too long, those with the fewest steps first.
 
     Args:
-        collective: its name.
-        options: what candidates are made of; only the fewest and the most channels are tried.
+        collective: name of the collective.
+        options: options of candidates; only the fewest and the most channels are tried.
         algorithm: only this one; None: all of the collective.
-        folds: count the ranks that stand for all alone, also where all could be simulated.
+        folds: True to count only the ranks that represent all, even if all could be simulated.
 
     Returns:
-        The candidates, at least one, and what was left out, in words.
+        At least one candidate, and a text about the omitted ones.
     """
     known = algorithms_within(collective, options.reaches)
     # Without columns and rows, a grid is a line.
@@ -69,15 +69,17 @@ def affordable(
 
 
 def with_channels(algorithm: str, channels: int) -> str:
-    """A candidate in words."""
+    """A candidate as text."""
     return f"{algorithm} with {channels} channel{'' if channels == 1 else 's'}"
 
 
 def _simulated_steps(
     collective: str, algorithm: str, options: Options, channels: int, *, folds: bool
 ) -> float | None:
-    """About how many steps are simulated: of all ranks, or of those that stand for all, as
-    schedules on few hosts say; then infinite where none do. None: there is no schedule."""
+    """Approximate number of simulated steps: of all ranks, or of those that represent all,
+    estimated from schedules on few hosts. Infinite if no ranks represent all; None if there is no
+    schedule.
+    """
     steps = _steps_of(collective, algorithm, options.ranks, channels)
     if steps is None or not (folds or options.ranks > _RANKS_FOLDED):
         return steps
@@ -95,7 +97,9 @@ def _simulated_steps(
 
 
 def _steps_of(collective: str, algorithm: str, ranks: int, channels: int) -> float | None:
-    """About how many steps a schedule has, from those of smaller ones; None: there is none."""
+    """Approximate number of steps of a schedule, extrapolated from smaller ones; None if there is
+    none.
+    """
 
     def steps(fewer: int) -> int:
         source = ScheduleSource(collective=collective, algorithm=algorithm, ranks=fewer)

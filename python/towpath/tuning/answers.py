@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The questions of `towpath tune ethernet`, each with its table and what the rule makes of it."""
+"""The questions of `towpath tune ethernet`, each with its table and the choice by the rule."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _OUTSTANDING_BYTES = tuple(1 << power for power in range(9, 18))
 
 @dataclass(frozen=True)
 class Answer:
-    """A question and what came out.
+    """A question and its result.
 
     Attributes:
-        title: what is asked.
-        how: what was run, and what the candidates are.
-        choice: the answer in words.
-        table: all that it rests on.
+        title: the question.
+        how: the measurements and the candidates.
+        choice: the answer as text.
+        table: the measurements behind the answer.
         chosen: the answer as numbers.
-        plot: the table drawn, where that helps.
+        plot: the table as a plot, if useful.
     """
 
     title: str
@@ -66,7 +66,7 @@ def _rate(gb_per_s: float) -> str:
 
 
 def _ranges(sizes: Sequence[int], are_meant: Sequence[bool]) -> str:
-    """Sizes in words, neighbours as a range.
+    """Sizes as text, with adjacent sizes as a range.
 
     >>> _ranges([1, 2, 4, 8], [True, True, False, True])
     '1 B to 2 B, 8 B'
@@ -93,7 +93,7 @@ def _curve(name: str, x: Iterable[int], y: Iterable[float]) -> Curve:
 
 
 def packet_size(value: Value) -> Answer:
-    """Both directions at once, each with the best number of channels."""
+    """Packet size for both directions at once, each with the best number of channels."""
     rates = [max(value(both_ways(size, n)) for n in channel_counts(size)) for size in PACKET_BYTES]
     good = reaches(rates)
     chosen = PACKET_BYTES[choose(rates)]
@@ -116,7 +116,7 @@ def packet_size(value: Value) -> Answer:
 
 
 def channels(value: Value) -> Answer:
-    """For each packet size, how many channels in each direction."""
+    """Number of channels in each direction, for each packet size."""
     lines, chosen = [], {}
     for size in PACKET_BYTES:
         rates = [value(both_ways(size, n)) for n in channel_counts(size)]
@@ -143,7 +143,7 @@ def channels(value: Value) -> Answer:
 
 
 def packets_per_channel(value: Value, channels_of: dict[int, int]) -> Answer:
-    """How many packets it takes to use the channels."""
+    """Number of packets needed to use the channels."""
     lines, chosen = [], {}
     for size, number in channels_of.items():
         rates = [value(both_ways(size, number, packets=n)) for n in PACKETS_PER_CHANNEL]
@@ -173,7 +173,7 @@ def packets_per_channel(value: Value, channels_of: dict[int, int]) -> Answer:
 
 
 def outstanding(value: Value) -> Answer:
-    """The fewest bytes that keep a link busy."""
+    """The smallest number of bytes that keeps a link busy."""
     windows = [
         (size * (slots - 1), value(one_way(size, slots)))  # a slot is always free
         for size in WINDOW_PACKET_BYTES for slots in slot_counts(size)
@@ -211,7 +211,7 @@ def _best_within(limit_bytes: int, rates: list[tuple[int, float]]) -> float:
 
 
 def under_way(value: Value, line_gb_per_s: float) -> Answer:
-    """What a link carries while a packet travels; there is nothing to choose."""
+    """Bytes on a link during the travel of a packet; a value without a choice."""
     rate = max(
         value(one_way(size, slots)) for size in WINDOW_PACKET_BYTES for slots in slot_counts(size)
     )
@@ -244,7 +244,7 @@ _SYNC_WORDS = ("separate", "merged")
 
 
 def sync_words(value: Value, hops: int) -> Answer:
-    """Behind the packet in the same command, or a command of their own."""
+    """Sync words behind the packet in the same command, or in a separate command."""
     names = _SYNC_WORDS
     lines, chosen = [], {}
     curves: dict[str, list[float]] = {name: [] for name in names}
@@ -286,7 +286,7 @@ def sync_words(value: Value, hops: int) -> Answer:
 
 
 def _sync_words_in_ring(value: Value, hops: int) -> tuple[list[str], str, dict[str, Any]]:
-    """For a small packet round the ring: a line of the table, the choice in words and numbers."""
+    """A small packet around the ring: a line of the table, the choice as text and as numbers."""
     times = [value(round_trip(16, merged=is_merged)) for is_merged in (False, True)]
     choice = _SYNC_WORDS[choose([1 / time for time in times])]
     per_hop = [f"{time / hops:.0f} ns" for time in times]
@@ -312,7 +312,7 @@ def _sync_words_by_size(are_merged: list[bool]) -> str:
 
 
 def small_operations(value: Value) -> Answer:
-    """One operation through all chips of a ring, cut into packets that travel together."""
+    """One operation through all chips of a ring, cut into packets that travel at the same time."""
     lines, chosen = [], {}
     for size in OPERATION_BYTES:
         counts = ring_channels(size)
@@ -343,7 +343,9 @@ def small_operations(value: Value) -> Answer:
 
 
 def answers(value: Value, line_gb_per_s: float, hops: int) -> list[Answer]:
-    """What `steady_points` are for; `hops` is how many a trip round the ring has, 0 without one."""
+    """The answers from `steady_points`; `hops` is the number of hops around the ring, 0 without
+    one.
+    """
     found = [
         packet_size(value), outstanding(value), under_way(value, line_gb_per_s),
         sync_words(value, hops), channels(value),
@@ -352,7 +354,7 @@ def answers(value: Value, line_gb_per_s: float, hops: int) -> list[Answer]:
 
 
 def packet_count_points(channels_of: dict[int, int]) -> list[Point]:
-    """What packets_per_channel is for, once channels are chosen."""
+    """The points for packets_per_channel, after the choice of channels."""
     return [
         both_ways(size, number, packets=n)
         for size, number in channels_of.items()

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest schedule for a size: candidates are simulated without data, smallest sizes first."""
+"""Choice of the fastest schedule for a size: candidates are simulated without data, smallest sizes
+first.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +75,9 @@ _Own = dict[ScheduleSource, list[Timing]]  # times of candidates, each one's sma
 
 
 class _Race:
-    """What candidates are simulated for at a size. One that cannot matter any more is given up.
+    """A race of candidates at a size. A candidate that can no longer matter is dropped.
 
-    The order of candidates decides what is given up, not who wins.
+    The order of candidates determines which ones are dropped, but not the winner.
     """
 
     def __init__(
@@ -83,12 +85,12 @@ class _Race:
         limit_us: Callable[[ScheduleSource, float], float],
         score_us: Callable[[ScheduleSource, float], float] = lambda _, time_us: time_us,
     ) -> None:
-        """Begins.
+        """Starts the race.
 
         Args:
-            limit_us: the longest time of a candidate that still matters, by the least score so far;
-                it never falls as that rises.
-            score_us: what a time of a candidate is worth.
+            limit_us: the longest time of a candidate that still matters, given the lowest score so
+                far; it never falls when that score rises.
+            score_us: the score of a candidate's time.
         """
         self._limit_us = limit_us
         self._score_us = score_us
@@ -99,25 +101,26 @@ class _Race:
         return self._limit_us(source, self._least_us) * _BEYOND
 
     def note(self, source: ScheduleSource, time_us: float) -> None:
-        """A candidate's time has become known."""
+        """Records a candidate's time."""
         self._least_us = min(self._least_us, self._score_us(source, time_us))
 
 
 class Chooser:
-    """Finds the fastest candidate of one request, and remembers what it has simulated.
+    """Finds the fastest candidate of one request, and stores its simulations.
 
-    All candidates are simulated at a few fixed sizes, smallest first: tuning's bound excludes those
-    without a chance at the next one. At the size asked for, the few that interpolation puts first
-    are. On many ranks, candidates with too many steps to simulate are left out, and the note names
-    them; on few, several are simulated at a time, one on each thread. Where every transfer is
-    simulated in full, as between chips, sizes above `bytes_max` are not simulated, on many ranks
-    those above the last fixed one: the line through the last two times stands for them.
+    All candidates are simulated at a few fixed sizes, smallest first, and tuning's bound excludes
+    candidates without a chance at the next size. At the requested size, only the best few by
+    interpolation are simulated. On many ranks, candidates with too many steps are left out, and the
+    note lists them. On few ranks, several candidates are simulated at a time, one on each thread.
+    If every transfer is simulated in full, as between chips, sizes above `bytes_max` (on many
+    ranks, above the last fixed size) are not simulated. They are extrapolated by the line through
+    the last two times.
 
-    A simulation ends where the simulated time says that the candidate is not chosen, as if it had
-    been simulated to its end (`_Race`).
+    A simulation ends when the simulated time rules out the candidate. The choice is the same as
+    after a complete simulation (`_Race`).
 
-    Where there is a slower model whose times are reported, the candidates that the quick one cannot
-    tell from the fastest are simulated by that, too, where this is little work.
+    If a slower model provides the reported times, it also simulates the candidates that the quick
+    model cannot distinguish from the fastest, if this is little work.
     """
 
     def __init__(
@@ -136,17 +139,18 @@ class Chooser:
         """Lists the candidates.
 
         Args:
-            collective: its name.
-            options: what candidates are made of.
-            place_of: where the ranks of a candidate are, by its schedule and its source.
+            collective: name of the collective.
+            options: options of the candidates.
+            place_of: returns the places of the ranks of a candidate, by its schedule and its
+                source.
             algorithm: only this one; None: all of the collective.
             type_name: the element type.
-            root: of broadcast and reduce.
-            bytes_max: the largest size to simulate where every transfer is simulated in full; None:
+            root: root rank of broadcast and reduce.
+            bytes_max: the largest size to simulate if every transfer is simulated in full; None:
                 they are not.
-            threads: how many work at a time; the choice does not depend on it.
-            full_place_of: as `place_of`, for the finalists among sizes up to `bytes_max`; None:
-                `place_of` is the model whose times are reported.
+            threads: number of threads that work at a time; the choice does not depend on it.
+            full_place_of: returns the places for the finalists among sizes up to `bytes_max`; None:
+                `place_of` is the model of the reported times.
 
         Raises:
             ConfigError: there is no candidate.
@@ -180,7 +184,7 @@ class Chooser:
         self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
 
     def choose(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
-        """The fastest candidate at a size, and how it was chosen where that needs a word."""
+        """The fastest candidate at a size, with a note about the choice if it needs one."""
         if size_bytes not in self._chosen:
             search = self._search_by_anchors if self._bytes_max is None else self._search
             self._chosen[size_bytes] = search(size_bytes)
@@ -203,7 +207,9 @@ class Chooser:
     def _by_line(
         self, size_bytes: int, able: list[ScheduleSource]
     ) -> tuple[ScheduleSource, str | None]:
-        """The one with the shortest time on the line through those at the largest anchors."""
+        """The candidate with the shortest time on the line through the times at the largest
+        anchors.
+        """
         steps = _ANCHORS_BYTES[-_ANCHORS_OF_MANY:]
         own = self._timings(
             able, steps, lambda own: _race_on_line(own, steps[-1], size_bytes, _FINALIST_SHARE)
@@ -242,8 +248,9 @@ class Chooser:
         return [source for source in order if guesses[source] <= shortest * _FINALIST_SHARE]
 
     def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
-        """A small size by itself; others size by size up to the largest, where those with the
-        shortest times on lines are left."""
+        """Searches a small size directly, and larger ones size by size up to the largest, where the
+        candidates with the shortest times on lines are left.
+        """
         largest = min(size_bytes, self._bytes_max or size_bytes)
         able = self._able(size_bytes)
         own: _Own = {source: [] for source in able}
@@ -266,7 +273,7 @@ class Chooser:
         return self._fastest_in_full(finalists, self._full_place_of, size_bytes, note)
 
     def _race_at(self, own: _Own, step: int, following: int | None, size_bytes: int) -> _Race:
-        """At a step of the ladder that another one follows, or None."""
+        """The race at a step of the ladder before another step, or None."""
         if following is None:
             share = 1.0 if self._full_place_of is None else _QUICK_SHARE
             return _race_on_line(own, step, size_bytes, share)
@@ -281,8 +288,9 @@ class Chooser:
         size_bytes: int,
         note: str | None,
     ) -> tuple[ScheduleSource, str | None]:
-        """Of several finalists the one that the slower model says, and a note where the quick one
-        says another."""
+        """The winner of several finalists in the slower model, and a note if the quick model
+        selects another one.
+        """
         best, best_us = finalists[0], math.inf
         for source in finalists if len(finalists) > 1 else []:
             call = self._calls[source]
@@ -305,8 +313,9 @@ class Chooser:
     def _extend(
         self, own: _Own, able: list[ScheduleSource], step: int, race: _Race
     ) -> list[ScheduleSource]:
-        """Adds the times at a size of those that may be the fastest there, likely ones first.
-        Returns those that were not given up."""
+        """Adds the times at a size of the candidates that may be fastest there, likely ones first.
+        Returns the candidates that were not dropped.
+        """
         shortest = math.inf
         given_up: set[ScheduleSource] = set()
         for source in _likely_first(able, own, step):
@@ -326,7 +335,9 @@ class Chooser:
         steps: Sequence[int],
         last_race: Callable[[_Own], _Race],
     ) -> _Own:
-        """Simulated times at rising sizes, of those that have a chance by the times before."""
+        """Simulated times at increasing sizes, of candidates with a chance according to earlier
+        times.
+        """
         own: _Own = {source: [] for source in sources}
         given_up: set[ScheduleSource] = set()
         for i, step in enumerate(steps):
@@ -343,7 +354,9 @@ class Chooser:
         return own
 
     def _able(self, size_bytes: int) -> list[ScheduleSource]:
-        """Those that cut an array of the size; where none does, those that come nearest."""
+        """The candidates that can divide an array of the size; if there are none, those that come
+        closest.
+        """
         able = [source for source in self._sources if cuts(source, size_bytes)]
         if able:
             return able
@@ -357,8 +370,9 @@ class Chooser:
     def _times_of(
         self, sources: list[ScheduleSource], size_bytes: int, race: _Race
     ) -> list[float | None]:
-        """The simulated times at a size, those in front first; infinite where the candidate was
-        given up, None where the schedule hangs or is too much to simulate."""
+        """The simulated times at a size, the first candidates first; infinite if the candidate was
+        dropped, None if the schedule hangs or takes too long to simulate.
+        """
         keys = [(source, size_bytes) for source in sources]
         for source, time_us in zip(sources, map(self._times_us.get, keys), strict=True):
             if time_us is not None:
@@ -369,8 +383,9 @@ class Chooser:
         return [self._times_us.get(key, math.inf) for key in keys]
 
     def _simulate(self, size_bytes: int, race: _Race, source: ScheduleSource) -> None:
-        """Finds the simulated time, or that it is too long, or that it is affordable only if few
-        ranks stand for all, which do not."""
+        """Finds the simulated time, or finds that it is too long, or that the simulation is
+        affordable only if few ranks represent all and they do not.
+        """
         call = self._calls[source]
         key = source, size_bytes
         limit_us = race.limit_us(source)
@@ -397,7 +412,9 @@ class Chooser:
                 race.note(source, time_us)
 
     def _nothing_found(self, size_bytes: int) -> TowpathError:
-        """Why no candidate has a time: the first refusal up to that size, or else all hang."""
+        """The reason for which no candidate has a time: the first error up to that size, or a hang
+        of all candidates.
+        """
         refused = [step for step in sorted(self._refusals) if step <= size_bytes]
         if refused:
             return self._refusals[refused[0]]
@@ -416,8 +433,9 @@ class Chooser:
 
 
 def _likely_first(sources: list[ScheduleSource], own: _Own, step: int) -> list[ScheduleSource]:
-    """Those with the shortest times on their lines first; without any, of much data those with the
-    most channels."""
+    """Orders candidates by the times on their lines, the shortest first; without any lines, for
+    large data, by the number of channels, the most first.
+    """
     if step >= _BULK_BYTES and not any(own[source] for source in sources):
         return sorted(sources, key=lambda each: -each.channels)
     return sorted(sources, key=lambda each: line_us(own[each], step) if own[each] else 0.0)
@@ -426,7 +444,9 @@ def _likely_first(sources: list[ScheduleSource], own: _Own, step: int) -> list[S
 def _order_by_line(
     own: dict[ScheduleSource, list[Timing]], size_bytes: int, last_bytes: int
 ) -> dict[ScheduleSource, float]:
-    """What lines say of those that were simulated up to a size, the shortest times first."""
+    """The extrapolation by lines of the candidates that were simulated up to a size, the shortest
+    times first.
+    """
     guesses = {
         source: line_us(times, size_bytes)
         for source, times in own.items()
@@ -436,9 +456,9 @@ def _order_by_line(
 
 
 def _told_apart_in_full(order: dict[ScheduleSource, float], ranks: int) -> list[ScheduleSource]:
-    """The first of an order, and those behind it that are to be simulated in full with it.
+    """The first candidates of an order that are to be simulated in full.
 
-    Candidates with the very same time do the same, and one of them stands for them.
+    Candidates with exactly the same time behave in the same way, and one of them represents them.
     """
     least_us = min(order.values())
     by_time: dict[float, ScheduleSource] = {}
@@ -452,7 +472,7 @@ def _told_apart_in_full(order: dict[ScheduleSource, float], ranks: int) -> list[
 def _first_by_line(
     own: dict[ScheduleSource, list[Timing]], size_bytes: int
 ) -> list[ScheduleSource]:
-    """Those that were simulated last and take the shortest times by their lines."""
+    """The candidates that were simulated last and have the shortest times by their lines."""
     last_bytes = max((times[-1].size_bytes for times in own.values() if times), default=0)
     order = _order_by_line(own, size_bytes, last_bytes)
     longest_us = min(order.values(), default=0.0) * _FINALIST_SHARE
@@ -460,8 +480,9 @@ def _first_by_line(
 
 
 def _race_for_a_chance(own: _Own, step: int, later: Sequence[int]) -> _Race:
-    """At a step before others: whoever keeps a chance at one of them by the rule of
-    `with_chance`."""
+    """A race at a step before others: candidates that keep a chance at one of those by the rule of
+    `with_chance` stay.
+    """
 
     def limit_us(source: ScheduleSource, best_us: float) -> float:
         return max(limit_with_chance_us(own[source], step, each, best_us) for each in later)
@@ -470,7 +491,9 @@ def _race_for_a_chance(own: _Own, step: int, later: Sequence[int]) -> _Race:
 
 
 def _race_on_line(own: _Own, step: int, size_bytes: int, share: float = 1.0) -> _Race:
-    """At the last step, or before: whose line ends within a share of the shortest one's."""
+    """A race at the last step, or before: candidates whose line ends within a share of the shortest
+    one stay.
+    """
 
     def score_us(source: ScheduleSource, time_us: float) -> float:
         return line_us([*own[source], Timing(source, step, time_us)], size_bytes)
@@ -482,7 +505,7 @@ def _race_on_line(own: _Own, step: int, size_bytes: int, share: float = 1.0) -> 
 
 
 def _race_between(own: _Own, step: int, size_bytes: int) -> _Race:
-    """At the last anchor: who may be a finalist by interpolation."""
+    """A race at the last anchor: candidates that may be finalists by interpolation stay."""
 
     def score_us(source: ScheduleSource, time_us: float) -> float:
         return _interpolated([*_points(own[source]), (step, time_us)], step, size_bytes)
@@ -504,15 +527,15 @@ def _points(timings: Sequence[Timing]) -> list[tuple[int, float]]:
 
 
 def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: int) -> float:
-    """A time from those at smaller and larger sizes, on lines between logarithms.
+    """Interpolates a time between smaller and larger sizes, on lines between logarithms.
 
     Args:
         points: sizes in bytes and times in microseconds, smallest first.
-        last_bytes: the size without whose time there is no chance.
-        size_bytes: the size asked for; beyond the last one, the line goes on.
+        last_bytes: a candidate without a time at this size has no chance.
+        size_bytes: the requested size; beyond the last size, the line is extended.
 
     Returns:
-        The time in microseconds; infinite where there is no chance.
+        The time in microseconds; infinite if there is no chance.
 
     >>> _interpolated([(100, 10.0), (400, 40.0)], 400, 200)
     20.0

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which schedule for which size: every one that can be written, timed on a machine.
+"""The best schedule for each size: every available schedule, timed on a machine.
 
-A candidate is an algorithm with its options; candidates whose schedules are the same count once.
-They are ordered by how many thread blocks they take, and `tuning/rule.py` chooses. Sizes are
-measured smallest first, so that large ones need not be simulated for candidates without a chance.
+A candidate is an algorithm with its options. Candidates with identical schedules count once. They
+are ordered by the number of their thread blocks, and `tuning/rule.py` chooses. Sizes are measured
+smallest first, so that candidates without a chance need not be simulated at large sizes.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _SIZE_SHARE = 0.01  # a schedule that cuts an array may miss the size asked for 
 
 @dataclass(frozen=True)
 class Options:
-    """What candidates are made of besides the collective's algorithms.
+    """Options of candidates in addition to the collective's algorithms.
 
     Attributes:
-        ranks: how many take part.
+        ranks: number of ranks.
         channels: numbers of channels to try.
         protocols: Simple, LL, LL128.
-        both_ways: whether every other ring may go round the other way.
-        hosts: over which the ranks are spread.
-        grid: the columns and rings of a mesh or torus of chips, as ScheduleSource has them; empty
-            without a grid.
-        reaches: how ranks reach each other.
+        both_ways: True if every other ring may run in the opposite direction.
+        hosts: number of hosts of the ranks.
+        grid: the columns and rings of a mesh or torus of chips, in the form of ScheduleSource;
+            empty without a grid.
+        reaches: forms of access between ranks.
     """
 
     ranks: int
@@ -62,7 +62,7 @@ class Options:
 
 
 def powers_to(most: int) -> tuple[int, ...]:
-    """1, 2, 4 and so on, and the last one itself.
+    """1, 2, 4 and so on, and the maximum itself.
 
     >>> powers_to(24)
     (1, 2, 4, 8, 16, 24)
@@ -85,15 +85,15 @@ class Timing:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What came out.
+    """Result of tuning.
 
     Attributes:
-        collective: what was tuned.
+        collective: the collective.
         where: the machine and its ranks, or this host.
         kind: "simulated" or "live".
-        candidates: how many there were.
-        timings: all that were measured, by size and in the candidates' order.
-        notes: what was left out, and why.
+        candidates: number of candidates.
+        timings: all measured times, by size and in the order of the candidates.
+        notes: omitted measurements, with the reasons.
     """
 
     collective: str
@@ -105,25 +105,25 @@ class Tuning:
 
     @property
     def sizes_bytes(self) -> list[int]:
-        """The sizes that were measured, smallest first."""
+        """The measured sizes, smallest first."""
         return sorted({timing.size_bytes for timing in self.timings})
 
     def at(self, size_bytes: int) -> list[Timing]:
-        """What was measured at a size.
+        """The measurements at a size.
 
         Args:
             size_bytes: one of `sizes_bytes`.
 
         Returns:
-            The timings in the candidates' order.
+            The timings in the order of the candidates.
         """
         return [timing for timing in self.timings if timing.size_bytes == size_bytes]
 
     def winners(self, counts: Callable[[ScheduleSource], bool] = lambda _: True) -> list[Timing]:
-        """What the rule of docs/tune.md chooses at each size.
+        """The choice of the rule of docs/tune.md at each size.
 
         Args:
-            counts: says of a candidate whether it may be chosen; by default all may.
+            counts: returns True for a candidate that may be chosen; by default all may.
 
         Returns:
             A timing per size at which some candidate counts, smallest size first.
@@ -144,10 +144,10 @@ class Tuning:
         return [min(self.at(size), key=lambda each: each.time_us) for size in self.sizes_bytes]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold.
+        """Returns everything as plain data for JSON.
 
         Returns:
-            The attributes, and what the rule chooses, and the fastest.
+            The attributes, the choice of the rule, and the fastest candidates.
         """
         return {
             "collective": self.collective, "where": self.where, "kind": self.kind,
@@ -174,8 +174,8 @@ def _plain(timing: Timing) -> dict[str, Any]:
 def candidates(
     collective: str, options: Options, only: str | None = None
 ) -> tuple[list[ScheduleSource], list[str]]:
-    """The sources of all different schedules, those that take the fewest thread blocks first, and
-    why others cannot be written; `only` names the one algorithm that is wanted.
+    """The sources of all different schedules, those with the fewest thread blocks first, and the
+    reasons for which others cannot be written; `only` names the only algorithm to consider.
 
     Raises:
         ConfigError: there is no schedule at all.
@@ -206,12 +206,12 @@ def candidates(
 
 
 def _thread_blocks(schedule: _core.Schedule) -> int:
-    """Thread blocks of the rank that has the most."""
+    """Number of thread blocks of the rank with the most."""
     return max(len(program.blocks) for program in schedule.ranks)
 
 
 def cuts(source: ScheduleSource, size_bytes: int) -> bool:
-    """Whether the schedule can run an array of about that size."""
+    """True if the schedule can run an array of about that size."""
     call = Call(schedule_of(source))
     exact_bytes = call.elements(size_bytes) * type_bytes(call.type_name)
     return abs(exact_bytes - size_bytes) <= _SIZE_SHARE * size_bytes
@@ -219,7 +219,9 @@ def cuts(source: ScheduleSource, size_bytes: int) -> bool:
 
 @lru_cache(maxsize=256)
 def schedule_of(source: ScheduleSource) -> _core.Schedule:
-    """The schedule of a source, made once: on many ranks it is most of the memory of a run."""
+    """The schedule of a source, created once: on many ranks it takes most of the memory
+    of a run.
+    """
     return source.schedule()
 
 
@@ -243,16 +245,16 @@ def simulated_timings(
     """Times all candidates, on all cores.
 
     Args:
-        simulator: times a point, a candidate at a size, and the digest of all else that the time
-            depends on.
+        simulator: times a point (a candidate at a size), and returns the digest of all other inputs
+            of the time.
         sources: the candidates.
-        sizes_bytes: of the whole array.
-        file: keeps what is measured.
-        options: of the sweep.
+        sizes_bytes: sizes of the whole array.
+        file: file for the measurements.
+        options: options of the sweep.
 
     Raises:
-        ConfigError: no schedule cuts an array of one of the sizes.
-        SweepError: a point failed.
+        ConfigError: no schedule can divide an array of one of the sizes. SweepError: a point
+        failed.
     """
     from towpath.studies.sweep import run_sweep
 
@@ -286,7 +288,7 @@ def line_us(own: Sequence[Timing], size_bytes: int) -> float:
         size_bytes: the larger size.
 
     Returns:
-        The time in microseconds; the last one where there is no other.
+        The time in microseconds; the last time if there is no other.
     """
     last = own[-1]
     if len(own) < 2:
@@ -296,21 +298,23 @@ def line_us(own: Sequence[Timing], size_bytes: int) -> float:
 
 
 def least_us(own: Sequence[Timing], size_bytes: int) -> float:
-    """The least time of a candidate at a larger size: its last one, or 0.4 of what the line says,
-    which is assumed: a ring of chips takes 0.45 of it. Arguments as for `line_us`."""
+    """The minimum time of a candidate at a larger size: its last time, or 0.4 of the time on the
+    line. The factor is an assumption: a ring of chips takes 0.45 of it. The arguments are those of
+    `line_us`.
+    """
     return max(own[-1].time_us, line_us(own, size_bytes) * _LEAST_SHARE)
 
 
 def limit_on_line_us(
     own: Sequence[Timing], step_bytes: int, size_bytes: int, longest_us: float
 ) -> float:
-    """The longest time at a step with which the line ends within a time: `line_us` turned round.
+    """The longest time at a step for which the line ends within a time: the inverse of `line_us`.
 
     Args:
         own: the times of a candidate at smaller sizes, the smallest size first.
         step_bytes: a larger size.
-        size_bytes: that or a still larger one, where the line ends.
-        longest_us: the time there.
+        size_bytes: the end of the line, at this step or a larger size.
+        longest_us: the time at the end.
 
     Returns:
         The time in microseconds.
@@ -325,7 +329,7 @@ def limit_on_line_us(
 def limit_with_chance_us(
     own: Sequence[Timing], step_bytes: int, size_bytes: int, fastest_us: float
 ) -> float:
-    """The longest time at a step with which a candidate has a chance at a larger size, by the rule
+    """The longest time at a step for which a candidate has a chance at a larger size, by the rule
     of `with_chance`.
 
     Args:
@@ -345,18 +349,18 @@ def limit_with_chance_us(
 def with_chance(
     sources: Sequence[ScheduleSource], size_bytes: int, timings: Sequence[Timing]
 ) -> list[ScheduleSource]:
-    """Those that may be the fastest at a larger size than those of `timings`.
+    """The candidates that may be the fastest at a size larger than those of `timings`.
 
-    The fastest takes k times its time for k times the bytes, or less. A candidate takes what
-    `least_us` says or more.
+    The fastest candidate takes at most k times its time for k times the bytes. A candidate takes at
+    least the time of `least_us`.
 
     Args:
         sources: the candidates.
         size_bytes: the larger size.
-        timings: what was measured, each candidate's smallest size first.
+        timings: the measurements, each candidate's smallest size first.
 
     Returns:
-        Those with a chance, in their order.
+        The candidates with a chance, in their order.
     """
     own: dict[ScheduleSource, list[Timing]] = {}
     fastest_us: dict[int, float] = {}
@@ -377,8 +381,9 @@ def with_chance(
 
 
 def _rounds(sizes_bytes: list[int]) -> list[list[int]]:
-    """Sizes that are measured together: small ones take no time, large ones are worth a look at
-    what came before."""
+    """Groups of sizes that are measured together: small sizes take no time, and large ones justify
+    a look at the previous results.
+    """
     small = [size for size in sizes_bytes if size <= _SMALL_BYTES]
     return [small] * bool(small) + [[size] for size in sizes_bytes if size > _SMALL_BYTES]
 
@@ -389,11 +394,12 @@ def _rounds(sizes_bytes: list[int]) -> list[list[int]]:
 def live_timings(
     sources: list[ScheduleSource], sizes_bytes: list[int], options: LiveOptions
 ) -> Iterator[Timing]:
-    """Times all candidates between processes of this host, one after the other, as they come.
+    """Times all candidates between processes of this host, one after the other, in order of
+    completion.
 
     Raises:
-        ConfigError: no schedule cuts an array of one of the sizes.
-        LiveError: a rank failed, or the data was wrong.
+        ConfigError: no schedule can divide an array of one of the sizes. LiveError: a rank failed,
+        or the data was wrong.
     """
     from towpath.collectives import live
 

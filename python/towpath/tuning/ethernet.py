@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""How to use the links between chips of one machine, in two phases of measurements.
+"""Best use of the links between chips of one machine, in two phases of measurements.
 
-The first phase measures everything that does not depend on an answer. The second needs the number
-of channels that the first one chose for each packet size.
+The first phase measures everything that does not depend on an answer. The second phase needs the
+number of channels that the first phase selected for each packet size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EthernetTuning:
     """The answers for one machine.
 
     Attributes:
-        machine: its name.
+        machine: name of the machine.
         link: the two chips whose link was measured.
         ring: the chips of a ring through all of them; empty if there is no ring.
         answers: one per question.
@@ -36,7 +36,7 @@ class EthernetTuning:
     answers: list[Answer]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold."""
+        """Returns everything as plain data for JSON."""
         return {
             "machine": self.machine, "link": self.link, "ring": self.ring, "rule": RULE,
             "answers": [answer.to_dict() for answer in self.answers],
@@ -46,19 +46,19 @@ class EthernetTuning:
 def tune_ethernet(
     bench: LinkBench, file: Path, options: SweepOptions | None = None
 ) -> EthernetTuning:
-    """Measure all candidates on one link and on the ring of a machine, and choose.
+    """Measures all candidates on one link and on the ring of a machine, and chooses.
 
     Args:
         bench: the link and the ring, from `LinkBench.on(machine)`.
-        file: keeps what is measured, a JSON line per point; a later call continues from it.
+        file: file for the measurements, a JSON line per point; a later call continues from it.
         options: where the measurements run.
 
     Returns:
         The answers, in the order in which they are printed.
 
     Raises:
-        ConfigError: the file is not a sweep's, or another sweep uses it.
-        SweepError: a measurement failed.
+        ConfigError: the file is not a sweep's, or another sweep uses it. SweepError: a measurement
+        failed.
     """
     options = options or SweepOptions()
     measured: dict[str, float] = {}

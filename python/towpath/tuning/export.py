@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Winners for those who run them: a file for NCCL's tuner plugin, and MSCCL XML.
+"""Export of winners: a file for NCCL's tuner plugin, and MSCCL XML.
 
-The first is what NCCL's example plugin reads (NVIDIA/nccl, plugins/tuner/example). It takes any
-name that it does not know for all-reduce, or for a ring, so only what NCCL has is written. Sizes
-are those of the whole array there as here.
+The first format is that of NCCL's example plugin (NVIDIA/nccl, plugins/tuner/example). The plugin
+reads any unknown name as all-reduce, or as a ring, so the file contains only names that NCCL
+supports. In both, sizes are those of the whole array.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _BYTES_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class NcclAdvice:
-    """What goes into a file for NCCL besides the winners.
+    """Content of a file for NCCL in addition to the winners.
 
     Attributes:
-        errors: the model's error near each size, in words; None where nothing was measured near it.
-        own: what NCCL would run by itself, from each of these sizes on.
+        errors: the model's error near each size, as text; None if there are no measurements near
+            it.
+        own: NCCL's own choice, from each of these sizes on.
     """
 
     errors: Mapping[int, str | None]
@@ -61,13 +62,13 @@ def nccl_algorithm(source: ScheduleSource) -> str | None:
 
 
 def nccl_lines(tuning: Tuning, advice: NcclAdvice | None = None) -> Iterator[str]:
-    """A line per range of sizes: the choice among what NCCL can run.
+    """A line per range of sizes: the choice among candidates that NCCL supports.
 
     Args:
-        tuning: whose winners to write.
-        advice: where the model's error is known, and what NCCL would run elsewhere. With it, sizes
-            whose error is not known get what NCCL would run by itself: the example plugin gives one
-            channel to a size that no line fits. Without it, winners only.
+        tuning: the tuning with the winners.
+        advice: the model's error, and NCCL's own choice. If given, sizes without a known error get
+            NCCL's own choice, because the example plugin gives one channel to a size without a
+            matching line. If missing, the file contains only winners.
     """
     yield f"# {tuning.collective} on {tuning.where}, {tuning.kind} by towpath tune"
     yield f"# {COLUMNS}"
@@ -90,7 +91,7 @@ _Piece = tuple[TunerLine, str, "Timing | None"]
 
 
 def _pieces(winners: list[Timing], advice: NcclAdvice | None) -> Iterator[_Piece]:
-    """A line per size that something is known of, a comment, and the timing behind it."""
+    """A line per size with a result, a comment, and the timing behind it."""
     if advice is None:
         for first, last_bytes in ranges(winners):
             yield replace(_line_of(first), most_bytes=last_bytes), "", first
@@ -113,7 +114,7 @@ def _pieces(winners: list[Timing], advice: NcclAdvice | None) -> Iterator[_Piece
 
 
 def _joined(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
-    """Neighbours that say the same as one."""
+    """Merges adjacent lines with the same content."""
     before: _Piece | None = None
     for line, comment, first in pieces:
         if before is not None:
@@ -140,8 +141,9 @@ def _line_of(timing: Timing) -> TunerLine:
 
 
 def ranges(winners: list[Timing]) -> Iterator[tuple[Timing, int]]:
-    """Neighbouring sizes of one winner as one: its first timing, and the last byte of the range,
-    which reaches up to the next size that was measured."""
+    """Adjacent sizes of one winner as one range: its first timing, and the last byte of the range,
+    which extends to the next measured size.
+    """
     begin = 0
     for index, timing in enumerate(winners):
         is_last = index + 1 == len(winners)
@@ -152,10 +154,10 @@ def ranges(winners: list[Timing]) -> Iterator[tuple[Timing, int]]:
 
 
 def check_xml(folder: Path, collective: str) -> None:
-    """Ranges of sizes of two runs would overlap. Said before minutes of work.
+    """Checks that ranges of sizes of two runs would not overlap, before minutes of work.
 
     Raises:
-        ConfigError: the folder has schedules of an earlier run, or is none.
+        ConfigError: the folder has schedules of an earlier run, or is not a folder.
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError("--xml is a folder, and this is a file", file=str(folder))
@@ -170,15 +172,15 @@ def check_xml(folder: Path, collective: str) -> None:
 
 
 def write_xml(tuning: Tuning, folder: Path) -> Iterator[str]:
-    """Writes a file per range of sizes: the choice among what MSCCL can hold. Yields a sentence
-    where that is another than the choice among all.
+    """Writes a file per range of sizes: the choice among schedules that MSCCL can express. Yields a
+    sentence if this is not the choice among all candidates.
 
     Args:
-        tuning: whose winners to write.
-        folder: made if it is not there.
+        tuning: the tuning with the winners.
+        folder: the target folder; it is created if necessary.
 
     Raises:
-        ConfigError: MSCCL can hold none of the candidates.
+        ConfigError: MSCCL cannot express any candidate.
     """
     winners = tuning.winners(_fits_msccl)
     if not winners:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""How to use a link between chips: packet size, bytes outstanding, sync words, channels.
+"""Best use of a link between chips: packet size, bytes outstanding, sync words, channels.
 
-Every answer is searched for by running the kernels of the microbenchmarks on a described cluster;
-`tune_rule.py` chooses. Bytes outstanding are those that one core has sent over the link and the
-other has not answered: packets times channels, or times the slots that are in use.
+Every answer is found by running the kernels of the microbenchmarks on a described cluster;
+`tune_rule.py` chooses. Bytes outstanding are bytes that one core has sent over the link and the
+other has not answered: packets times channels, or times the slots in use.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LinkBench:
 
     Attributes:
         machine: a cluster of chips: a name or a file, which each process reads itself.
-        link: its chips.
+        link: the chips of the link.
         ring: the chips of a ring through all of them; none if there is no ring.
     """
 
@@ -58,7 +58,8 @@ class LinkBench:
 
     @classmethod
     def on(cls, machine: str) -> LinkBench:
-        """On the first link that kernels may use, and the ring through all chips if there is one.
+        """Creates it for the first link available to kernels, and the ring through all chips if
+        there is one.
 
         Raises:
             ConfigError: there is no such machine, or it has no such link.
@@ -99,7 +100,7 @@ class LinkBench:
         return figures.line_rate_gb_per_s.value
 
     def __call__(self, point: Point) -> Result:
-        """Runs one of the points that the functions below make."""
+        """Runs one of the points that the functions below create."""
         return {"value": getattr(self, "_" + point["test"])(**point["options"])}
 
     def _both_ways_gb_per_s(self, packet_bytes: int, channels: int, merged: bool, packets: int
@@ -146,7 +147,9 @@ def _ring_of(cluster: _core.ChipCluster) -> tuple[int, ...]:
 def both_ways(
     packet_bytes: int, channels: int, *, merged: bool = True, packets: int | None = None
 ) -> Point:
-    """Point with `packets` over each channel; by default as many as a steady rate needs."""
+    """Point with `packets` over each channel; the default number is sufficient for a
+    steady rate.
+    """
     steady = max(_PACKETS // channels, _CHANNEL_PACKETS_MIN)
     options = {
         "packet_bytes": packet_bytes, "channels": channels, "merged": merged,
@@ -170,7 +173,7 @@ def round_trip(packet_bytes: int, channels: int = 1, *, merged: bool = True) -> 
 
 
 def channel_counts(packet_bytes: int) -> range:
-    """In each direction."""
+    """Numbers of channels in each direction."""
     return range(1, channels_that_fit(packet_bytes) + 1)
 
 
@@ -179,12 +182,12 @@ def slot_counts(packet_bytes: int) -> list[int]:
 
 
 def ring_channels(operation_bytes: int) -> list[int]:
-    """Into how many packets an operation can be cut."""
+    """Numbers of packets into which an operation can be cut."""
     return [n for n in _RING_CHANNELS if operation_bytes // n >= _RING_BYTES_MIN]
 
 
 def steady_points(has_ring: bool) -> list[Point]:
-    """All but what depends on an answer."""
+    """All points that do not depend on an answer."""
     points = [both_ways(size, n) for size in PACKET_BYTES for n in channel_counts(size)]
     points += [
         both_ways(size, n, merged=False)

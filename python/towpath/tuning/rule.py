@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The one rule by which `towpath tune` chooses, whatever the question.
+"""The rule by which `towpath tune` answers every question.
 
-Candidates are ordered from the least that is asked of a program to the most: the smallest packet,
-the fewest bytes, the fewest channels, the interface's default. The first one that reaches 95 % of
-the best rate is chosen.
+Candidates are ordered from the least demanding for a program to the most demanding: the smallest
+packet, the fewest bytes, the fewest channels, the interface's default. The first one that reaches
+95 % of the best rate is chosen.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RULE = (
 
 
 def reaches(rates: Sequence[float]) -> list[bool]:
-    """Which candidates come close enough to the best.
+    """The candidates that are close enough to the best.
 
     >>> reaches([1.0, 9.6, 10.0, 9.4])
     [False, True, True, False]
@@ -30,7 +30,7 @@ def reaches(rates: Sequence[float]) -> list[bool]:
 
 
 def choose(rates: Sequence[float]) -> int:
-    """The number of the candidate that the rule chooses; rates are in the candidates' order.
+    """The index of the candidate that the rule chooses; rates are in the order of the candidates.
 
     Raises:
         ValueError: there are no candidates.

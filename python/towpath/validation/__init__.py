@@ -1,3 +1,3 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of measurements held against the models."""
+"""Tables of measurements compared with the models."""

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The errors to expect of predictions, from the shipped measurements nearest to them.
+"""The expected errors of predictions, from the nearest shipped measurements.
 
 `python -m towpath.validation.accuracy` validates the shipped tables of GPU collectives again and
-writes validation/accuracy.json, which the package holds.
+writes validation/accuracy.json, which is part of the package.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ BANDS_BYTES = (1 << 10, 64 << 10, 1 << 20, 32 << 20)
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How far predictions were off where there are measurements.
+    """Errors of predictions for which there are measurements.
 
     Attributes:
         machine: the machine.
-        hosts: how many of them.
-        collective: what ran.
-        algorithm: what ran.
+        hosts: number of hosts.
+        collective: the collective.
+        algorithm: the algorithm.
         band: the number of the band of sizes, from 0.
-        rows: how many were measured and simulated.
+        rows: number of rows that were measured and simulated.
         median_pct: the median of their absolute errors in percent.
         p90_pct: the 90th percentile.
     """
@@ -53,7 +53,7 @@ class Accuracy:
 
 
 def band_of(size_bytes: int) -> int:
-    """The band that a size is in.
+    """The band that contains a size.
 
     >>> band_of(1024), band_of(1025), band_of(1 << 30)
     (0, 1, 4)
@@ -64,16 +64,16 @@ def band_of(size_bytes: int) -> int:
 def accuracy_of(
     spec: MachineSpec, ranks: int, collective: str, algorithm: str | None, size_bytes: int
 ) -> Accuracy | None:
-    """The errors of the measurements nearest to a prediction; None where it is not validated.
+    """The errors of the measurements nearest to a prediction; None if it is not validated.
 
-    Rows of the same machine, number of hosts, algorithm and band of sizes are near.
+    Near rows have the same machine, number of hosts, algorithm and band of sizes.
 
     Args:
-        spec: the machine; one that differs in a link or a cost from the measured one is not
+        spec: the machine; a machine that differs in a link or a cost from the measured one is not
             validated, whatever its name.
-        ranks: how many GPUs take part; of several hosts, all.
-        collective: its name.
-        algorithm: what runs; None for a schedule from a file.
+        ranks: number of GPUs; with several hosts, all of their GPUs.
+        collective: name of the collective.
+        algorithm: the algorithm; None for a schedule from a file.
         size_bytes: the array's size.
     """
     sought = (spec.host_count, collective, algorithm, band_of(size_bytes))
@@ -82,12 +82,12 @@ def accuracy_of(
 
 
 def is_measured(spec: MachineSpec, ranks: int, collective: str) -> bool:
-    """Whether there are any measurements of a collective on a machine.
+    """True if there are any measurements of a collective on a machine.
 
     Args:
-        spec: as for `accuracy_of`.
-        ranks: likewise.
-        collective: its name.
+        spec: the machine.
+        ranks: number of GPUs.
+        collective: name of the collective.
     """
     if spec.host_count > 1 and ranks < spec.ranks:
         return False
@@ -115,7 +115,9 @@ def _features_of(name: str, hosts: int) -> tuple[object, ...]:
 
 
 def _features(spec: MachineSpec) -> tuple[object, ...]:
-    """What decides the time of a collective: devices, wires and costs, without their names."""
+    """The inputs that determine the time of a collective: devices, wires and costs, without their
+    names.
+    """
     from towpath.specs.spec_model import quantities_of
 
     layout = spec.layout()
@@ -148,7 +150,7 @@ def measure(rows: Iterable[dict[str, Any]]) -> Iterator[Accuracy]:
     """The errors of validated rows, by hosts, algorithm and band.
 
     Args:
-        rows: those of a `Validation` of GPU collectives; `algorithm_run` says what was simulated.
+        rows: rows of a `Validation` of GPU collectives; `algorithm_run` is the simulated algorithm.
 
     Yields:
         An entry for each group with at least one row that could be simulated.

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster of chips that a row of a measured table names, built by rule.
+"""Clusters of chips for the rows of measured tables, built by rule.
 
-A row says how many chips of which architecture are joined in which form, or names a system such as
-`p150_x8` or `wh_galaxy_32`, from which the same is read. What a shipped machine is, is that
-machine; everything else is a grid of the shipped chip.
+A row gives the number, architecture and form of its chips, or names a system such as `p150_x8` or
+`wh_galaxy_32`, which determines them. If a shipped machine matches, it is used. Any other system is
+a grid of the shipped chip.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BLACKHOLE_ROW = SideChannels(left=(0, 1, 4, 5), right=(2, 3, 6, 7))
 
 @lru_cache(maxsize=1)
 def _galaxy_channels() -> SideChannels:
-    """Links that a side of a Wormhole has in a Galaxy, whose first chip has two neighbours."""
+    """Number of links on a side of a Wormhole in a Galaxy, whose first chip has two neighbors."""
     pairs = catalogue.shipped_chip_cluster("galaxy").links_by_pair()
     beside, below = (links for (first, _), links in pairs.items() if first == 0)
     return SideChannels(
@@ -58,7 +58,7 @@ def _galaxy_channels() -> SideChannels:
 
 
 def _channels_of(chip: str, rows: int) -> SideChannels:
-    """Links that a side of a chip has, in a grid of so many rows."""
+    """Number of links on a side of a chip, in a grid of this many rows."""
     if chip == "wormhole":
         return _galaxy_channels()
     return _BLACKHOLE_GRID if rows > 1 else _BLACKHOLE_ROW
@@ -66,15 +66,15 @@ def _channels_of(chip: str, rows: int) -> SideChannels:
 
 @dataclass(frozen=True)
 class Family:
-    """Systems of one kind: their chip, how many a system has unless its name says, and its links.
+    """Systems of one kind: their chip, their default number of chips, and their links.
 
     Attributes:
-        pattern: found in the system's name.
+        pattern: pattern found in the system's name.
         chip: the shipped chip.
-        chips: how many a system of this name has.
-        chips_per_board: what the number in the name counts.
-        links: parallel links between neighbours that the fabric uses.
-        line_rate_gb_per_s: of a link; None: what the chip's spec says.
+        chips: number of chips of a system of this name.
+        chips_per_board: number of chips per unit of the number in the name.
+        links: parallel links between neighbors that the fabric uses.
+        line_rate_gb_per_s: rate of a link; None: the value in the chip's spec.
     """
 
     pattern: str
@@ -103,11 +103,11 @@ class ChipSystem:
 
     Attributes:
         chip: the shipped chip.
-        form: how they are joined.
-        columns, rows: how many; a line or ring has one row.
-        links: parallel links between neighbours.
-        line_rate_gb_per_s: of a link; None: what the chip's spec says.
-        machine: a shipped machine or a file that is taken instead; its fabric has this form.
+        form: form in which they are joined.
+        columns, rows: size of the grid; a line or ring has one row.
+        links: parallel links between neighbors.
+        line_rate_gb_per_s: rate of a link; None: the value in the chip's spec.
+        machine: a shipped machine or a file that is used instead; its fabric has this form.
     """
 
     chip: str
@@ -125,7 +125,7 @@ class ChipSystem:
 
     @property
     def goes_round(self) -> bool:
-        """Whether its ends are joined, so that it has two ways from chip to chip."""
+        """True if its ends are joined, so that there are two paths from chip to chip."""
         return self.form in ("ring", "torus") and self.chips > 2
 
     @property
@@ -136,11 +136,11 @@ class ChipSystem:
         return float(parameters.line_rate_gb_per_s.value)
 
     def line_share(self, payload_bytes: int, header_bytes: int) -> float:
-        """The part of a line's rate that payload of packets has, beside headers and frames.
+        """The part of a line's rate that is payload of packets, without headers and frames.
 
         Args:
-            payload_bytes: of a packet; 0: what the chip's spec says.
-            header_bytes: of a packet.
+            payload_bytes: payload of a packet; 0: the value in the chip's spec.
+            header_bytes: header of a packet.
         """
         chip = _spec(self).chips[0].chip
         if chip.ethernet is None:
@@ -153,21 +153,21 @@ class ChipSystem:
 
     @property
     def name(self) -> str:
-        """The system in a word, such as "wormhole-ring-8"."""
+        """The system as one word, such as "wormhole-ring-8"."""
         if self.machine is not None:
             return self.machine
         size = f"{self.columns}x{self.rows}" if self.rows > 1 else str(self.columns)
         return f"{self.chip}-{self.form}-{size}"
 
     def cluster(self) -> _core.ChipCluster:
-        """What simulations run on."""
+        """The cluster for simulations."""
         return _built(self)
 
     def shape(self) -> _core.FabricShape:
         """The fabric that joins its chips in this form.
 
         Raises:
-            CannotSimulate: the named machine does not have as many chips.
+            CannotSimulate: the named machine has fewer chips.
         """
         cluster = self.cluster()
         if self.form in ("mesh", "torus"):
@@ -205,7 +205,7 @@ def _spec(system: ChipSystem) -> ChipClusterSpec:
 
 
 def _at_rate(spec: ChipClusterSpec, line_rate_gb_per_s: float | None) -> ChipClusterSpec:
-    """The cluster with other links; chips of one kind go on sharing a spec."""
+    """The cluster with other links; chips of one kind still share a spec."""
     chip = spec.chips[0].chip
     if line_rate_gb_per_s is None or chip.ethernet is None:
         return spec
@@ -224,15 +224,15 @@ def _built(system: ChipSystem) -> _core.ChipCluster:
 
 
 def letters_of(text: str) -> str:
-    """A word as tables spell it, in lower case, without what is not a letter."""
+    """A word in the spelling of tables: lower case, only letters."""
     return re.sub(r"[^a-z]", "", text.lower())
 
 
 def form_of(row: Row, column: str = "topology") -> Form:
-    """The form that a field names.
+    """The form named by a field.
 
     Raises:
-        CannotSimulate: it names none.
+        CannotSimulate: the field does not name a form.
     """
     text = row[column].strip()
     form = _FORMS.get(letters_of(text))
@@ -243,10 +243,10 @@ def form_of(row: Row, column: str = "topology") -> Form:
 
 
 def chip_of(row: Row) -> str:
-    """The shipped chip of the architecture that a row names.
+    """The shipped chip of the architecture in a row.
 
     Raises:
-        CannotSimulate: it names none.
+        CannotSimulate: the row does not name an architecture.
     """
     text = row["arch"].strip()
     chip = _ARCHITECTURES.get(letters_of(text))
@@ -256,7 +256,7 @@ def chip_of(row: Row) -> str:
 
 
 def sides_of(chips: int) -> tuple[int, int]:
-    """Columns and rows of a mesh of so many chips: as square as they go, and wide.
+    """Columns and rows of a mesh of this many chips: as square as possible, and wide.
 
     >>> sides_of(32)
     (8, 4)
@@ -266,10 +266,10 @@ def sides_of(chips: int) -> tuple[int, int]:
 
 
 def system_of(chip: str, form: Form, chips: int, links: int) -> ChipSystem:
-    """The system of a row that says all this; a ring or torus of two chips is a line.
+    """The system of a row with these values; a ring or torus of two chips is a line.
 
     Raises:
-        CannotSimulate: its chips do not have as many channels.
+        CannotSimulate: its chips have fewer channels.
     """
     if form in ("mesh", "torus"):
         columns, rows = sides_of(chips)
@@ -290,10 +290,10 @@ def system_of(chip: str, form: Form, chips: int, links: int) -> ChipSystem:
 
 
 def named_system(row: Row, form: Form) -> ChipSystem:
-    """The system that a row names, joined in a form.
+    """The system named by a row, joined in a form.
 
     Raises:
-        CannotSimulate: nothing is known of systems of that name, or its chips are not joined.
+        CannotSimulate: systems of that name are unknown, or their chips are not joined.
     """
     text = row["system"].strip()
     name = text.lower()
@@ -325,7 +325,7 @@ def _count_in(name: str, family: Family) -> int:
 
 
 def _on_t3000(form: Form, chips: int) -> ChipSystem:
-    """Up to eight Wormholes are chips of a T3000, a ring of less than eight is built by rule."""
+    """Up to eight Wormholes are chips of a T3000; a ring of fewer than eight is built by rule."""
     if chips == 2:
         return ChipSystem("wormhole", "line", 2, machine="n300")
     if form == "mesh" and chips == 8:
@@ -336,7 +336,7 @@ def _on_t3000(form: Form, chips: int) -> ChipSystem:
 
 
 def counted_system(row: Row, form: Form) -> ChipSystem:
-    """The system of a row that counts its chips and links.
+    """The system of a row that gives the number of chips and links.
 
     Raises:
         CannotSimulate: a count is out of range.
@@ -347,10 +347,10 @@ def counted_system(row: Row, form: Form) -> ChipSystem:
 
 
 def on_machine(system: ChipSystem, machine: str | None) -> ChipSystem:
-    """The same form on a machine that the caller names, if there is one."""
+    """The same form on the machine that the caller names, if any."""
     return system if machine is None else replace(system, machine=machine)
 
 
 def describe(system: ChipSystem) -> dict[str, Any]:
-    """What is simulated, for the row's further columns."""
+    """The simulated system, for the row's further columns."""
     return {"machine": system.name, "form": system.form}

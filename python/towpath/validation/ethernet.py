@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tables measured on links between chips: tests of a link, and the multichip guide's figures."""
+"""Tables measured on links between chips: tests of a link, and the multichip guide's values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SYNC_BYTES = 16
 
 
 def _predict_link(row: Row, context: Context) -> Prediction:
-    """Bandwidth of many messages, or the time until one has come back in full."""
+    """Bandwidth of many messages, or the time until a whole message has returned."""
     machine = _LINKED[one_of(row, "arch", tuple(_LINKED))]
     both_ways = _BOTH_WAYS[one_of(row, "direction", tuple(_BOTH_WAYS))]
     kind = one_of(row, "test", _TESTS)
@@ -67,7 +67,7 @@ def _predict_link(row: Row, context: Context) -> Prediction:
 
 
 def _slots(cluster: _core.ChipCluster, size_bytes: int) -> int:
-    """As many as fit for both directions into what programs may allocate; an even number."""
+    """Number of slots for both directions that fit into the memory of programs; an even number."""
     l1_bytes = cluster.chips[0].chip.ethernet_l1_bytes - _core.ETHERNET_ALLOCATED_BASE
     slots = min(l1_bytes // (2 * (size_bytes + _SYNC_BYTES)), _SLOTS_MAX) // 2 * 2
     if slots < 2:

@@ -61,8 +61,8 @@ _PACKETS = {
 def _predict_neighbour(row: Row, context: Context) -> Prediction:
     """Half of the round trip between two chips that a link joins.
 
-    As tt-metal's test (tt_fabric_latency_sender.cpp): between the first two places, from when the
-    sender's calls have returned, and without what the responder's calls take.
+    Like tt-metal's test (tt_fabric_latency_sender.cpp), it is measured between the first two
+    places, from the return of the sender's calls, and without the time of the responder's calls.
     """
     system = on_machine(named_system(row, form_of(row)), context.machine)
     has_payload, is_fused = _PACKETS[one_of(row, "ntype", tuple(_PACKETS))]
@@ -75,10 +75,10 @@ def _predict_neighbour(row: Row, context: Context) -> Prediction:
 
 
 def _predict_line(row: Row, context: Context) -> Prediction:
-    """The round trip to a chip that is half of the counted hops away, or the way round a ring.
+    """The round trip to a chip at half of the counted hops, or the trip around a ring.
 
-    As tt-metal's test (1D_fabric_loopback_latency_test_writer.cpp): from when the message has left
-    the sender's core.
+    Like tt-metal's test (1D_fabric_loopback_latency_test_writer.cpp), it is measured from the time
+    at which the message has left the sender's core.
     """
     form = form_of(row)
     size = whole(row, "line_size", CHIPS_MAX, least=2)
@@ -110,7 +110,7 @@ def _predict_line(row: Row, context: Context) -> Prediction:
 
 
 class _Streams(NamedTuple):
-    """Who sends to whom, and whether the fabric's routers forward packets."""
+    """Senders and receivers of streams; True if the fabric's routers forward packets."""
 
     pattern: Literal["neighbours", "full ring", "half ring"]
     forwards: bool = True
@@ -138,7 +138,9 @@ _STREAM_PACKETS_LEAST = 24
 
 
 def _steps(pattern: str, chip: int, chips: int) -> tuple[int, int]:
-    """Where streams of a chip go. Half round, those of even places go a chip farther upwards."""
+    """Destinations of the streams of a chip. Half way around, streams of even places go one chip
+    farther upward.
+    """
     if pattern != "half ring":
         return 1, -1
     far, near = chips // 2, (chips - 1) // 2
@@ -146,7 +148,7 @@ def _steps(pattern: str, chip: int, chips: int) -> tuple[int, int]:
 
 
 def _predict_bandwidth(row: Row, context: Context) -> Prediction:
-    """What the busiest link carries of payload, with a stream from each chip in both directions."""
+    """Payload that the busiest link carries, with a stream from each chip in both directions."""
     name = one_of(row, "test_name", tuple(_STREAMS))
     kind = _STREAM_PACKET_KINDS[one_of(row, "ntype", tuple(_STREAM_PACKET_KINDS))]
     pattern, forwards, is_multicast = _STREAMS[name]
@@ -223,7 +225,9 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class ChipCall:
-    """A collective on a system; `calls` are those after the first, whose mean counts."""
+    """A collective on a system; `calls` is the number of calls after the first, whose
+    mean counts.
+    """
 
     system: ChipSystem
     collective: str
@@ -231,7 +235,7 @@ class ChipCall:
     calls: int = 1
 
     def algorithm(self) -> str:
-        """What tt-metal does there."""
+        """tt-metal's algorithm for the call."""
         if self.collective == "all_to_all":
             return "all_pairs_all_to_all"
         if self.system.rows > 1:
@@ -245,7 +249,7 @@ class ChipCall:
         return f"{form}_{self.collective}"
 
     def _goes_to_all_at_once(self) -> bool:
-        """Whether an all-gather is one by multicast (select_program_factory there)."""
+        """True if an all-gather uses multicast (select_program_factory in tt-metal)."""
         if self.system.chip == "blackhole":
             return self.size_bytes < _MULTICAST_BYTES_PER_LINK * self.system.links
         if not self.system.goes_round:
@@ -273,7 +277,7 @@ class ChipCall:
 
     @property
     def is_exchange(self) -> bool:
-        """Whether each part has one receiver only, so that it crosses links for itself."""
+        """True if each part has only one receiver, so that it crosses links separately."""
         return self.collective == "all_to_all"
 
 
@@ -308,16 +312,18 @@ def call_us(call: ChipCall) -> float:
 
 
 def _payload_bytes_of(cluster: _core.ChipCluster) -> int:
-    """Of a packet: whole pages, as many as a write has segments at most; 0: what the spec says."""
+    """Payload of a packet: whole pages, up to the maximum number of segments of a write; 0: the
+    value in the spec.
+    """
     most = _PAYLOAD_BYTES_MOST.get(cluster.chips[0].chip.name, 0)
     return min(most // _PAGE_BYTES, _SEGMENTS_MAX) * _PAGE_BYTES
 
 
 def _workers_of(call: ChipCall, algorithm: str) -> int:
-    """Channels of a schedule in one direction: one per worker, of those that have something to do.
+    """Channels of a schedule in one direction: one per worker, not counting idle ones.
 
-    A part is shared among workers by whole pages, and by chunks of them where it goes straight to
-    its rank to be added up (reduce_scatter_direct_num_links there).
+    A part is divided among workers by whole pages, or by chunks if it goes directly to the rank
+    that adds it (reduce_scatter_direct_num_links in tt-metal).
     """
     links = _links_of(call.system)
     pages = math.ceil(call.size_bytes / call.system.chips / _PAGE_BYTES)
@@ -334,7 +340,7 @@ def _links_of(system: ChipSystem) -> int:
 
 
 def _size_simulated(call: ChipCall) -> int:
-    """The size itself, or the largest power of two that is simulated instead."""
+    """The size itself, or the largest power of two that is simulated in its place."""
     size = call.size_bytes
     if call.total_bytes() <= _LINK_BYTES_MAX:
         return size
@@ -343,7 +349,7 @@ def _size_simulated(call: ChipCall) -> int:
 
 
 def _time_us(call: ChipCall) -> tuple[float, int]:
-    """The time of a call, and the largest size that was simulated for it."""
+    """The time of a call, and the largest size simulated for it."""
     simulated = _size_simulated(call)
     if simulated >= call.size_bytes:
         return call_us(call), call.size_bytes
@@ -372,7 +378,7 @@ def _predict_collective(row: Row, context: Context) -> Prediction:
 
 
 def _system_of_collective(row: Row, form: Form) -> ChipSystem:
-    """A row that names its system has that one's links and their rate."""
+    """The links and their rate of the system that a row names."""
     counted = counted_system(row, form)
     if not row.get("system", "").strip():
         return counted

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tables measured on clusters of GPUs: all-reduce on H100 servers, as nccl-tests prints it, and the
-kernels that serve inference inside one of them.
+"""Tables measured on clusters of GPUs: all-reduce on H100 servers, as printed by nccl-tests, and
+the kernels for inference inside one server.
 
-Rows that NCCL ran are answered by what NCCL would choose (collectives/nccl), simulated by ours.
+For rows from NCCL, Towpath simulates NCCL's choice (collectives/nccl).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _call(source: ScheduleSource) -> Call:
 
 
 def _environment(config: str) -> Environment:
-    """What a row's configuration sets of NCCL's variables."""
+    """The variables of NCCL that a row's configuration sets."""
     variables = {}
     for word in config.split():
         name, _, value = word.removeprefix("NCCL_").partition("=")
@@ -94,12 +94,12 @@ def _environment(config: str) -> Environment:
 
 
 def _machine_of(row: Row, context: Context) -> str:
-    """The machine that a row names, that was asked for, or that the shipped tables are of."""
+    """The machine that a row names, that was requested, or of the shipped tables."""
     return (row.get("machine") or "").strip() or context.machine or _MACHINE
 
 
 def _check_fabric(row: Row, spec: MachineSpec) -> None:
-    """Refuses a row that says that its hosts were joined by something else than the machine's."""
+    """Rejects a row whose hosts were joined by another network than the machine's."""
     said = " ".join(row.get(column) or "" for column in ("fabric", "note", "source")).lower()
     own = " ".join(spec.link_types).lower()
     for words, link in _FABRICS:
@@ -122,7 +122,7 @@ def _check_fabric(row: Row, spec: MachineSpec) -> None:
 
 
 def _fabric_gb_per_s(spec: MachineSpec) -> float:
-    """What one host can send to the others."""
+    """Rate at which one host can send to the others."""
     layout = spec.layout()
     first = {at for at, device in enumerate(layout.devices) if device.host == 0}
     return sum(
@@ -140,7 +140,7 @@ def _time_us(machine: str, hosts: int, gpus: int, call: Call, size_bytes: int) -
 def _predict_nccl(
     machine: str, hosts: int, gpus: int, size_bytes: int, environment: Environment
 ) -> Prediction:
-    """What NCCL would choose, out of place."""
+    """The time of NCCL's choice, out of place."""
     imitation = _imitation(machine, hosts, gpus, environment)
     choice = imitation.choose("all_reduce", size_bytes)
     if not imitation.has_schedule("all_reduce", choice):
@@ -154,8 +154,9 @@ def _predict_nccl(
 
 
 def _measured(row: Row) -> float:
-    """The lesser of out of place and in place, where both were measured: the same work, and what
-    disturbed one of them did not disturb the other."""
+    """The shorter of the times out of place and in place, if both were measured: the work is the
+    same, and a disturbance usually affects only one of them.
+    """
     out_of_place = real(row, "time_us_out_of_place")
     if not (row.get("time_us_in_place") or "").strip():
         return out_of_place

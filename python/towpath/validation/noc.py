@@ -62,7 +62,7 @@ def _chip(name: str) -> _core.Chip:
 
 @lru_cache(maxsize=8)
 def _whole_chip(name: str) -> _core.Chip:
-    """With nothing harvested: placements as published need every row."""
+    """The chip without harvesting: the published placements need every row."""
     return _spec(name).with_harvested(()).build()
 
 
@@ -71,7 +71,7 @@ def _whole_chip(name: str) -> _core.Chip:
 
 @dataclass(frozen=True)
 class Amount:
-    """How much each master moves to each of its subordinates."""
+    """Data that each master moves to each of its subordinates."""
 
     transactions: int
     transaction_bytes: int
@@ -79,7 +79,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run says: the figure, and what it cost to simulate."""
+    """Result of one run: the value, and the cost of the simulation."""
 
     cycles: float
     flit_hops: int
@@ -88,11 +88,13 @@ class Outcome:
 def run_scaled(
     run: Callable[[Amount], Outcome], amount: Amount, packet_bytes_max: int
 ) -> tuple[float, dict[str, Any]]:
-    """The cycles of `amount`, and for the row what they were scaled from, if they were.
+    """The cycles of `amount`, and for the row the size of the runs from which they were
+    extrapolated, if any.
 
-    A run beyond FLIT_HOPS_MAX is replaced by two smaller ones, one twice the other, and the line
-    through them. Smaller is fewer transactions, and below one transaction fewer of its packets, but
-    never fewer than two packets: all masters together then keep the network busy for long enough.
+    A run beyond FLIT_HOPS_MAX is extrapolated from two smaller ones, one twice as large as the
+    other, by the line through them. A smaller run has fewer transactions, and below one transaction
+    fewer packets, but at least two packets, so that all masters together keep the network busy for
+    long enough.
     """
     packets = -(-amount.transaction_bytes // packet_bytes_max)  # in one transaction
     units = amount.transactions * packets
@@ -117,7 +119,7 @@ def run_scaled(
 
 
 def _whole_units(units: int, packets: int) -> int:
-    """As many packets as make whole transactions, or a part of one."""
+    """The number of packets that make whole transactions, or a part of one."""
     return units if units < packets else units - units % packets
 
 
@@ -141,10 +143,10 @@ def _chip_name(row: Row, context: Context) -> str:
 
 
 def pattern_of(row: Row) -> Pattern:
-    """A row's pattern.
+    """The pattern of a row.
 
     Raises:
-        CannotSimulate: a field holds what it cannot.
+        CannotSimulate: a field has an invalid value.
     """
     one_of(row, "memory", ("l1",))
     return Pattern(
@@ -158,10 +160,10 @@ def pattern_of(row: Row) -> Pattern:
 
 
 def amount_of(row: Row, pattern: Pattern) -> Amount:
-    """Per subordinate; the table counts all transactions of a master.
+    """The amount per subordinate; the table counts all transactions of a master.
 
     Raises:
-        CannotSimulate: they cannot be shared out evenly.
+        CannotSimulate: the transactions cannot be divided evenly.
     """
     transactions = whole(row, "num_transactions", _TRANSACTIONS_MAX)
     transaction_bytes = whole(row, "transaction_bytes", _TRANSACTION_BYTES_MAX)
@@ -177,8 +179,8 @@ def amount_of(row: Row, pattern: Pattern) -> Amount:
 def _predict_pattern(row: Row, context: Context) -> Prediction:
     """The median over the masters of issue loop and barrier.
 
-    Several masters start, and their multicasts get their paths, by chance: the median over runs of
-    that.
+    If there are several masters, their starts and the paths of their multicasts are random. The
+    result is the median over several runs.
     """
     pattern = pattern_of(row)
     chip = _chip(_chip_name(row, context))
@@ -201,7 +203,9 @@ def _predict_pattern(row: Row, context: Context) -> Prediction:
 
 
 def _runs(outcome: Outcome) -> int:
-    """As many as take no longer than they may, but some; an odd number: one is in the middle."""
+    """The number of runs that fit into the time limit, with a minimum; an odd number, so that one
+    is in the middle.
+    """
     allowed = min(_RUNS_FLIT_HOPS_MAX // max(outcome.flit_hops, 1), _RUNS_MAX)
     return max(allowed - (allowed + 1) % 2, _RUNS_MIN)
 
@@ -230,7 +234,7 @@ _REQUEST_BYTES = 8192
 
 @dataclass(frozen=True)
 class DramPair:
-    """A worker, and the DRAM tile and channel that it moves data from or to."""
+    """A worker, with the DRAM tile and channel for its data."""
 
     worker: tuple[int, int]
     tile: tuple[int, int]
@@ -240,7 +244,7 @@ class DramPair:
 def _hops(
     chip: _core.Chip, row: Row, pair: tuple[tuple[int, int], tuple[int, int]]
 ) -> tuple[int, int]:
-    """Rows and columns that data passes from or to a worker."""
+    """Rows and columns that data crosses from or to a worker."""
     (worker_x, worker_y), (tile_x, tile_y) = pair
     towards = 1 if row["direction"] == "write" else -1  # from worker to tile, or back
     if row["noc"] == "1":
@@ -250,9 +254,9 @@ def _hops(
 
 
 def place_carefully(chip: _core.Chip, row: Row, channels: int, tiles: int) -> list[DramPair]:
-    """Every channel through a DRAM tile of its own, its workers in that tile's row if it has any.
+    """Each channel uses its own DRAM tile, with workers in that tile's row if it has any.
 
-    The shortest way for the data first, above all the fewest rows.
+    The shortest path of the data comes first, above all the smallest number of rows.
     """
     every_channel = _channels(chip)[:channels]
     candidates = sorted(
@@ -280,10 +284,10 @@ def place_carefully(chip: _core.Chip, row: Row, channels: int, tiles: int) -> li
 def place_randomly(
     chip: _core.Chip, channels: int, tiles: int, chance: random.Random
 ) -> list[DramPair]:
-    """Workers at random, an equal number to every channel, each channel through a tile of its own.
+    """Random workers, an equal number for every channel, with a separate tile for each channel.
 
-    Through tiles shared by two channels no placement reaches what was measured: a link of 32 GB/s
-    would carry what two channels of 22 GB/s deliver.
+    With tiles shared by two channels, no placement reaches the measured rate: a link of 32 GB/s
+    would carry the data of two channels of 22 GB/s.
     """
     tile_of = {}
     for group, group_tiles in enumerate(chip.dram_groups):
@@ -298,7 +302,7 @@ def place_randomly(
 
 
 def _channels(chip: _core.Chip) -> list[tuple[int, int]]:
-    """Every channel as its group and its number in it."""
+    """Every channel as its group and its number in the group."""
     per_group = chip.dram["channels_per_group"]
     return [
         (group, channel) for group in range(len(chip.dram_groups)) for channel in range(per_group)
@@ -324,7 +328,7 @@ def dram_programs(row: Row, pairs: list[DramPair], amount: Amount) -> list[_core
 
 
 def _predict_dram(row: Row, context: Context) -> Prediction:
-    """All bytes over the time from the first begin to the last end."""
+    """All bytes over the time from the first start to the last end."""
     chip = _chip(context.machine) if context.machine else _whole_chip("wormhole")
     channels = whole(row, "channels", len(_channels(chip)))
     tiles = whole(row, "n_tiles", len(chip.workers))

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The traffic patterns of tt-metal's NoC estimator table, as programs for the cores of a chip.
 
-Cores are named by their place on the logical grid. Every master walks the same list of
-subordinates, column by column, as tt-metal lists cores unless told otherwise (corerange_to_cores);
-its own core is one of them where masters and subordinates are the same. No master waits for the
-others at the start, which comes to each by chance within START_SPREAD_CYCLES.
+Cores are identified by their position on the logical grid. Every master uses the same list of
+subordinates, column by column, in tt-metal's default order (corerange_to_cores). The list includes
+its own core if masters and subordinates are the same. No master waits for the others at the start,
+which is random within START_SPREAD_CYCLES.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class _LoopCode:
     """Cycles of the compiled loop over the ends of a kernel's transactions.
 
     Attributes:
-        destination_cycles: of each end: its place is read from the arguments.
-        loop_cycles: on top if several transactions with each end are a loop of their own.
+        destination_cycles: cycles per end: its position is read from the arguments.
+        loop_cycles: additional cycles if several transactions with each end form a separate loop.
     """
 
     destination_cycles: int
@@ -72,16 +72,16 @@ _UNICAST_WRITE_VC = 0
 
 @dataclass(frozen=True)
 class Pattern:
-    """Who moves what to whom; one row of the table without its size.
+    """Source, destination and data of a pattern; one row of the table without its size.
 
     Attributes:
         name: one of PATTERNS.
         mechanism: one of MECHANISMS.
-        subordinates: as the table counts them: without the master where it is left out, 0 for a
-            single one.
-        same_axis: whether a single subordinate is in the master's column.
-        has_state: whether destination and size are set beforehand.
-        includes_source: whether the master of a multicast is one of the receivers.
+        subordinates: number in the table: without the master if it is excluded, 0 for a single
+            subordinate.
+        same_axis: True if a single subordinate is in the master's column.
+        has_state: True if destination and size are set in advance.
+        includes_source: True if the master of a multicast is one of the receivers.
     """
 
     name: str
@@ -102,14 +102,16 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Cast:
-    """The cores of a pattern, by logical place; of a multicast the rectangle's two corners."""
+    """The cores of a pattern, by logical position; for a multicast, the two corners of the
+    rectangle.
+    """
 
     masters: tuple[Place, ...]
     subordinates: tuple[Place, ...]
 
 
 def cast_of(pattern: Pattern, chip: _core.Chip) -> Cast:
-    """Which cores take part.
+    """The cores of a pattern.
 
     Raises:
         CannotSimulate: the chip has no such cores.
@@ -127,16 +129,17 @@ def cast_of(pattern: Pattern, chip: _core.Chip) -> Cast:
 def programs(
     pattern: Pattern, chip: _core.Chip, transactions: int, transaction_bytes: int, seed: int = 1
 ) -> list[_core.TrafficProgram]:
-    """A program per master: writers on NoC 0, readers on NoC 1, as the measuring kernels had it.
+    """A program per master: writers on NoC 0, readers on NoC 1, as in the measured kernels.
 
-    Several masters start by chance within START_SPREAD_CYCLES.
+    If there are several masters, their starts are random within START_SPREAD_CYCLES.
 
     Args:
-        pattern: what to move.
-        chip: where.
-        transactions: number from each master to each subordinate; multicasts of each master.
-        transaction_bytes: payload of each.
-        seed: of the masters' starts.
+        pattern: the pattern.
+        chip: the chip.
+        transactions: number of transactions from each master to each subordinate, or of multicasts
+            of each master.
+        transaction_bytes: payload of each transaction.
+        seed: seed of the masters' starts.
 
     Raises:
         CannotSimulate: the chip has no such cores.
@@ -162,9 +165,9 @@ def programs(
 
 
 def _cycles_per_end(pattern: Pattern, chip: _core.Chip, transactions: int) -> int:
-    """What the kernel's code takes between the transactions of one subordinate and the next.
+    """Time of the kernel's code between the transactions of one subordinate and the next.
 
-    It is compiled for a constant number of transactions: a single one is not a loop.
+    The kernel is compiled for a constant number of transactions, so a single one is not a loop.
     """
     code = _KERNEL_CODE.get(chip.architecture, _KERNEL_CODE["wormhole_b0"])
     end = code.of_read if pattern.reads else code.of_write
@@ -174,7 +177,9 @@ def _cycles_per_end(pattern: Pattern, chip: _core.Chip, transactions: int) -> in
 def _unicast_steps(
     pattern: Pattern, ends: list[Place], transactions: int, transaction_bytes: int, end_cycles: int
 ) -> list[_core.TrafficStep]:
-    """Per subordinate its place among the kernel's arguments is read, then all its transactions."""
+    """Reads each subordinate's position from the kernel's arguments, and then issues all its
+    transactions.
+    """
     vc: dict[str, Any] = {} if pattern.reads else {"first_vc": _UNICAST_WRITE_VC}
     steps = []
     for end in ends:
@@ -238,7 +243,7 @@ def _unicast_cast(pattern: Pattern, chip: _core.Chip) -> Cast:
 
 
 def _multicast_cast(pattern: Pattern, chip: _core.Chip) -> Cast:
-    """The source is in the rectangle, or right beside it."""
+    """The cores of a multicast, whose source is in the rectangle, or directly next to it."""
     count, inside = pattern.subordinates, pattern.includes_source
     match pattern.name:
         case "one_to_all":
@@ -262,10 +267,10 @@ def _rectangle(columns: int, rows: int) -> tuple[Place, ...]:
 
 
 def _grid(pattern: Pattern, chip: _core.Chip) -> tuple[int, int]:
-    """Columns and rows: a square, or all that dispatch leaves.
+    """Columns and rows: a square, or the whole grid except the dispatch cores.
 
-    Dispatch takes the last row or the last column of workers; in the table the number of
-    subordinates tells which.
+    Dispatch uses the last row or the last column of workers. The number of subordinates in the
+    table determines which one.
     """
     count = pattern.subordinates
     side = isqrt(count)

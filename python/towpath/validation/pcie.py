@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tables measured on host links: which access and ordering gives which bandwidth, on two hosts.
+"""Tables measured on host links: bandwidth by access and ordering, on two hosts.
 
-`--machine` names another host; the chip is what the table was measured on.
+`--machine` names another host. The chip is that of the table.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _cluster(host: str) -> HostCluster:
 def _host_move(
     cluster: HostCluster, operation: str, core: Core, window: tuple[Mapping, Ordering]
 ) -> Move:
-    """A function that moves a number of bytes through one window, or by the engine."""
+    """A function that moves a number of bytes through one window, or with the engine."""
     mapping, ordering = window
     if operation.startswith("DMA"):
         buffer = cluster.allocate_sysmem_buffer(0, _MIB)
@@ -106,7 +106,7 @@ def _access(row: Row, context: Context) -> tuple[Move, str]:
 
 
 def _predict_access(row: Row, context: Context) -> Prediction:
-    """What a large transfer gains per byte, and beside it the time of a small one."""
+    """Time per additional byte of a large transfer, and the time of a small one."""
     move, operation = _access(row, context)
     small_ns = move(4).time_ns
     move(_MIB)  # fills whatever takes writes in before they are through

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables that come with towpath, and the models held to the tolerance that each names."""
+"""The tables that come with towpath, and the comparison of the models with their tolerances."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableSummary:
-    """How well the models answer for one table.
+    """Errors of the models for one table.
 
     Attributes:
-        name: the table, as `towpath validate` takes it.
+        name: the table's name in `towpath validate`.
         kind: the kind of table.
-        statistics: errors of all rows that were chosen.
-        tolerance: the largest errors allowed; None if the table names none.
+        statistics: errors of all selected rows.
+        tolerance: the largest errors allowed; None if the table has none.
         verdict: "holds", "exceeded", or "not run" if no row could be simulated.
-        reason: why no row could be simulated; "" otherwise.
+        reason: reason for which no row could be simulated; "" otherwise.
     """
 
     name: str
@@ -38,7 +38,7 @@ class TableSummary:
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """It as plain data for JSON.
+        """Returns it as plain data for JSON.
 
         Returns:
             The attributes.
@@ -67,10 +67,10 @@ def find_table(name_or_file: str) -> Path:
     """The file of a table.
 
     Args:
-        name_or_file: a name that `names` has, or a path.
+        name_or_file: a name from `names`, or a path.
 
     Raises:
-        ConfigError: there is neither such a table nor such a file.
+        ConfigError: no table or file has that name.
     """
     if name_or_file in names():
         return folder() / f"{name_or_file}.csv"
@@ -86,10 +86,10 @@ def find_table(name_or_file: str) -> Path:
 def validate_shipped(*, jobs: int = 0, progress: Progress = silent) -> Iterator[TableSummary]:
     """Compares every table that comes with Towpath with the models.
 
-    All of them take minutes; `validate` takes one of them.
+    All of them take minutes; `validate` compares one of them.
 
     Args:
-        jobs: processes for tables that take long; 0: one per core.
+        jobs: number of processes for slow tables; 0: one per core.
         progress: a display for long work; see `towpath.studies.progress`.
 
     Returns:

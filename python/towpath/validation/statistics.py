@@ -19,10 +19,10 @@ class ErrorStatistics:
 
     Attributes:
         rows: number of rows.
-        predicted: number of rows that could be simulated; the errors are theirs.
-        median_pct: None without such rows, as the next two.
-        p90_pct: 90th percentile, linear between neighbours.
-        worst_pct: the largest.
+        predicted: number of rows that could be simulated; the errors cover only these.
+        median_pct: median; None without such rows, as the next two.
+        p90_pct: 90th percentile, linear between neighbors.
+        worst_pct: largest error.
     """
 
     rows: int
@@ -32,7 +32,7 @@ class ErrorStatistics:
     worst_pct: float | None = None
 
     def is_within(self, tolerance: Tolerance) -> bool:
-        """Whether every row was simulated and no figure is above its tolerance."""
+        """True if every row was simulated and no error exceeds its tolerance."""
         if self.median_pct is None or self.p90_pct is None or self.worst_pct is None:
             return False
         return (
@@ -44,7 +44,7 @@ class ErrorStatistics:
 
 
 def error_statistics(rows: Iterable[dict[str, Any]]) -> ErrorStatistics:
-    """Statistics of rows that `validate` gave."""
+    """Statistics of rows from `validate`."""
     found = list(rows)
     errors = [abs(row["error_pct"]) for row in found if row["error_pct"] is not None]
     if not errors:

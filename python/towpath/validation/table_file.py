@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Files that hold tables of measurements: CSV, behind comments that say where the figures are from.
+"""Files with tables of measurements: CSV, after comments with the source of the values.
 
-A comment at the top is `# key: text`, continued by lines that begin with `#` and two spaces or
-more. A column named `VALUE@NAME=TEXT` stands for many rows: each of its cells is a row whose column
-VALUE holds the cell and whose column NAME holds TEXT. An empty cell is not a row.
+A comment at the top is `# key: text`, continued by lines that begin with `#` and two or more
+spaces. A column named `VALUE@NAME=TEXT` represents several rows: each of its cells is a row whose
+column VALUE contains the cell and whose column NAME contains TEXT. An empty cell is not a row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPREAD = re.compile(r"(?P<value>\w+)@(?P<name>\w+)=(?P<text>.+)")
 
 @dataclass(frozen=True)
 class TableFile:
-    """What a file holds.
+    """Content of a file.
 
     Attributes:
         path: the file.
@@ -44,11 +44,11 @@ class TableFile:
 
 
 def read_table(path: Path) -> TableFile:
-    """Read a table.
+    """Reads a table.
 
     Raises:
-        ConfigError: the file cannot be read, or is not CSV with as many fields in each row as in
-            its header.
+        ConfigError: the file cannot be read, or is not CSV with the same number of fields in each
+        row as in its header.
     """
     lines = read_text(path).splitlines(keepends=True)
     comments = next((n for n, line in enumerate(lines) if line[0] != "#"), len(lines))
@@ -105,7 +105,7 @@ _TOLERANCE = re.compile(
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Largest absolute errors with which a model still answers for a table, in percent."""
+    """Largest absolute errors allowed between a model and a table, in percent."""
 
     median_pct: float
     p90_pct: float
@@ -113,10 +113,10 @@ class Tolerance:
 
     @classmethod
     def of(cls, table: TableFile) -> Tolerance | None:
-        """The tolerance in the comments of a table; None if they do not name one.
+        """The tolerance in the comments of a table; None if there is none.
 
         Raises:
-            ConfigError: the comment says something else.
+            ConfigError: the comment has another form.
         """
         text = table.facts.get("tolerance")
         if text is None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a kind of measured table is to `towpath validate`, and how its fields are read."""
+"""A kind of measured table in `towpath validate`, with the rules for reading its fields."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Half = Literal["fit", "check"]
 
 
 class CannotSimulate(ValueError):
-    """Why a row has no prediction, in one sentence."""
+    """The reason for which a row has no prediction, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a prediction may need besides its row.
+    """Inputs of a prediction in addition to its row.
 
     Attributes:
-        machine: simulate on this one instead of what the row says.
+        machine: the machine to simulate instead of the row's.
         folder: the folder of the table.
     """
 
@@ -36,7 +36,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The predicted figure, and further columns for the row."""
+    """The predicted value, and further columns for the row."""
 
     value: float
     details: dict[str, Any] = field(default_factory=dict)
@@ -44,20 +44,20 @@ class Prediction:
 
 @dataclass(frozen=True)
 class TableKind:
-    """One kind of table: how it is recognised and what answers its rows.
+    """One kind of table: how it is recognized, and the simulation of its rows.
 
     Attributes:
-        name: for people.
-        columns: a table that has them is of this kind.
+        name: name for people.
+        columns: a table with these columns is of this kind.
         unit: unit of predicted and measured values.
-        identity: the columns that decide which half of the table a row belongs to; without those
-            along which figures hardly change, so that a curve is in one half as a whole.
-        group: a row's group, for statistics.
-        measured: a row's measured figure.
-        predict: the simulation that answers a row.
+        identity: the columns that determine the half of the table of a row; without the columns
+            along which values hardly change, so that a whole curve is in one half.
+        group: group of a row, for statistics.
+        measured: measured value of a row.
+        predict: simulation of a row.
         label: text before a row's values.
-        check_machine: raises ConfigError for a machine that `predict` cannot take.
-        is_slow: whether its rows are worth a process per processor.
+        check_machine: raises ConfigError for a machine that `predict` does not support.
+        is_slow: True if its rows justify one process per processor.
     """
 
     name: str
@@ -73,9 +73,9 @@ class TableKind:
 
 
 def half_of(kind: TableKind, row: Row) -> Half:
-    """Which half of its table a row belongs to: the same in every table, whatever else is in it.
+    """The half of its table to which a row belongs. It does not depend on the rest of the table.
 
-    "fit" where the first byte of SHA-256 over the identifying fields, each on a line, is even.
+    "fit" if the first byte of SHA-256 over the identifying fields, each on a line, is even.
     """
     text = "".join(f"{row[column].strip()}\n" for column in kind.identity)
     return "check" if hashlib.sha256(text.encode()).digest()[0] % 2 else "fit"
@@ -86,10 +86,10 @@ _REAL = re.compile(r"[0-9]{1,15}(\.[0-9]{0,15})?([eE][-+]?[0-9]{1,2})?")
 
 
 def whole(row: Row, column: str, most: int, least: int = 1) -> int:
-    """A field that holds a whole number.
+    """A field with a whole number.
 
     Raises:
-        CannotSimulate: it does not.
+        CannotSimulate: the field has another value.
     """
     text = row[column].strip()
     if _WHOLE.fullmatch(text) is None or not least <= int(text) <= most:
@@ -99,10 +99,10 @@ def whole(row: Row, column: str, most: int, least: int = 1) -> int:
 
 
 def real(row: Row, column: str) -> float:
-    """A field that holds a number above 0.
+    """A field with a number above 0.
 
     Raises:
-        CannotSimulate: it does not.
+        CannotSimulate: the field has another value.
     """
     text = row[column].strip()
     if _REAL.fullmatch(text) is None or float(text) <= 0:
@@ -111,10 +111,10 @@ def real(row: Row, column: str) -> float:
 
 
 def one_of(row: Row, column: str, allowed: tuple[str, ...]) -> str:
-    """A field that holds one of a few words.
+    """A field with one of several allowed words.
 
     Raises:
-        CannotSimulate: it does not.
+        CannotSimulate: the field has another value.
     """
     text = row[column].strip()
     if text not in allowed:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`towpath validate`: compares a table of measurements with the model, row by row.
 
-A kind of table is recognised by its columns. It says how a row's group is named, what was measured,
-and which simulation answers the same question. A row that cannot be simulated stays in the result
-with the reason. The kinds are in gpu, noc, ethernet, fabric and pcie.
+The columns of a table determine its kind. The kind defines the name of a row's group, the measured
+value, and the corresponding simulation. A row that cannot be simulated stays in the result with the
+reason. The kinds are in gpu, noc, ethernet, fabric and pcie.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ KINDS: list[TableKind] = [*GPU_KINDS, *NOC_KINDS, *ETHERNET_KINDS, *FABRIC_KINDS
 
 @dataclass(frozen=True)
 class Validation:
-    """A table beside its predictions.
+    """A table with its predictions.
 
     Attributes:
         kind: the kind of table.
-        unit: the unit of predicted and measured figures.
-        rows: the table's own columns and group, label, predicted, measured, error_pct; `error` says
-            why a row has no prediction.
+        unit: the unit of predicted and measured values.
+        rows: the table's own columns and group, label, predicted, measured, error_pct; `error` is
+            the reason if a row has no prediction.
         groups: statistics of each group, with its name as `group`.
-        tolerance: the table's own, if it names one.
+        tolerance: the table's own tolerance, if any.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Validation:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the table's tolerance, if it names one, holds for all rows."""
+        """The result of comparing all rows with the table's tolerance, if any."""
         statistics = self.statistics
         if statistics.predicted == 0:
             return "not run"
@@ -64,7 +64,7 @@ class Validation:
         return "holds" if holds else "exceeded"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold.
+        """Returns everything as plain data for JSON.
 
         Returns:
             The attributes, and the statistics of all rows as "all".
@@ -90,18 +90,18 @@ def validate(
     Args:
         table: the name of a shipped table, such as "host_link/accesses", or a CSV file with a
             header line, whose columns determine its kind (docs/validation.md).
-        machine: simulate on this machine instead of the one in the rows: a name or a file.
-        half: only this half of the rows: constants are fitted on one and checked on the other.
-        group: only rows in whose group this regular expression is found.
-        jobs: processes for tables that take long; 0: one per core.
+        machine: the machine to simulate instead of the one in the rows: a name or a file.
+        half: only this half of the rows: constants are fitted on one half and checked on the other.
+        group: only rows whose group matches this regular expression.
+        jobs: number of processes for slow tables; 0: one per core.
         progress: a display for long work; see `towpath.studies.progress`.
 
     Returns:
         Each row with predicted, measured and error in percent, and statistics per group.
 
     Raises:
-        ConfigError: there is no such table, the file is not one of a known kind, there is no such
-            machine, or no row is left.
+        ConfigError: there is no such table, the file is not of a known kind, there is no such
+        machine, or no row is left.
     """
     path = find_table(os.fspath(table))
     read = read_table(path)
@@ -143,7 +143,7 @@ def _chosen(kind: TableKind, table: TableFile, half: str | None, group: str | No
 
 @dataclass(frozen=True)
 class _Job:
-    """A row for the process that takes it; kinds hold functions, which cannot be sent."""
+    """A row for the process that runs it; kinds contain functions, which cannot be sent."""
 
     kind: str
     row: Row

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""vLLM on CPUs with Towpath between its ranks, chosen by an environment variable.
+"""vLLM on CPUs with Towpath between its ranks, selected by an environment variable.
 
 vLLM finds `platform` by the entry point `vllm.platform_plugins`, in each of its processes.
 """
@@ -15,9 +15,9 @@ LIVE = "live"
 
 
 def platform() -> str | None:
-    """The platform that vLLM uses: ours where $TOWPATH_VLLM asks for it, otherwise vLLM's own.
+    """The platform for vLLM: Towpath's if $TOWPATH_VLLM selects it, otherwise vLLM's own.
 
-    $TOWPATH_VLLM is "live", or a machine on which communication is timed besides: "dgx-h100:1".
+    $TOWPATH_VLLM is "live", or a machine on which communication is also timed: "dgx-h100:1".
     """
     if not os.environ.get(VARIABLE):
         return None

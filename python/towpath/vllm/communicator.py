@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What vLLM calls for collectives of a group."""
+"""The class that vLLM calls for collectives of a group."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TowpathCommunicator(CpuCommunicator):
         unique_name: str = "",
         **options: Any,
     ) -> None:
-        """As vLLM's own."""
+        """Takes the arguments of vLLM's own communicator."""
         is_own = unique_name.startswith(_OWN_SHARED_MEMORY)
         name = f"towpath:{unique_name}" if is_own else unique_name
         super().__init__(cpu_group, device, device_group, name, **options)
@@ -39,7 +39,8 @@ class TowpathCommunicator(CpuCommunicator):
         self._sum_in_place = sum_in_place(self.device_group)
 
     def all_reduce(self, input_: torch.Tensor) -> torch.Tensor:
-        """The sum over the ranks, in place; without the layers of torch.distributed, whose code is
-        in no cache after a layer of the model."""
+        """The sum over the ranks, in place. It bypasses the layers of torch.distributed, whose code
+        is no longer in the caches after a layer of the model.
+        """
         self._sum_in_place(input_)
         return input_

@@ -28,11 +28,11 @@ def _backend() -> str:
 
 
 class TowpathPlatform(_CpuPlatform):
-    """CPUs whose ranks talk over Towpath."""
+    """CPUs whose ranks communicate over Towpath."""
 
     dist_backend: str = _backend()
 
     @classmethod
     def get_device_communicator_cls(cls) -> str:
-        """What vLLM makes for each of its groups."""
+        """The class that vLLM creates for each of its groups."""
         return "towpath.vllm.communicator.TowpathCommunicator"

@@ -1,3 +1,3 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL would run on a machine: its search for channels, its cost model, its choice."""
+"""Prediction of NCCL on a machine: its search for channels, its cost model, its choice."""

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL would run at a size: algorithm, protocol, channels and threads.
+"""NCCL's choice at a size: algorithm, protocol, channels and threads.
 
 Follows topoGetAlgoInfo, scheduleCollTasksToPlan and calcCollChunking of src/enqueue.cc
-(NVIDIA/nccl, commit 5067397c): the candidate of the least time; then fewer channels and threads
-where each would have too few bytes; then no channel with less than 32 KiB of traffic.
+(NVIDIA/nccl, commit 5067397c): it selects the candidate with the shortest time, then reduces
+channels and threads if each would have too few bytes, and then removes channels with less than 32
+KiB of traffic.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _NVLS_TREE_PARTS = ((32, 262144), (16, 131072), (4, 65536), (1, 32768))
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm under a protocol, and how long NCCL believes that it takes."""
+    """An algorithm with a protocol, and its time according to NCCL."""
 
     algorithm: str
     protocol: str
@@ -52,13 +53,13 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """As NCCL writes it: "Ring/LL"."""
+        """Name in NCCL's form: "Ring/LL"."""
         return f"{ALGORITHM_WORDS[self.algorithm]}/{self.protocol}"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """An algorithm under a protocol that NCCL does not consider, and why."""
+    """An algorithm with a protocol that NCCL excludes, and the reason."""
 
     algorithm: str
     protocol: str
@@ -67,12 +68,12 @@ class Refused:
 
 @dataclass(frozen=True)
 class Choice:
-    """What NCCL would run.
+    """NCCL's choice.
 
-    `channels` is the number of thread blocks that get work and `channels_max` the number before
-    traffic is counted; `threads` is per thread block. `alternatives` are the other candidates, the
-    fastest first. `chunk_bytes` is what a channel hands on at once. `is_tuned` says that a tuner
-    plugin takes another candidate than NCCL would.
+    `channels` is the number of thread blocks with work, and `channels_max` the number before
+    traffic is counted. `threads` is per thread block. `alternatives` contains the other candidates,
+    the fastest first. `chunk_bytes` is the amount that a channel forwards at once. `is_tuned` is
+    True if a tuner plugin selects a candidate other than NCCL's.
     """
 
     algorithm: str
@@ -88,7 +89,7 @@ class Choice:
 
     @property
     def name(self) -> str:
-        """As NCCL writes it: "Ring/LL"."""
+        """Name in NCCL's form: "Ring/LL"."""
         return f"{ALGORITHM_WORDS[self.algorithm]}/{self.protocol}"
 
 
@@ -99,18 +100,18 @@ def choose(
     environment: Environment | None = None,
     tuner: tuple[TunerLine, ...] = (),
 ) -> Choice:
-    """What NCCL would run for one collective on its own.
+    """Chooses like NCCL for a single collective.
 
     Args:
         communicator: ranks, nodes, graphs and channels.
         collective: such as "all_reduce".
-        size_bytes: of the whole array.
-        environment: what the user has set.
-        tuner: the configuration of NVIDIA's example tuner plugin; none: there is no plugin.
+        size_bytes: size of the whole array.
+        environment: the user's settings.
+        tuner: the configuration of NVIDIA's example tuner plugin; None if there is no plugin.
 
     Raises:
-        ConfigError: NCCL has no cost model for the collective, or the user has switched off all
-            that could run.
+        ConfigError: NCCL has no cost model for the collective, or the user has disabled all
+        candidates.
     """
     environment = environment or Environment()
     if collective not in COLLECTIVES:
@@ -164,9 +165,9 @@ def _tuned(
     candidates: list[Candidate],
     tuner: tuple[TunerLine, ...],
 ) -> tuple[Candidate, int]:
-    """What the plugin makes of the candidates: the one to run, and its channels, 0 without plugin.
+    """The candidate that the plugin selects, and its number of channels, 0 without a plugin.
 
-    The plugin gives one channel where no line fits and where a line has -1.
+    The plugin gives one channel if no line matches or if a line has -1.
     """
     if not tuner:
         return candidates[0], 0
@@ -185,7 +186,7 @@ def _reason(
     protocol: str,
     environment: Environment,
 ) -> str | None:
-    """Why a candidate does not run; None if it may."""
+    """The reason for excluding a candidate; None if it is allowed."""
     allowed_algorithms = environment.algorithms(collective)
     if allowed_algorithms is not None and algorithm not in allowed_algorithms:
         return f"NCCL_ALGO={environment.text('NCCL_ALGO')}"
@@ -256,14 +257,14 @@ def _threads_max(communicator: Communicator, algorithm: str, protocol: str) -> i
 def channels_with_work(
     communicator: Communicator, collective: str, protocol: str, size_bytes: int, most: int
 ) -> int:
-    """How many channels get work: NCCL deals out cells that carry at least 32 KiB of traffic.
+    """Number of channels with work: NCCL distributes cells with at least 32 KiB of traffic.
 
     Args:
-        communicator: the ranks count where every rank's part passes every other.
+        communicator: the ranks count if every rank's part passes every other rank.
         collective: such as "all_reduce".
         protocol: LL counts four times the traffic.
-        size_bytes: of the whole array.
-        most: the channels that there are.
+        size_bytes: size of the whole array.
+        most: the number of channels.
     """
     ranks = communicator.ranks
     per_byte = {"all_reduce": 2, "all_gather": ranks, "reduce_scatter": ranks}.get(collective, 1)
@@ -282,7 +283,9 @@ def channels_with_work(
 def chunk_bytes(
     communicator: Communicator, algorithm: str, protocol: str, channel_bytes: int
 ) -> int:
-    """What a channel hands on at once, of the `channel_bytes` that it carries in all."""
+    """Bytes that a channel forwards at once, out of the `channel_bytes` that it carries in
+    total.
+    """
     chunk = _SLOT_BYTES[protocol]
     if protocol == "LL":
         chunk //= 2  # half of each line is flags
@@ -304,7 +307,7 @@ def chunk_bytes(
 
 
 def _tree_chunk_bytes(communicator: Communicator, chunk: int, channel_bytes: int) -> int:
-    """Smaller chunks for deeper trees, under LL128."""
+    """Smaller chunks for deeper trees, with LL128."""
     heads = communicator.ranks // communicator.nodes
     depth = communicator.nodes.bit_length() + 0.1 * heads
     for times, limit in ((64, 131072), (16, 32768)):
@@ -314,8 +317,9 @@ def _tree_chunk_bytes(communicator: Communicator, chunk: int, channel_bytes: int
 
 
 def _halved(chunk: int, carried_bytes: float, parts: tuple[tuple[int, int], ...]) -> int:
-    """Smaller chunks where what is carried would make too few: at least so many parts, down to so
-    many bytes."""
+    """Smaller chunks if the data would give too few: at least a number of parts, down to a number
+    of bytes.
+    """
     for least, limit in parts:
         if carried_bytes < least * chunk and chunk > limit:
             chunk = limit

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL's cost model knows of a communicator: ranks, nodes, processors, graphs and channels.
+"""Input of NCCL's cost model about a communicator: ranks, nodes, processors, graphs and channels.
 
-Names of algorithms and protocols are those of NCCL's tuner files. Facts of this package are from
-NVIDIA/nccl 2.30.7, commit 5067397c; each module names the source files it follows.
+Names of algorithms and protocols are those of NCCL's tuner files. The facts in this package are
+from NVIDIA/nccl 2.30.7, commit 5067397c. Each module names its source files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CHANNELS_MAX = 64  # MAXCHANNELS, src/include/device.h
 
 
 class Path(IntEnum):
-    """How far two devices are apart, nearest first (src/include/graph.h)."""
+    """Class of the distance between two devices, nearest first (src/include/graph.h)."""
 
     LOC = 0  # the same device
     NVL = 1  # NVLink
@@ -60,7 +60,7 @@ class Path(IntEnum):
 
 
 class Pattern(IntEnum):
-    """What a graph's channels look like inside a node (src/include/graph.h)."""
+    """Shape of a graph's channels inside a node (src/include/graph.h)."""
 
     BALANCED_TREE = 1
     SPLIT_TREE = 2
@@ -72,7 +72,7 @@ class Pattern(IntEnum):
 
 @dataclass(frozen=True)
 class Channel:
-    """One way through a node: its GPUs in order, and the adapters it enters and leaves by."""
+    """A path through a node: its GPUs in order, and the adapters at its ends."""
 
     gpus: tuple[int, ...]
     nets: tuple[int, ...] = ()
@@ -80,9 +80,9 @@ class Channel:
 
 @dataclass(frozen=True)
 class Graph:
-    """What NCCL's search found for one kind of algorithm, before channels are duplicated.
+    """Result of NCCL's search for one kind of algorithm, before channels are duplicated.
 
-    The rates are GB/s per channel: inside a node, and between nodes.
+    The rates are in GB/s per channel: inside a node, and between nodes.
     """
 
     pattern: Pattern
@@ -99,11 +99,11 @@ class Graph:
 
 @dataclass(frozen=True)
 class Communicator:
-    """A communicator as the cost model sees it.
+    """A communicator as the cost model describes it.
 
-    `graphs` has "ring" and "tree", "nvls" where the switch reduces, and "collnet_direct" and
-    "collnet_chain" where the network does. `channels` is the number of thread blocks of a ring or
-    tree after duplication, `nvls_channels` that of NVLS.
+    `graphs` has "ring" and "tree", "nvls" if the switch reduces, and "collnet_direct" and
+    "collnet_chain" if the network reduces. `channels` is the number of thread blocks of a ring or
+    tree after duplication, and `nvls_channels` that of NVLS.
     """
 
     ranks: int
@@ -118,6 +118,6 @@ class Communicator:
     adapter_gb_per_s: float = 0.0
 
     def graph(self, algorithm: str) -> Graph | None:
-        """The graph that an algorithm runs on; None if there is none."""
+        """The graph of an algorithm; None if there is none."""
         same = {"nvls_tree": "nvls", "pat": "tree"}
         return self.graphs.get(same.get(algorithm, algorithm))

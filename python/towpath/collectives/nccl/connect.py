@@ -15,13 +15,13 @@ from towpath.collectives.nccl.communicator import Channel, Graph, Pattern
 def rings(graph: Graph, nodes: int, channels: int) -> list[list[int]]:
     """Every channel's ring through all nodes, as ranks numbered node by node.
 
-    Where a ring leaves a node by another adapter than it enters, odd nodes swap the rings of each
-    pair, so that a ring goes from one node to the next on one rail.
+    If a ring leaves a node by another adapter than it enters, odd nodes swap the rings of each
+    pair, so that a ring stays on one rail from one node to the next.
 
     Args:
-        graph: the ring graph of a node; all nodes are alike.
-        nodes: how many nodes there are.
-        channels: how many rings; the graph's are repeated.
+        graph: the ring graph of a node; all nodes are equal.
+        nodes: number of nodes.
+        channels: number of rings; the rings of the graph are repeated.
     """
     count = len(graph.channels)
     swaps = graph.cross_nic == 2 and count % 2 == 0
@@ -38,14 +38,14 @@ def rings(graph: Graph, nodes: int, channels: int) -> list[list[int]]:
 
 
 class Tree(NamedTuple):
-    """A node's place among nodes: its parent and children, -1 for none."""
+    """A node's position among the nodes: its parent and children, -1 for none."""
 
     up: int
     down: tuple[int, int]
 
 
 def binary_tree(nodes: int, node: int) -> Tree:
-    """The place of a node in a tree where leaves and inner nodes alternate; 0 is the root."""
+    """The position of a node in a tree of alternating leaves and inner nodes; 0 is the root."""
     bit = 1
     while bit < nodes and not bit & node:
         bit <<= 1
@@ -64,8 +64,9 @@ def binary_tree(nodes: int, node: int) -> Tree:
 
 
 def double_binary_tree(nodes: int, node: int) -> tuple[Tree, Tree]:
-    """The place of a node in both trees: the second one mirrors the first where the number of nodes
-    is even, and is shifted by one where it is odd, so that no node is inside both."""
+    """The positions of a node in both trees. The second tree is a mirror of the first if the number
+    of nodes is even, and shifted by one if it is odd, so that no node is an inner node of both.
+    """
     first = binary_tree(nodes, node)
     if nodes % 2:
         other = binary_tree(nodes, (node - 1) % nodes)
@@ -77,17 +78,17 @@ def double_binary_tree(nodes: int, node: int) -> tuple[Tree, Tree]:
 
 
 def heads(graph: Graph) -> list[int]:
-    """The GPU of each NVLS channel that reduces for its node, each once."""
+    """The GPU of each NVLS channel that reduces for its node, each listed once."""
     return list(dict.fromkeys(channel.gpus[0] for channel in graph.channels))
 
 
 def duplicated(ring: Graph, nodes: int, is_new: bool, least: int, most: int) -> int:
-    """How many channels rings and trees have at last.
+    """Final number of channels of rings and trees.
 
     Args:
         ring: the ring graph.
-        nodes: how many nodes there are.
-        is_new: whether the GPUs are Hopper or later.
+        nodes: number of nodes.
+        is_new: True if the GPUs are Hopper or later.
         least: from NCCL_MIN_NCHANNELS and NCCL_MIN_CTAS.
         most: from NCCL_MAX_NCHANNELS and NCCL_MAX_CTAS.
     """
@@ -98,7 +99,7 @@ def duplicated(ring: Graph, nodes: int, is_new: bool, least: int, most: int) -> 
 
 
 def in_order(pattern: Pattern, gpus: int, channel: Channel) -> bool:
-    """Whether a channel passes every GPU once, as rings and trees do."""
+    """True if a channel passes every GPU once, as rings and trees do."""
     return pattern in (Pattern.NVLS, Pattern.COLLNET_DIRECT) or sorted(channel.gpus) == list(
         range(gpus)
     )

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's cost model: how long it believes that an algorithm takes under a protocol.
+"""NCCL's cost model: the time that NCCL predicts for an algorithm with a protocol.
 
 The constants and rules are those of src/graph/tuning.cc (NVIDIA/nccl, commit 5067397c; Apache-2.0).
-It is a model for choosing, not for predicting: between 2 and 32 MiB on two nodes it is 10 to 40 %
-too fast (docs/nccl.md has the comparison). What runs is simulated by Towpath's own model.
+The model serves for choosing, not for predicting: between 2 and 32 MiB on two nodes it is 10 to 40
+% too fast (docs/nccl.md has the comparison). Towpath's own model simulates the chosen candidate.
 """
 
 from __future__ import annotations
@@ -112,14 +112,14 @@ _NVLS = ("nvls", "nvls_tree")
 
 
 class Cost(NamedTuple):
-    """What NCCL prints per algorithm and protocol: a fixed time, and a rate for the bytes."""
+    """Cost that NCCL prints per algorithm and protocol: a fixed time, and a rate for the bytes."""
 
     latency_us: float
     bandwidth_gb_per_s: float
 
 
 def steps(collective: str, ranks: int) -> int:
-    """The steps of a ring."""
+    """Number of steps of a ring."""
     if collective == "all_reduce":
         return 2 * (ranks - 1)
     return ranks - 1 if collective in ("all_gather", "reduce_scatter") else ranks
@@ -128,8 +128,9 @@ def steps(collective: str, ranks: int) -> int:
 def why_not(
     communicator: Communicator, collective: str, algorithm: str, protocol: str
 ) -> str | None:
-    """Why NCCL does not consider a candidate; None if it does. What the user switched off, and
-    LL128 over paths that may tear its lines (`why_not_ll128`), is not looked at here."""
+    """The reason for which NCCL excludes a candidate; None if it does not. Exclusions by the user,
+    and LL128 over paths that may tear its lines (`why_not_ll128`), are not checked here.
+    """
     graph = communicator.graph(algorithm)
     if algorithm in _NVLS:
         reason = _why_not_nvls(communicator, collective, algorithm, protocol)
@@ -147,8 +148,9 @@ def why_not(
 
 
 def why_not_ll128(communicator: Communicator, algorithm: str) -> str | None:
-    """Why NCCL leaves out LL128 where NCCL_PROTO does not ask for it: a path that may tear the
-    lines of 128 bytes. None if it does not."""
+    """The reason for which NCCL excludes LL128 if NCCL_PROTO does not request it: a path that may
+    tear the lines of 128 bytes. None if there is no such path.
+    """
     graph = communicator.graph(algorithm)
     if graph is None:
         return None
@@ -161,7 +163,7 @@ def why_not_ll128(communicator: Communicator, algorithm: str) -> str | None:
 
 
 def cost(communicator: Communicator, collective: str, algorithm: str, protocol: str) -> Cost | None:
-    """NCCL's latency and bandwidth of a candidate; None if NCCL does not consider it."""
+    """NCCL's latency and bandwidth of a candidate; None if NCCL excludes it."""
     graph = communicator.graph(algorithm)
     if graph is None or why_not(communicator, collective, algorithm, protocol) is not None:
         return None
@@ -174,14 +176,14 @@ def cost(communicator: Communicator, collective: str, algorithm: str, protocol: 
 def time_us(
     communicator: Communicator, collective: str, algorithm: str, protocol: str, size_bytes: int
 ) -> float | None:
-    """How long NCCL believes that a candidate takes; None if NCCL does not consider it.
+    """Time that NCCL predicts for a candidate; None if NCCL excludes it.
 
     Args:
         communicator: ranks, nodes and graphs.
         collective: such as "all_reduce".
         algorithm: one of `ALGORITHMS`.
         protocol: one of `PROTOCOLS`.
-        size_bytes: of the whole array.
+        size_bytes: size of the whole array.
     """
     found = cost(communicator, collective, algorithm, protocol)
     if found is None:
@@ -203,8 +205,9 @@ def time_us(
 def times_us(
     communicator: Communicator, collective: str, size_bytes: int
 ) -> dict[tuple[str, str], float]:
-    """The time of every candidate that NCCL considers, by (algorithm, protocol), in the order in
-    which NCCL compares them: of equal ones it takes the first."""
+    """The time of every candidate that NCCL considers, by (algorithm, protocol), in NCCL's order of
+    comparison: it takes the first of equal candidates.
+    """
     found = {}
     for algorithm in ALGORITHMS:
         for protocol in PROTOCOLS:
@@ -276,7 +279,7 @@ def _ll_max(communicator: Communicator) -> float:
 def _bandwidth(
     communicator: Communicator, graph: Graph, collective: str, algorithm: str, protocol: str
 ) -> float:
-    """GB/s of the whole array."""
+    """Bandwidth of the whole array in GB/s."""
     nodes, ranks = communicator.nodes, communicator.ranks
     if algorithm in _NVLS:
         rate = _nvls_rate(communicator, graph, collective, algorithm)
@@ -374,7 +377,7 @@ def _latency(
 
 
 def _chain_latency(communicator: Communicator, graph: Graph, position: int) -> float:
-    """Of broadcast and reduce, beyond the base, in microseconds."""
+    """Latency of broadcast and reduce beyond the base, in microseconds."""
     inside = "nvlink" if graph.intra_path == Path.NVL else "pcie"
     step = _STEP_US[inside if communicator.nodes == 1 else "network"]
     if graph.same_channels:
@@ -386,7 +389,9 @@ def _chain_latency(communicator: Communicator, graph: Graph, position: int) -> f
 def _ring_latency(
     communicator: Communicator, collective: str, protocol: str, step: tuple[float, float]
 ) -> float:
-    """Beyond the base, in microseconds; a step takes `step` inside a node and between nodes."""
+    """Latency beyond the base, in microseconds; a step takes `step` inside a node and between
+    nodes.
+    """
     intra, inter = step
     nodes, between = communicator.nodes, 0
     if nodes > 1:

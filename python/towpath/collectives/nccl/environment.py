@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The variables by which a user bends NCCL's choice: NCCL_ALGO, NCCL_PROTO and numbers of channels.
+"""Variables that restrict NCCL's choice: NCCL_ALGO, NCCL_PROTO and numbers of channels.
 
-NCCL_ALGO and NCCL_PROTO are lists as src/graph/tuning.cc reads them: "ring,tree", "^ll128",
-"allreduce:tree;broadcast:ring"; only the first entry may do without a collective.
+NCCL_ALGO and NCCL_PROTO are lists in the syntax of src/graph/tuning.cc: "ring,tree", "^ll128",
+"allreduce:tree;broadcast:ring". Only the first entry may omit the collective.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class Environment:
-    """What the user has set; the default is what NCCL does when nothing is set.
+    """The user's settings; by default none, which gives NCCL's own choice.
 
     Raises:
-        ConfigError: a value is not one that NCCL reads, or a variable is not known here.
+        ConfigError: a value is not valid in NCCL, or a variable is not supported here.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, variables: Mapping[str, str] | None) -> Environment:
-        """The environment that these variables make; each is checked.
+        """The environment with these variables; each variable is checked.
 
         Raises:
-            ConfigError: a value is not one that NCCL reads, or a variable is not known here.
+            ConfigError: a value is not valid in NCCL, or a variable is not supported here.
         """
         made = cls(tuple(sorted((variables or {}).items())))
         for name, _ in made.variables:
@@ -72,14 +72,14 @@ class Environment:
         return made
 
     def text(self, name: str) -> str | None:
-        """The value as typed; None if it is not set."""
+        """The value as given; None if the variable is not set."""
         return dict(self.variables).get(name)
 
     def number(self, name: str) -> int:
-        """The value of a variable that is a number.
+        """The value of a numeric variable.
 
         Raises:
-            ConfigError: it is not one, or out of bounds.
+            ConfigError: the value is not a number, or is out of bounds.
         """
         least, most, default = _NUMBERS[name]
         text = self.text(name)
@@ -93,30 +93,30 @@ class Environment:
 
     @property
     def channels_min(self) -> int:
-        """The fewest channels of rings and trees."""
+        """Minimum number of channels of rings and trees."""
         return max(self.number("NCCL_MIN_NCHANNELS"), self.number("NCCL_MIN_CTAS"))
 
     @property
     def channels_max(self) -> int:
-        """The most channels of rings and trees."""
+        """Maximum number of channels of rings and trees."""
         return min(self.number("NCCL_MAX_NCHANNELS"), self.number("NCCL_MAX_CTAS"))
 
     def algorithms(self, collective: str) -> frozenset[str] | None:
-        """The algorithms that NCCL_ALGO leaves; None if it is not set.
+        """The algorithms that NCCL_ALGO allows; None if it is not set.
 
         Raises:
-            ConfigError: it is not such a list.
+            ConfigError: the value is not such a list.
         """
         text = self.text("NCCL_ALGO")
         words = {ALGORITHM_WORDS[name].lower(): name for name in ALGORITHMS}
         return None if text is None else _listed("NCCL_ALGO", text, words, collective)
 
     def protocols(self, collective: str) -> frozenset[str] | None:
-        """The protocols that NCCL_PROTO leaves; None if it is not set, where LL128 is left to the
+        """The protocols that NCCL_PROTO allows; None if it is not set. LL128 then depends on the
         paths.
 
         Raises:
-            ConfigError: it is not such a list.
+            ConfigError: the value is not such a list.
         """
         text = self.text("NCCL_PROTO")
         words = {word.lower(): word for word in PROTOCOLS}
@@ -126,7 +126,7 @@ class Environment:
 def _listed(
     variable: str, text: str, words: dict[str, str], collective: str
 ) -> frozenset[str] | None:
-    """What a list leaves for a collective; None if no entry of it is about that."""
+    """The entries that a list allows for a collective; None if no entry applies to it."""
     left: frozenset[str] | None = None
     collectives = {word.lower(): name for name, word in COLLECTIVE_WORDS.items()}
     for number, entry in enumerate(text.split(";")):

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Why a library runs what it runs: its candidates with their times, what limits the best one, and
-what its log would say of all that."""
+"""Explanation of a library's choice: its candidates with their times, the limit of the best
+candidate, and the related lines of its log.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ _RANKS_SHOWN = 16
 
 @dataclass(frozen=True)
 class CandidateTime:
-    """A candidate, the library's time for it, and the simulated one where it was simulated.
+    """A candidate, the library's time for it, and its simulated time if it was simulated.
 
-    `latency_us` and `bandwidth_gb_per_s` are what the library's time is made of; None where that is
-    not known.
+    `latency_us` and `bandwidth_gb_per_s` are the components of the library's time; None if they are
+    unknown.
     """
 
     name: str
@@ -45,18 +46,18 @@ class CandidateTime:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a library would run at a size, and why.
+    """A library's choice at a size, with its reasons.
 
     Attributes:
         library: "nccl" or "rccl".
         where: the machine and its ranks.
-        collective: its name.
-        size_bytes: of the whole array.
-        choice: what runs.
-        candidates: what the library compared, the fastest first.
-        limit: what the time of the choice is made of, a sentence.
-        log: the facts that the library's log would show, a line each.
-        notes: what is assumed of the machine.
+        collective: name of the collective.
+        size_bytes: size of the whole array.
+        choice: the chosen candidate.
+        candidates: the candidates that the library compared, the fastest first.
+        limit: a sentence about the components of the time of the choice.
+        log: facts that the library's log would contain, one per line.
+        notes: assumptions about the machine.
     """
 
     library: str
@@ -70,7 +71,7 @@ class Explanation:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold."""
+        """Returns everything as plain data for JSON."""
         plain = asdict(self)
         plain["choice"] = {
             "name": self.choice.name,
@@ -93,10 +94,10 @@ def explain(
 
     Args:
         imitation: the library on a machine.
-        where: the machine and its ranks, in words.
+        where: the machine and its ranks as text.
         collective: such as "all_reduce".
-        size_bytes: of the whole array.
-        simulated_us: times by the simulation, by the candidate's name.
+        size_bytes: size of the whole array.
+        simulated_us: simulated times, by the candidate's name.
 
     Raises:
         ConfigError: the library has no choice for the collective.
@@ -132,7 +133,7 @@ def explain(
 
 
 def limit_of(communicator: Communicator, collective: str, choice: Choice, size_bytes: int) -> str:
-    """What NCCL believes that the time of its choice is made of, as a sentence."""
+    """The components of the time that NCCL predicts for its choice, as a sentence."""
     cost = cost_model.cost(communicator, collective, choice.algorithm, choice.protocol)
     if cost is None:
         return "NCCL's model has no time for it"
@@ -172,7 +173,7 @@ def _steps_of(communicator: Communicator, collective: str, choice: Choice) -> st
 
 
 def _bound_of(communicator: Communicator, choice: Choice) -> str:
-    """Which of the model's bounds holds, in words."""
+    """The bound of the model that applies, as text."""
     graph = communicator.graph(choice.algorithm)
     if graph is None:
         return "the bound is not known"
@@ -195,7 +196,7 @@ def _bound_of(communicator: Communicator, choice: Choice) -> str:
 def log_lines(
     facts: Facts, collective: str, size_bytes: int, choice: Choice, is_nccl: bool
 ) -> Iterator[str]:
-    """The facts of the lines that NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING give."""
+    """The facts in the lines that NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING print."""
     communicator = facts.communicator
     if is_nccl:
         for name in ("ring", "tree", "nvls"):
@@ -241,7 +242,7 @@ def _graph_lines(graph: Graph) -> Iterator[str]:
 
 
 def _tuning_lines(communicator: Communicator) -> Iterator[str]:
-    """Latency in us and bandwidth in GB/s, 0/0 for what NCCL does not consider."""
+    """Latency in us and bandwidth in GB/s; 0/0 for candidates that NCCL excludes."""
     yield "latency/bandwidth of each algorithm under LL, LL128, Simple:"
     for collective in COLLECTIVES:
         cells = []

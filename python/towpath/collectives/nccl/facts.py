@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL makes of a machine of Towpath: its topology, graphs, channels, and what is assumed."""
+"""NCCL's view of a machine of Towpath: its topology, graphs and channels, and the assumptions."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _NVLS_CHANNELS = {"hopper": (16, 16), "blackwell": (24, 32)}
 
 @dataclass(frozen=True)
 class Facts:
-    """A machine as NCCL takes it.
+    """A machine in NCCL's terms.
 
     Attributes:
-        communicator: what the cost model knows.
-        topology: a node.
-        notes: what was assumed, a sentence each.
+        communicator: input of the cost model.
+        topology: topology of a node.
+        notes: the assumptions, one sentence each.
     """
 
     communicator: Communicator
@@ -62,17 +62,19 @@ class Facts:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What a machine does not say, and the user may: None leaves it to a guess, which is noted."""
+    """Properties that a machine file does not contain, and a user may set. None selects a guess,
+    which is noted.
+    """
 
     generation: Generation | None = None
     cpu: Cpu | None = None
 
     @classmethod
     def of(cls, generation: str | None, cpu: str | None) -> Assumptions:
-        """From what a user typed.
+        """Creates the assumptions from given words.
 
         Raises:
-            ConfigError: a word is not known.
+            ConfigError: a word is unknown.
         """
         for what, text, known in (
             ("generation", generation, GENERATIONS),
@@ -94,18 +96,18 @@ def facts_of(
     assumptions: Assumptions | None = None,
     graphs: Mapping[str, Graph] | None = None,
 ) -> Facts:
-    """What NCCL makes of a machine.
+    """Determines NCCL's view of a machine.
 
     Args:
-        spec: as large as the communicator.
-        ranks_per_host: how many GPUs of each host have ranks; None: all.
-        environment: what the user has set.
-        assumptions: what the machine does not say.
-        graphs: those of a graph file, which take the place of the search; by the names of
+        spec: a machine of the size of the communicator.
+        ranks_per_host: number of GPUs of each host with ranks; None: all.
+        environment: the user's settings.
+        assumptions: properties that the machine file does not contain.
+        graphs: graphs of a graph file, which replace the search; by the names of
             `Communicator.graphs`.
 
     Raises:
-        ConfigError: NCCL cannot run there, or the graphs are not for it.
+        ConfigError: NCCL cannot run on the machine, or the graphs do not match it.
     """
     environment = environment or Environment()
     assumptions = assumptions or Assumptions()
@@ -152,7 +154,7 @@ def facts_of(
 
 @dataclass(frozen=True)
 class _Searched:
-    """What a search depends on. Compared by what the spec says, for a cache."""
+    """Input of a search. Compared by the content of the spec, for a cache."""
 
     spec: MachineSpec = field(compare=False)
     gpus: int
@@ -171,7 +173,7 @@ class _Searched:
 
 @lru_cache(maxsize=32)
 def _search(searched: _Searched) -> tuple[Topology, dict[str, Graph]]:
-    """A node, and the graphs that NCCL finds there."""
+    """A node, and the graphs that NCCL finds on it."""
     spec, generation, cross_nic = searched.spec, searched.generation, searched.cross_nic
     topology = topology_of(spec, searched.gpus, searched.cpu)
     most = (1, _RING_CHANNELS_MAX)
@@ -190,7 +192,7 @@ def _search(searched: _Searched) -> tuple[Topology, dict[str, Graph]]:
 
 
 def _of_equal_length(graphs: dict[str, Graph]) -> dict[str, Graph]:
-    """Rings and trees have the same number of channels: the smaller one."""
+    """Gives rings and trees the same number of channels: the smaller one."""
     if "tree" not in graphs:
         return graphs
     count = min(graphs["ring"].channel_count, graphs["tree"].channel_count)
@@ -221,7 +223,7 @@ def _check_graph(name: str, graph: Graph, gpus: int) -> None:
 
 
 def _generation(spec: MachineSpec) -> tuple[Generation, str]:
-    """The generation of a machine's GPUs, and the sentence about where that is from."""
+    """The generation of a machine's GPUs, and a sentence about its origin."""
     words = [*spec.link_types, spec.name, spec.description]
     for word in words:
         for pattern, generation in _NAMES:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's graph files: what NCCL_GRAPH_DUMP_FILE writes and NCCL_GRAPH_FILE reads.
+"""NCCL's graph files, which NCCL_GRAPH_DUMP_FILE writes and NCCL_GRAPH_FILE reads.
 
-A file has <graphs> with a <graph> per kind of algorithm, by its id; each has the attributes of the
+A file has <graphs> with a <graph> per kind of algorithm, by its id. Each has the attributes of the
 search and a <channel> per path, with its <net>s and <gpu>s in path order (src/graph/search.cc,
-NVIDIA/nccl, commit 5067397c). A GPU is named by `dev`, its number in the node.
+NVIDIA/nccl, commit 5067397c). A GPU is identified by `dev`, its number in the node.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ def load_graphs(file: str) -> dict[str, Graph]:
     """The graphs of a file, by the names of `Communicator.graphs`.
 
     Raises:
-        ConfigError: it cannot be read, or something in it is wrong.
+        ConfigError: the file cannot be read, or its content is wrong.
     """
     return parse_graphs(read_text(file), file)
 
 
 def parse_graphs(text: str, file: str) -> dict[str, Graph]:
-    """The graphs of a text, by the names of `Communicator.graphs`. Those without channels are left
+    """The graphs of a text, by the names of `Communicator.graphs`. Graphs without channels are left
     out: NCCL searches for them.
 
     Args:
         text: the file's content.
-        file: its name, for errors.
+        file: name of the file, for errors.
 
     Raises:
-        ConfigError: something in it is wrong.
+        ConfigError: the content is wrong.
     """
     root = parse_xml(text, file)
     if root.tag != "graphs":
@@ -71,10 +71,10 @@ def parse_graphs(text: str, file: str) -> dict[str, Graph]:
 
 
 def graphs_text(graphs: Mapping[str, Graph]) -> str:
-    """A graph file: what NCCL reads with NCCL_GRAPH_FILE on every node.
+    """The text of a graph file, which NCCL reads with NCCL_GRAPH_FILE on every node.
 
     Args:
-        graphs: by the names of `Communicator.graphs`.
+        graphs: the graphs by the names of `Communicator.graphs`.
     """
     lines = ['<graphs version="1">']
     for number, name in _NAMES.items():
@@ -155,7 +155,7 @@ def _path(element: XmlElement, attribute: str, default: str | None = None) -> Pa
 
 
 def _rate(element: XmlElement, attribute: str) -> float:
-    """GB/s; NCCL leaves out a rate that is 0."""
+    """Rate in GB/s; NCCL omits a rate of 0."""
     return _number(element, attribute, _RATE_MAX, "0")
 
 
@@ -171,7 +171,7 @@ def _number(element: XmlElement, attribute: str, most: float, default: str) -> f
 
 
 def check_gpus(graphs: Mapping[str, Graph], gpus: int, file: str) -> None:
-    """Require that the channels of rings and trees pass each GPU of a node once.
+    """Checks that the channels of rings and trees pass each GPU of a node once.
 
     Raises:
         ConfigError: one of them does not.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL or RCCL would run, as a schedule of Towpath's."""
+"""The choice of NCCL or RCCL as a schedule of Towpath's."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _LINES_BYTES = {"LL": 2 << 10, "LL128": 4 << 10}
 
 @dataclass(frozen=True)
 class Library:
-    """A library to imitate, and what its user has set.
+    """A library to imitate, with the settings of its user.
 
     Attributes:
         name: "nccl" or "rccl".
         environment: variables such as NCCL_ALGO.
-        assumptions: what a machine does not say.
-        graph_file: a graph file that takes the place of the search (NCCL_GRAPH_FILE).
+        assumptions: properties that a machine file does not contain.
+        graph_file: a graph file that replaces the search (NCCL_GRAPH_FILE).
         tuner: lines of the tuner plugin's configuration.
     """
 
@@ -51,7 +51,7 @@ class Library:
 
     @property
     def has_files(self) -> bool:
-        """Whether channels or choices come from a user's files."""
+        """True if channels or choices come from a user's files."""
         return self.graph_file is not None or bool(self.tuner)
 
     @classmethod
@@ -65,14 +65,15 @@ class Library:
         graph_file: str | None = None,
         tuner_file: str | None = None,
     ) -> Library:
-        """A library by its name, with what is set.
+        """A library by its name, with its settings.
 
         Args:
             name: "nccl" or "rccl".
             variables: NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS and others.
-            generation: of the GPUs: volta, ampere, hopper, blackwell; None: by the machine.
-            cpu: whose CPUs: intel, amd, arm, other; None: Intel.
-            graph_file: what NCCL_GRAPH_FILE would name.
+            generation: generation of the GPUs: volta, ampere, hopper, blackwell; None: from the
+                machine.
+            cpu: vendor of the CPUs: intel, amd, arm, other; None: Intel.
+            graph_file: the file that NCCL_GRAPH_FILE would name.
             tuner_file: a configuration of NVIDIA's example tuner plugin.
 
         Raises:
@@ -99,12 +100,12 @@ class Imitation:
         """Finds the channels.
 
         Args:
-            spec: the machine, as large as the communicator.
-            library: what to imitate.
-            ranks_per_host: how many GPUs of each host have ranks; None: all.
+            spec: a machine of the size of the communicator.
+            library: the library to imitate.
+            ranks_per_host: number of GPUs of each host with ranks; None: all.
 
         Raises:
-            ConfigError: the library does not run there, or what it would do is not known.
+            ConfigError: the library does not run on the machine, or its behavior there is unknown.
         """
         self.library = library
         graphs = None
@@ -119,10 +120,10 @@ class Imitation:
         )
 
     def choose(self, collective: str, size_bytes: int) -> Choice:
-        """What the library would run.
+        """Chooses like the library.
 
         Raises:
-            ConfigError: it has no choice for the collective, or none is left.
+            ConfigError: the library has no choice for the collective, or no candidate is left.
         """
         chooser = rccl.choose if self.library.name == "rccl" else choose
         return chooser(
@@ -131,10 +132,10 @@ class Imitation:
         )  # fmt: skip
 
     def forced(self, collective: str, size_bytes: int, candidate: Candidate) -> Choice:
-        """The choice if the user asked for a candidate by NCCL_ALGO and NCCL_PROTO.
+        """The choice if the user requested a candidate with NCCL_ALGO and NCCL_PROTO.
 
         Raises:
-            ConfigError: it cannot run.
+            ConfigError: the candidate cannot run.
         """
         word = ALGORITHM_WORDS[candidate.algorithm]
         variables = dict(self.library.environment.variables)
@@ -143,15 +144,15 @@ class Imitation:
         return chooser(self.facts.communicator, collective, size_bytes, Environment.of(variables))
 
     def candidates(self, collective: str, sizes_bytes: list[int]) -> list[ScheduleSource]:
-        """Schedules of all algorithms and protocols that the library considers, with its own
-        channels and fewer, cut as it cuts arrays of these sizes.
+        """Schedules of all algorithms and protocols that the library considers, with its own number
+        of channels and fewer, divided as the library divides arrays of these sizes.
 
         Args:
             collective: such as "all_reduce".
-            sizes_bytes: of the whole array.
+            sizes_bytes: sizes of the whole array.
 
         Raises:
-            ConfigError: there is none of which Towpath has a schedule.
+            ConfigError: Towpath has no schedule for any of them.
         """
         found: dict[ScheduleSource, None] = {}
         for size_bytes in sizes_bytes:
@@ -172,7 +173,7 @@ class Imitation:
         return list(found)
 
     def tuner_line(self, collective: str, size_bytes: int) -> TunerLine:
-        """What the library would run at a size, as a line for its tuner plugin."""
+        """The library's choice at a size, as a line for its tuner plugin."""
         choice = self.choose(collective, size_bytes)
         communicator = self.facts.communicator
         return TunerLine(
@@ -181,15 +182,15 @@ class Imitation:
         )  # fmt: skip
 
     def has_schedule(self, collective: str, choice: Choice) -> bool:
-        """Whether Towpath has a schedule for the algorithm of a choice."""
+        """True if Towpath has a schedule for the algorithm of a choice."""
         return _own_name(collective, choice) in known_algorithms(collective)
 
     def algorithm(self, collective: str, choice: Choice) -> str:
-        """The name here of what a choice runs."""
+        """Towpath's name for the algorithm of a choice."""
         return f"{_own_name(collective, choice)}_{collective}"
 
     def sentence(self, choice: Choice) -> str:
-        """A choice in words."""
+        """A choice as text."""
         channels = f"{choice.channels} channel{'' if choice.channels == 1 else 's'}"
         return f"what {self.library.name.upper()} would run: {choice.name}, {channels}"
 
@@ -200,9 +201,9 @@ class Imitation:
 
         Args:
             collective: such as "all_reduce".
-            size_bytes: of the whole array.
+            size_bytes: size of the whole array.
             choice: from `choose`.
-            root: of broadcast and reduce.
+            root: root rank of broadcast and reduce.
 
         Raises:
             ConfigError: Towpath has no schedule for the algorithm.
@@ -231,7 +232,7 @@ class Imitation:
         )
 
     def _chunks(self, collective: str, size_bytes: int, choice: Choice) -> int:
-        """What a channel cuts its share into."""
+        """The chunks into which a channel divides its share."""
         if choice.algorithm == "ring" and collective not in ("broadcast", "reduce"):
             return 1  # its chunks are per rank
         communicator = self.facts.communicator
@@ -242,7 +243,7 @@ class Imitation:
 
 
 def _powers_to(most: int) -> list[int]:
-    """1, 2, 4 and so on, and the last one itself."""
+    """1, 2, 4 and so on, and the maximum itself."""
     return sorted({*(1 << power for power in range(most.bit_length())), most})
 
 
@@ -251,7 +252,7 @@ def _own_name(collective: str, choice: Choice) -> str:
 
 
 def known_algorithms(collective: str) -> set[str]:
-    """NCCL's names of the algorithms of which there is a schedule here."""
+    """NCCL's names of the algorithms for which Towpath has a schedule."""
     names = _core.algorithm_names(_core.collective_from(collective))
     return {name.removesuffix(f"_{collective}") for name in names}
 

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What RCCL would run on hosts of 8 MI300X, joined by xGMI, each GPU with every other.
+"""RCCL's choice on hosts of 8 MI300X, fully connected by xGMI.
 
-RCCL has rings and tables of its own for each machine that it knows, in place of a search. Facts are
-from ROCm/rccl 2.21.5, commit 0cbce2a: src/graph/rome_models.cc (models 79 and 81: rings),
+RCCL has fixed rings and tables for each supported machine instead of a search. The facts are from
+ROCm/rccl 2.21.5, commit 0cbce2a: src/graph/rome_models.cc (models 79 and 81: rings),
 src/graph/tuning.cc (tuning_model_5: the cost model), tools/msccl-algorithms (schedules of MSCCL
-that run in place of its own on one host). What it does on other machines is not known here, nor
-what MSCCL++ does where RCCL was built with it.
+that replace RCCL's own on one host). Other machines, and builds of RCCL with MSCCL++, are not
+supported.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _BROADCAST_LL_FACTOR = 1.65  # of broadcast and reduce on one host
 
 
 class _MscclRange(NamedTuple):
-    """A schedule of MSCCL that RCCL brings, and its sizes."""
+    """A schedule of MSCCL that comes with RCCL, and its sizes."""
 
     collective: str
     least_bytes: int
@@ -114,10 +114,10 @@ _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "redu
 def facts_of(
     spec: MachineSpec, ranks_per_host: int | None = None, environment: Environment | None = None
 ) -> Facts:
-    """What RCCL makes of a machine.
+    """RCCL's view of a machine.
 
     Raises:
-        ConfigError: it is not a machine of which that is known.
+        ConfigError: the machine is not supported.
     """
     words = " ".join((*spec.link_types, spec.name, spec.description)).lower()
     gpus = ranks_per_host or spec.gpus_per_host
@@ -168,17 +168,17 @@ def choose(
     environment: Environment | None = None,
     tuner: tuple[TunerLine, ...] = (),
 ) -> Choice:
-    """What RCCL would run for one collective on its own.
+    """Chooses like RCCL for a single collective.
 
     Args:
         communicator: from `facts_of`.
         collective: such as "all_reduce".
-        size_bytes: of the whole array.
-        environment: what the user has set.
-        tuner: refused; RCCL's plugins are not known here.
+        size_bytes: size of the whole array.
+        environment: the user's settings.
+        tuner: rejected, because RCCL's plugins are not supported.
 
     Raises:
-        ConfigError: RCCL has no choice for the collective, or the user switched off all there is.
+        ConfigError: RCCL has no choice for the collective, or the user disabled all candidates.
     """
     environment = environment or Environment()
     if tuner:
@@ -223,7 +223,7 @@ def choose(
 def _msccl(
     communicator: Communicator, collective: str, size_bytes: int, environment: Environment
 ) -> _MscclRange | None:
-    """The schedule of MSCCL that runs in place of RCCL's own: on one host of 8."""
+    """The schedule of MSCCL that replaces RCCL's own, on one host of 8."""
     is_on = environment.number("RCCL_MSCCL_ENABLE") == 1
     is_forced = environment.text("NCCL_ALGO") or environment.text("NCCL_PROTO")
     if communicator.nodes > 1 or not is_on or is_forced:
@@ -268,7 +268,7 @@ def _steps(collective: str, ranks: int) -> int:
 def _bandwidth(
     communicator: Communicator, collective: str, candidate: tuple[str, str], size_bytes: int
 ) -> float:
-    """GB/s of the whole array."""
+    """Bandwidth of the whole array in GB/s."""
     nodes, ranks = communicator.nodes, communicator.ranks
     bandwidth = _ALL_LINKS_GB_PER_S * _PART[candidate][0 if nodes <= 2 else 1]
     if collective in ("broadcast", "reduce") and candidate == ("ring", "LL") and nodes == 1:
@@ -283,7 +283,7 @@ def _bandwidth(
 
 
 def _latency(communicator: Communicator, collective: str, candidate: tuple[str, str]) -> float:
-    """In microseconds."""
+    """Latency in microseconds."""
     nodes, ranks = communicator.nodes, communicator.ranks
     algorithm, protocol = candidate
     inside, between = _INSIDE_US[candidate], _BETWEEN_US[candidate]

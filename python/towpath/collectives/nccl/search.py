@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's search for channels through a node: how many, how fast, and in which order of GPUs.
+"""NCCL's search for channels through a node: their number, rate, and order of GPUs.
 
-Follows ncclTopoCompute of src/graph/search.cc (NVIDIA/nccl, commit 5067397c): at falling speeds and
-with looser and looser rules it searches (walk.py); then it doubles the channels and tries higher
-speeds again. The same budgets are kept, so that the answer is the same.
+Follows ncclTopoCompute of src/graph/search.cc (NVIDIA/nccl, commit 5067397c). It searches at
+decreasing speeds and with increasingly relaxed rules (walk.py). It then doubles the channels and
+tries higher speeds again. The budgets are the same as in NCCL, so the result is the same.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def find_graph(
     """The channels that NCCL finds for a pattern; None if it finds none.
 
     Args:
-        topology: a node, whose links are as they were when this returns.
-        pattern: what the channels look like.
-        generation: of the GPUs.
-        channels: the fewest and the most.
-        cross_nic: whether a ring may leave by another adapter than it enters: 0 no, 1 yes, 2 where
-            that helps (NCCL_CROSS_NIC).
+        topology: a node, whose links are unchanged on return.
+        pattern: shape of the channels.
+        generation: generation of the GPUs.
+        channels: minimum and maximum number of channels.
+        cross_nic: 0 if a ring must leave by the adapter by which it enters, 1 if it may leave by
+            another one, 2 to use this if it helps (NCCL_CROSS_NIC).
     """
     is_new = generation in ("hopper", "blackwell")
     if pattern == Pattern.NVLS and not (topology.switches and is_new):
@@ -87,7 +87,7 @@ def find_graph(
 
 
 class _Search:
-    """The passes over one pattern. `_best` is what they improve."""
+    """The passes over one pattern. They improve `_best`."""
 
     def __init__(
         self, topology: Topology, draft: Draft, generation: Generation, cross_nic: int
@@ -154,7 +154,9 @@ class _Search:
             best.least = max(best.least, 2)
 
     def _is_split(self) -> bool:
-        """Two groups of GPUs, each joined by NVLink, and none between them."""
+        """True if there are two groups of GPUs, each joined by NVLink, with no NVLink between
+        them.
+        """
         gpus = self._topology.gpus
         domain = list(range(len(gpus)))
         for one, gpu in enumerate(gpus):
@@ -196,7 +198,7 @@ class _Search:
         return left
 
     def _try_other_channels(self, now: Draft) -> bool:
-        """Channels that differ from each other, except through the sockets of AMD's CPUs."""
+        """Tries channels that differ from each other, except through the sockets of AMD's CPUs."""
         if now.same and not (self._topology.cpu == "amd" and now.intra_path == Path.SYS):
             now.same = False
             return True
@@ -231,7 +233,7 @@ class _Search:
         return False
 
     def _try_other_adapters(self, now: Draft) -> bool:
-        """Rings and balanced trees may leave by another adapter than they enter."""
+        """Tries rings and balanced trees that leave by another adapter than they enter."""
         crosses = now.pattern in (Pattern.RING, Pattern.BALANCED_TREE)
         if self._cross_nic == 2 and now.cross_nic == 0 and crosses:
             now.cross_nic = 2
@@ -250,8 +252,9 @@ class _Search:
         return True
 
     def _may_be_better(self, now: Draft) -> bool:
-        """Whether a search can find more than there is: by the rate that leaves the GPUs, and by
-        the adapters through which channels can pass."""
+        """True if a search can improve the result, by the rate that leaves the GPUs and by the
+        adapters through which channels can pass.
+        """
         if now.pattern == Pattern.NVLS:
             return True
         best, gpus = self._best, self._topology.gpus
@@ -271,7 +274,7 @@ class _Search:
         return len(self._topology.gpus) - (0 if closes else 1)
 
     def _channels_of_gpus(self, now: Draft, hops: int) -> float:
-        """At most so many channels have room on the links of the GPUs."""
+        """Maximum number of channels that fit on the links of the GPUs."""
         kinds = ("nvl",) if now.intra_path <= Path.NVB else ("nvl", "pci")
         out = [
             sum(link.rate_gb_per_s for link in gpu.links if link.kind in kinds)
@@ -284,7 +287,7 @@ class _Search:
         return sum(out) / (hops * now.intra)
 
     def _channels_of_nets(self, now: Draft) -> int:
-        """At most so many channels can enter and leave the node."""
+        """Maximum number of channels that can enter and leave the node."""
         topology, rate = self._topology, max(int(now.inter), 1)
         returns = now.pattern == Pattern.RING and now.cross_nic == 0 and len(topology.gpus) > 1
         count = 0
@@ -316,8 +319,9 @@ class _Search:
             left = self._walk(now)
 
     def _is_raised(self, now: Draft) -> bool:
-        """Raises the speed of rings, the speed between nodes of NVLS, the one inside of trees;
-        False where that makes no sense."""
+        """Raises the speed of rings, the speed of NVLS between nodes, or the speed of trees inside
+        nodes; False if that is not useful.
+        """
         best = self._best
         faster = self._speeds[self._speed - 1]
         if best.pattern == Pattern.RING:
@@ -351,7 +355,7 @@ class _Search:
         best.count = count
 
     def _take_simple_order(self) -> None:
-        """What NCCL does where it finds nothing: the order of ranks, at a rate of nearly 0."""
+        """NCCL's fallback if it finds no channels: the order of ranks, at a rate of nearly 0."""
         best, topology = self._best, self._topology
         best.orders = [list(range(len(topology.gpus)))]
         best.intra, best.intra_path, best.count = 0.1, Path.SYS, 1
@@ -365,6 +369,6 @@ class _Search:
 
 
 def _total(gpu: Node) -> float:
-    """GB/s of a GPU's NVLinks, or of its PCIe where that is faster."""
+    """GB/s of a GPU's NVLinks, or of its PCIe link if that is faster."""
     nvlinks = sum(link.rate_gb_per_s for link in gpu.links if link.kind == "nvl")
     return max(nvlinks, pcie_rate(gpu))

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""One node as NCCL sees it: devices, links with NCCL's rates, and the best path between any two.
+"""One node in NCCL's terms: devices, links with NCCL's rates, and the best path between any two.
 
-Follows src/graph/topo.cc and src/graph/paths.cc (NVIDIA/nccl, commit 5067397c). NCCL plans with
-rates of its own: PCIe counts 12 GB/s for generation 3 with 16 lanes, an adapter its line rate, an
-NVLink what thread blocks can use; a machine of Towpath has the usable rate of each, from which
-these are found. Adapters are taken to read and write the memory of GPUs (GPUDirect RDMA).
+Follows src/graph/topo.cc and src/graph/paths.cc (NVIDIA/nccl, commit 5067397c). NCCL plans with its
+own rates: 12 GB/s for PCIe of generation 3 with 16 lanes, the line rate for an adapter, and the
+rate that thread blocks can use for an NVLink. A machine of Towpath has the usable rate of each
+link, from which NCCL's rates are derived. Adapters are assumed to read and write the memory of GPUs
+directly (GPUDirect RDMA).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _DEVICE_KIND: dict[str, NodeKind] = {
 
 @dataclass(eq=False, repr=False)  # nodes and links name each other in circles
 class Link:
-    """One direction of a wire. `left_mb_per_s` is what channels found so far have left over."""
+    """One direction of a wire. `left_mb_per_s` is the rate that the channels found so far leave
+    free.
+    """
 
     kind: LinkKind
     target: Node
@@ -64,7 +67,7 @@ _NO_WAY = Way((), 0.0, Path.DIS)
 
 @dataclass(eq=False, repr=False)
 class Node:
-    """A device; `index` counts those of its kind. `ways` has the best path to each node."""
+    """A device; `index` counts the devices of its kind. `ways` has the best path to each node."""
 
     kind: NodeKind
     index: int
@@ -72,7 +75,7 @@ class Node:
     ways: dict[Node, Way] = field(default_factory=dict)
 
     def way(self, target: Node) -> Way:
-        """The best path to a node; of class DIS if there is none."""
+        """The best path to a node; of class DIS if no path exists."""
         return self.ways.get(target, _NO_WAY)
 
     def __repr__(self) -> str:
@@ -81,7 +84,7 @@ class Node:
 
 @dataclass
 class Topology:
-    """A node of a cluster. `is_joined` says whether there are other nodes."""
+    """A node of a cluster. `is_joined` is True if there are other nodes."""
 
     gpus: list[Node]
     nets: list[Node]
@@ -95,7 +98,7 @@ class Topology:
     nearest_gpu: list[int | None] = field(default_factory=list)
 
     def nearest(self, node: Node, others: list[Node]) -> list[int]:
-        """The nodes to which the path is fastest, and of those the nearest ones, by index."""
+        """The nodes with the fastest path, and among those the nearest ones, by index."""
         best: list[int] = []
         rate, path = 0.0, Path.DIS
         for number, other in enumerate(others):
@@ -107,7 +110,7 @@ class Topology:
         return best
 
     def net_of(self, gpu: int, channel: int) -> int | None:
-        """The adapter that a GPU prefers for a channel; None if it reaches none."""
+        """The adapter that a GPU prefers for a channel; None if it does not reach any."""
         nets = self.nearest(self.gpus[gpu], self.nets)
         if not nets:
             return None
@@ -130,15 +133,15 @@ class Topology:
 
 
 def topology_of(spec: MachineSpec, gpus_per_host: int, cpu: Cpu) -> Topology:
-    """The first host of a machine; all hosts are alike.
+    """The topology of the first host of a machine; all hosts are equal.
 
     Args:
-        spec: with the number of hosts that ranks run on.
-        gpus_per_host: how many of a host's GPUs have ranks: the first ones.
-        cpu: whose processors the hosts have, which a machine does not say.
+        spec: the machine, with the number of hosts in use.
+        gpus_per_host: number of a host's GPUs with ranks, counted from the first.
+        cpu: vendor of the hosts' processors, which a machine file does not contain.
 
     Raises:
-        ConfigError: NCCL cannot have so many GPUs in one node.
+        ConfigError: NCCL does not support this number of GPUs in one node.
     """
     if gpus_per_host > LOCAL_RANKS_MAX:
         raise ConfigError(
@@ -152,7 +155,7 @@ def topology_of(spec: MachineSpec, gpus_per_host: int, cpu: Cpu) -> Topology:
 
 
 class _Builder:
-    """Turns devices and wires of one host into nodes and links."""
+    """Converts devices and wires of one host into nodes and links."""
 
     def __init__(self, spec: MachineSpec, gpus_per_host: int, cpu: Cpu) -> None:
         self._spec = spec
@@ -229,8 +232,9 @@ class _Builder:
         self._add_bridges(loose)
 
     def _add_bridges(self, loose: list[tuple[Node, Node, float]]) -> None:
-        """A template joins adapters to GPUs and names no bridge between: those that share one of
-        either share a bridge."""
+        """Adds the bridges that a template omits between adapters and GPUs: adapters and GPUs that
+        share one of either share a bridge.
+        """
         group: dict[Node, set[Node]] = {}
         rate_of: dict[Node, float] = {}
         for one, other, rate in loose:
@@ -249,7 +253,9 @@ class _Builder:
                 done.add(member)
 
     def _add_cpus(self) -> None:
-        """A template names no CPU. What hangs on none gets one: the first half of it the first."""
+        """Adds the CPUs that a template omits. Devices without a CPU are assigned one: the first
+        half to CPU 0, the rest to CPU 1.
+        """
         loose = [
             node
             for kind in ("pci", "gpu", "nic")
@@ -273,7 +279,7 @@ class _Builder:
 
 
 def _join(one: Node, other: Node, kind: LinkKind, rate: float) -> None:
-    """Adds a wire, or its rate where there is one of its kind."""
+    """Adds a wire, or its rate to an existing wire of its kind."""
     for near, far in ((one, other), (other, one)):
         for link in near.links:
             if link.target is far and link.kind == kind:
@@ -286,7 +292,7 @@ def _join(one: Node, other: Node, kind: LinkKind, rate: float) -> None:
 
 
 def _nearest_rate(rate: float, known: tuple[float, ...]) -> float:
-    """The rate that NCCL has for a link; its own where none is near."""
+    """NCCL's rate for a link; the link's own rate if no rate of NCCL is close."""
     nearest = min(known, key=lambda one: abs(one - rate))
     return nearest if abs(nearest - rate) <= _NEARNESS * nearest else rate
 
@@ -309,7 +315,9 @@ def _find_paths(topology: Topology) -> None:
 
 
 def _find_paths_to(base: Node) -> None:
-    """Breadth first; a path of a nearer class wins, then a faster one, then a shorter one."""
+    """Finds paths breadth first. A path of a nearer class wins, then a faster one, then a shorter
+    one.
+    """
     base.ways[base] = Way((), _LOCAL_GB_PER_S, Path.LOC)
     front = [base]
     while front:
@@ -330,7 +338,7 @@ def _find_paths_to(base: Node) -> None:
 
 
 def _passes(node: Node, link: Link, way: Way, base: Node) -> bool:
-    """GPUs pass on only what comes by NVLink, and once."""
+    """True if a GPU may forward on this path: only data that arrives by NVLink, and once."""
     if node is base or node.kind != "gpu":
         return True
     return link.kind == "nvl" and link.target.kind == "gpu" and len(way.links) <= 1
@@ -349,7 +357,7 @@ def _extended(node: Node, link: Link, way: Way, base: Node) -> Way:
 
 
 def _go_through_cpus(topology: Topology) -> None:
-    """GPUs do not write to each other beyond a PCIe bridge: then the memory of a CPU is between."""
+    """Routes paths between GPUs through the memory of a CPU if they would cross a PCIe bridge."""
     farthest = Path.PXB
     if topology.cpu == "amd" and len(topology.gpus) <= 2:
         farthest = Path.SYS
@@ -364,7 +372,9 @@ def _go_through_cpus(topology: Topology) -> None:
 
 
 def _go_through_peers(topology: Topology) -> None:
-    """PXN: to a far adapter by NVLink to the GPU beside it. Only for sending, as in NCCL."""
+    """PXN: routes paths to a distant adapter by NVLink through the GPU next to it. Only for
+    sending, as in NCCL.
+    """
     for number, net in enumerate(topology.nets):
         nearest = topology.nearest_gpu[number]
         if nearest is None:

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Configurations of NCCL's tuner plugin: lines of what to run in which range of sizes.
+"""Configurations of NCCL's tuner plugin: one line per range of sizes with its candidate.
 
 The format is that of NVIDIA's example plugin (NVIDIA/nccl, plugins/tuner/example, commit 5067397c):
-collective, least and most bytes, algorithm, protocol, channels, nodes, ranks, and as options the
-pipelined operations and whether buffers are registered; -1 fits all, # begins a comment. The first
-line that fits counts. The plugin knows no errors: a word it does not know means all-reduce, ring or
-Simple, so such a word is an error here.
+collective, minimum and maximum bytes, algorithm, protocol, channels, nodes, ranks, and optionally
+the pipelined operations and a flag for registered buffers. -1 matches any value, and # begins a
+comment. The first matching line applies. The plugin does not report errors: it reads an unknown
+word as all-reduce, ring or Simple. Here such a word is an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _RANKS_MAX = 1 << 20
 
 @dataclass(frozen=True)
 class TunerLine:
-    """What to run in a range of sizes; -1 fits all, and as `channels` leaves them to the plugin."""
+    """The candidate for a range of sizes; -1 matches any value, and as `channels` leaves the number
+    to the plugin.
+    """
 
     collective: str
     least_bytes: int
@@ -47,7 +49,7 @@ class TunerLine:
     registered: int = -1
 
     def text(self) -> str:
-        """The line in the file, without the two last fields where they fit all."""
+        """The line in the file, without the last two fields if they match any value."""
         fields = [
             COLLECTIVES[self.collective], self.least_bytes, self.most_bytes, self.algorithm,
             self.protocol.lower(), self.channels, self.nodes, self.ranks,
@@ -57,7 +59,7 @@ class TunerLine:
         return ",".join(map(str, fields))
 
     def fits(self, collective: str, size_bytes: int, nodes: int, ranks: int) -> bool:
-        """Whether the line is for this call: one operation on buffers that are not registered."""
+        """True if the line matches this call: one operation on buffers that are not registered."""
         return (
             self.collective == collective
             and self.least_bytes <= size_bytes <= self.most_bytes
@@ -72,7 +74,7 @@ def load_tuner(file: str) -> tuple[TunerLine, ...]:
     """The lines of a file.
 
     Raises:
-        ConfigError: it cannot be read, or a line is wrong.
+        ConfigError: the file cannot be read, or a line is wrong.
     """
     return parse_tuner(read_text(file), file)
 
@@ -82,7 +84,7 @@ def parse_tuner(text: str, file: str) -> tuple[TunerLine, ...]:
 
     Args:
         text: the file's content.
-        file: its name, for errors.
+        file: name of the file, for errors.
 
     Raises:
         ConfigError: a line is wrong.

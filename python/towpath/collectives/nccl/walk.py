@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""One search of NCCL's for channels at one speed and under one set of rules.
+"""One of NCCL's searches for channels, at one speed and with one set of rules.
 
-Follows ncclTopoSearchRec and what it calls, src/graph/search.cc (NVIDIA/nccl, commit 5067397c): it
-walks GPUs depth first and takes each hop's rate from the links. Functions that call one another in
-C++ yield one another here, because rings of 72 GPUs are deeper than Python's stack.
+Follows ncclTopoSearchRec and its callees in src/graph/search.cc (NVIDIA/nccl, commit 5067397c): it
+visits GPUs depth first and subtracts each hop's rate from the links. Functions that call one
+another in C++ yield one another here, because the recursion for rings of 72 GPUs exceeds Python's
+stack.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _Forced = Literal["", "pci", "replay"]
 
 @dataclass
 class Draft:
-    """A graph while it is searched for, and the rules that it is searched under.
+    """A graph during the search, with the rules of the search.
 
-    `least` and `most` are numbers of channels, `intra` and `inter` GB/s per channel; `intra_path`
-    and `inter_path` are the farthest paths allowed. Of `orders` and `nets`, the first `count` are
-    complete channels; one more may be under way.
+    `least` and `most` are numbers of channels, and `intra` and `inter` are GB/s per channel.
+    `intra_path` and `inter_path` are the farthest paths allowed. The first `count` entries of
+    `orders` and `nets` are complete channels; one more may be incomplete.
     """
 
     pattern: Pattern
@@ -53,11 +54,11 @@ class Draft:
 
     @property
     def budget(self) -> int:
-        """How many GPUs a search may visit, again and again."""
+        """Number of visits of GPUs that a search may make, including repetitions."""
         return _BUDGET_SAME_CHANNELS if self.same else _BUDGET
 
     def copy(self) -> Draft:
-        """The same with lists of its own, which have complete channels only."""
+        """A copy with separate lists, which contain only complete channels."""
         made = dataclasses.replace(self)
         made.orders = [list(order) for order in self.orders[: self.count]]
         made.nets = [list(nets) for nets in self.nets[: self.count]]
@@ -66,14 +67,15 @@ class Draft:
 
 @dataclass
 class _Budget:
-    """Visits that are left; -1 says that the answer is perfect."""
+    """Remaining visits; -1 means that the result is perfect."""
 
     left: int
 
 
 class _Course(NamedTuple):
-    """How a channel is walked: where it goes back to the network or to its first GPU, by step, -1
-    for never; and the order that it has to keep."""
+    """The course of a channel: the step at which it returns to the network or to its first GPU, -1
+    for never, and the order that it must follow.
+    """
 
     budget: _Budget
     back_to_net: int
@@ -82,7 +84,7 @@ class _Course(NamedTuple):
 
 
 class Walk:
-    """A search. `best` is what it improves, and has the result after `run`."""
+    """A search. It improves `best`, which has the result after `run`."""
 
     def __init__(self, topology: Topology, rules: Draft, best: Draft) -> None:
         self.best = best
@@ -95,7 +97,7 @@ class Walk:
         self._parts_by_rate: dict[tuple[Node, Node, float], list[tuple[Link, int]]] = {}
 
     def run(self) -> int:
-        """Searches, and leaves the links as they were. Returns the budget that is left."""
+        """Searches, and restores the links. Returns the remaining budget."""
         budget = _Budget(self._now.budget)
         stack: list[_Steps] = [self._next_channel(budget)]
         while stack:
@@ -159,7 +161,7 @@ class Walk:
                 return
 
     def _may_enter_by(self, index: int) -> bool:
-        """The second ring of a pair enters where the first one leaves."""
+        """True if the second ring of a pair enters where the first one leaves."""
         now = self._now
         if now.pattern != Pattern.RING or now.cross_nic != 2 or now.count % 2 == 0:
             return True
@@ -289,7 +291,7 @@ class Walk:
         return True
 
     def _try_switch(self, course: _Course, head: int) -> _Steps:
-        """Every GPU's part through the switch and back; the head's twice."""
+        """Tries every GPU's part through the switch and back, and the head's part twice."""
         gpus, switch = self._topology.gpus, self._topology.switches[0]
         hops = [(switch, gpu) for gpu in gpus] + [(gpu, switch) for gpu in gpus]
         taken: list[tuple[Node, Node, int]] = []
@@ -306,8 +308,9 @@ class Walk:
             self._take(start, target, -times)
 
     def _take(self, start: Node, target: Node, times: int) -> bool:
-        """Takes a channel's rate from every link of a path, or gives it back where `times` is
-        negative. Returns whether there was enough."""
+        """Takes a channel's rate from every link of a path, or gives it back if `times` is
+        negative. Returns True if the rate was available.
+        """
         now = self._now
         is_inside = start.kind in _INSIDE and target.kind in _INSIDE
         rate = now.intra if is_inside else now.inter
@@ -330,7 +333,7 @@ class Walk:
         return self._now.pattern not in _TREES or target.way(start).path <= farthest
 
     def _parts(self, start: Node, target: Node, rate: float) -> list[tuple[Link, int]]:
-        """The links of a path, and the MB/s that a channel of a rate takes of each."""
+        """The links of a path, and the MB/s that a channel of a rate takes from each."""
         known = self._parts_by_rate.get((start, target, rate))
         if known is not None:
             return known
@@ -343,7 +346,7 @@ class Walk:
         return parts
 
     def _following(self, course: _Course, gpu: int, step: int) -> list[int]:
-        """The GPUs to go on to, the most promising first."""
+        """The GPUs to visit next, the most promising first."""
         now, gpus = self._now, self._topology.gpus
         if course.forced == "pci":
             return [step + 1]
@@ -361,7 +364,9 @@ class Walk:
         return self._ranked(gpu, unused, "net" if course.back_to_net == step + 1 else "far")
 
     def _neighbours(self, gpu: int) -> list[int]:
-        """Switches are best at a few pairs: only the next GPU and the one before are tried."""
+        """The GPUs to try next to a switch: only the next GPU and the previous one, because
+        switches are best at a few pairs.
+        """
         gpus = self._topology.gpus
         before, after = (gpu - 1) % len(gpus), (gpu + 1) % len(gpus)
         if self._now.pattern == Pattern.RING:
@@ -373,8 +378,9 @@ class Walk:
         return [other for other in dict.fromkeys(first) if gpus[gpu].way(gpus[other]).links]
 
     def _ranked(self, gpu: int, unused: list[int], by: Literal["", "net", "far"]) -> list[int]:
-        """By the rate from the adapter where that counts, then by the rate from this GPU; "far"
-        turns the order round where all are alike."""
+        """Orders GPUs by the rate from the adapter if that counts, then by the rate from this GPU;
+        "far" reverses the order if all are equal.
+        """
         gpus, now = self._topology.gpus, self._now
         inside = {}
         for other in unused:
@@ -399,12 +405,13 @@ def preferred_nets(
     gpu: int | None,
     known: dict[tuple[Path, int | None], list[int]] | None = None,
 ) -> list[int]:
-    """Adapters in the order in which they are tried: preferred ones, then others in reach.
+    """Adapters in the order in which they are tried: preferred adapters, and then other adapters in
+    reach.
 
     Args:
         topology: a node.
-        farthest: of the others; None: preferred ones only.
-        gpu: whose; None: of all.
+        farthest: class of the farthest other adapters; None: only preferred ones.
+        gpu: the GPU; None: all GPUs.
         known: results so far, by (farthest, gpu).
     """
     if farthest is not None and known is not None and (farthest, gpu) in known:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `ibstatus` and `rdma link` print: the rate, kind and state of network adapters."""
+"""Reads the output of `ibstatus` and `rdma link`: the rate, kind and state of network adapters."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class AdapterPort:
     Attributes:
         device: the adapter, "mlx5_0".
         port: its number, from 1.
-        layer: "InfiniBand" or "Ethernet"; None where the text does not say.
-        is_up: whether it carries data; None where the text does not say.
-        rate_gbit: rate of the line in 1e9 bits per second; None where the text does not say.
-        words: the rate as it is written.
+        layer: "InfiniBand" or "Ethernet"; None if the text does not state it.
+        is_up: True if it carries data; None if the text does not state it.
+        rate_gbit: rate of the line in 1e9 bits per second; None if the text does not state it.
+        words: the rate in its original form.
     """
 
     device: str
@@ -47,23 +47,23 @@ class AdapterPort:
 
 
 def is_status(text: str) -> bool:
-    """Whether a text looks like the output of `ibstatus` or `rdma link`."""
+    """True if a text resembles the output of `ibstatus` or `rdma link`."""
     lines = (line.strip() for line in _ESCAPE.sub("", text).split("\n"))
     return any(_IBSTATUS.match(line) or _RDMA_LINK.match(line) for line in lines)
 
 
 def parse_status(text: str, file: str) -> list[AdapterPort]:
-    """The ports that the output of `ibstatus` or `rdma link` names; other lines are skipped.
+    """Parses the ports in the output of `ibstatus` or `rdma link`; other lines are skipped.
 
     Args:
         text: the file's content.
-        file: its name, for errors.
+        file: name of the file, for errors.
 
     Returns:
         One entry per port, in the order of the text.
 
     Raises:
-        ConfigError: it names no port, a port twice, or a value that is not known.
+        ConfigError: the text has no port, a port twice, or an unknown value.
     """
     lines = [line.strip() for line in _ESCAPE.sub("", text).split("\n")]
     ports: dict[tuple[str, int], AdapterPort] = {}
@@ -82,13 +82,13 @@ def parse_status(text: str, file: str) -> list[AdapterPort]:
 
 
 def merged(ports: Iterable[AdapterPort]) -> dict[str, AdapterPort]:
-    """The best port of each adapter, with what all texts say about it.
+    """The best port of each adapter, with the information of all texts.
 
     Args:
-        ports: of one or several texts; what an earlier one says counts.
+        ports: ports from one or several texts; earlier texts have priority.
 
     Returns:
-        Adapter -> its port that is up and has the highest rate.
+        The port of each adapter that is up and has the highest rate.
     """
     known: dict[tuple[str, int], AdapterPort] = {}
     for port in ports:
@@ -162,7 +162,7 @@ def _state(word: str, file: str, line: int) -> bool:
 
 
 def _rdma_links(lines: list[str], file: str) -> Iterator[tuple[int, AdapterPort]]:
-    """Lines of `rdma link`, which state no rate: names and values by turns."""
+    """Lines of `rdma link`, which have no rate: alternating names and values."""
     for number, line in enumerate(lines, 1):
         match = _RDMA_LINK.match(line)
         if match is None:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the cluster descriptors of Tenstorrent's drivers: chips, where they sit, what joins them.
+"""Reads the cluster descriptors of Tenstorrent's drivers: chips, their positions, and their links.
 
-What is not in a descriptor is said by rules: the costs are those of the shipped chip of the same
-architecture, and the links that the dispatcher takes follow from which chips are on PCIe.
+Rules supply missing values: the costs come from the shipped chip of the same architecture, and the
+dispatcher's links follow from the chips on PCIe.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ Mask = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
 
 
 class _Lenient(BaseModel):
-    """Immutable; fields that nothing here needs are passed over."""
+    """Immutable; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="ignore")
 
 
 class _ConnectionPart(_Lenient):
-    """An end of a connection, or a remark on it."""
+    """An end of a connection, or a remark about it."""
 
     chip: Number | None = None
     chan: Annotated[int, Field(strict=True, ge=0, lt=CHANNELS_MAX)] | None = None
@@ -106,14 +106,14 @@ class _ClusterDescriptor(_Lenient):
 
     @property
     def on_pcie(self) -> list[str]:
-        """The chips that the host reaches."""
+        """The chips that the host reaches over PCIe."""
         listed = self.chips_with_mmio
         return [
             chip for one in listed for chip in ([str(one)] if isinstance(one, int) else list(one))
         ]
 
     def listed_links(self) -> Iterator[ListedLink]:
-        """The connections, with chips by their place among `ids`."""
+        """The connections, with chips as their indices in `ids`."""
         number_of = {int(chip): number for number, chip in enumerate(self.ids)}
         for number, connection in enumerate(self.ethernet_connections):
             ends = [
@@ -122,7 +122,7 @@ class _ClusterDescriptor(_Lenient):
             yield ListedLink(f"ethernet_connections[{number}]", *ends)
 
     def board_types(self) -> Counter[str]:
-        """How many boards there are of each type."""
+        """Number of boards of each type."""
         types = (part.get("board_type") for board in self.boards for part in board)
         return Counter(one[:64] for one in types if isinstance(one, str))
 
@@ -131,7 +131,7 @@ def parse_cluster_descriptor(document: YamlDocument, file: str) -> ChipClusterSp
     """The cluster that a descriptor describes, with the parameters of the shipped chips.
 
     Raises:
-        ConfigError: it is not such a descriptor, or something in it is wrong.
+        ConfigError: the text is not such a descriptor, or its content is wrong.
     """
     descriptor = validated(_ClusterDescriptor, document, file)
     source = f"{PurePath(file).name}, a cluster descriptor"[:1000]
@@ -194,7 +194,7 @@ class _Kind(NamedTuple):
 def _chip_specs(
     descriptor: _ClusterDescriptor, source: str, document: YamlDocument, file: str
 ) -> list[ChipSpec]:
-    """The spec of every chip; those that are alike share one."""
+    """The spec of every chip; equal chips share one spec."""
     specs: dict[tuple[object, ...], ChipSpec] = {}
     of_chip = []
     for chip in descriptor.ids:
@@ -238,10 +238,10 @@ def _placed(
 def reserved_links(
     on_pcie: list[bool], links: list[tuple[EthernetEnd, EthernetEnd]]
 ) -> frozenset[int]:
-    """Which links the dispatcher takes, by number.
+    """The dispatcher's links, by number.
 
-    The host reaches a chip that is not on PCIe through the nearest one that is. On that way each
-    two neighbours have one link for it: that of the lowest channel of the lower chip.
+    The host reaches a chip without PCIe through the nearest chip with PCIe. On that path each two
+    neighbors have one link for it: the link of the lowest channel of the lower chip.
     """
     near: list[set[int]] = [set() for _ in on_pcie]
     for a, b in links:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A host as an importer finds it, and the values that topology files do not hold.
+"""A host in the form that importers produce, and the values that topology files do not contain.
 
-Everything that is not in the file is a named default here, with its source, or belongs to a shipped
-machine; what was taken from where is written into the spec's notes.
+Every value that is not in the file is a named default with its source here, or comes from a shipped
+machine. The origin of each is recorded in the spec's notes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _NO_MESSAGE_COST = {"value": 0, "source": "no value in the file; none is assumed
 
 
 class HostDraft:
-    """Collects devices and wires, then hands out a checked GraphSpec."""
+    """Collects devices and wires, and returns a checked GraphSpec."""
 
     def __init__(self, file: str, kind_of_file: str) -> None:
         self.notes: list[str] = []
@@ -72,11 +72,11 @@ class HostDraft:
         self._ports: dict[str, AdapterPort] = {}
 
     def name_adapters(self, names: dict[str, str], ports: dict[str, AdapterPort]) -> None:
-        """Says what the adapters of the host are called, and what is known of their ports.
+        """Names the adapters of the host, with the state of their ports.
 
         Args:
-            names: device -> name, where the file has one.
-            ports: name -> port; empty where no status of adapters is given.
+            names: the name of each device, if the file has one.
+            ports: the port of each name; empty if the status of adapters is unknown.
 
         Raises:
             ConfigError: no adapter of the host is among the ports.
@@ -98,12 +98,14 @@ class HostDraft:
         self._wires.append(wire)
 
     def note(self, text: str) -> None:
-        """Remembers what was assumed or left out; repeats and the 101st note are dropped."""
+        """Records an assumption or omission; repeated notes and notes beyond the hundredth are
+        dropped.
+        """
         if text not in self.notes and len(self.notes) < NOTES_MAX:
             self.notes.append(text)
 
     def nvlink(self, compute_capability: int) -> str:
-        """The link type of one NVLink of such a GPU."""
+        """The link type of one NVLink of a GPU of this kind."""
         rated = (pair for pair in _NVLINK_GB_PER_S if compute_capability >= pair[0])
         generation, rate = next(rated, _NVLINK_GB_PER_S[-1])
         lines = _NVLINK_LINES.get(compute_capability, "its line carries more")
@@ -116,13 +118,15 @@ class HostDraft:
         return self._pcie("pcie", gigatransfers, width, _PCIE_HOP_NS, _PCIE_HOP_SOURCE)
 
     def gpu_pcie(self, gigatransfers: float, width: int) -> str:
-        """The link type that joins a GPU; what its own PCIe side takes is on it."""
+        """The link type that joins a GPU; it includes the time of the GPU's PCIe side."""
         blocks = _blocks_ns()
         source = _GPU_PCIE_SOURCE.format(blocks=blocks, machine=REFERENCE_MACHINE)
         return self._pcie("gpu_pcie", gigatransfers, width, _gpu_pcie_ns(), source)
 
     def nic_pcie(self, gigatransfers: float, width: int) -> str:
-        """The link type that joins an adapter; the adapter's and its proxy's time is on it."""
+        """The link type that joins an adapter; it includes the time of the adapter and
+        its proxy.
+        """
         path = _reference().link_types["pcie"].latency_ns.value
         gpu = _gpu_pcie_ns()
         source = _NIC_PCIE_SOURCE.format(path=path, machine=REFERENCE_MACHINE, gpu=gpu)
@@ -135,10 +139,10 @@ class HostDraft:
         return self._link_type(name, "socket", rate_gb_per_s, source, latency)
 
     def finish(self, complete_from: str | None) -> GraphSpec:
-        """The spec, completed from a shipped machine where the caller names one.
+        """The spec, completed from a shipped machine if the caller names one.
 
         Raises:
-            ConfigError: the file describes no usable host.
+            ConfigError: the file does not describe a usable host.
         """
         if not any(device["kind"] == "gpu" for device in self._devices):
             raise ConfigError("names no GPU; a machine needs at least one", file=self._file, line=1)
@@ -206,8 +210,9 @@ class HostDraft:
         return donor.fabric.model_dump()
 
     def _join_fabric(self, like: LinkType) -> None:
-        """Which adapters join the fabric, and at which rate: those that are up and not far slower
-        than the fastest."""
+        """The adapters that join the fabric, and their rate: adapters that are up and not far
+        slower than the fastest.
+        """
         adapters = [device for device in self._devices if device["kind"] == "nic"]
         port_of = {
             str(device["name"]): self._ports.get(self._adapter_names.get(str(device["name"]), ""))
@@ -249,7 +254,9 @@ class HostDraft:
         return None
 
     def _port_link_type(self, port: AdapterPort, like: LinkType) -> str:
-        """The link type of an adapter's port: its own rate, and the latencies of another."""
+        """The link type of an adapter's port: its own rate, and the latencies of
+        another link type.
+        """
         assert port.rate_gbit is not None
         layer = (port.layer or "InfiniBand").lower()
         rate = round(port.rate_gbit / 8 * _USABLE_SHARE, 3)
@@ -283,7 +290,7 @@ def _reference() -> MachineSpec:
 
 
 def _blocks_ns() -> float:
-    """What the thread blocks at both ends of an LL transfer take."""
+    """Time of the thread blocks at both ends of an LL transfer."""
     cost = _reference().gpu_cost.ll
     return cost.send_overhead_ns.value + cost.receive_overhead_ns.value
 
@@ -293,7 +300,7 @@ def _gpu_pcie_ns() -> float:
 
 
 def machine_name(file: str) -> str:
-    """A file's name without its ending, as far as a machine may be called so."""
+    """A file's name without its suffix, shortened to a valid machine name."""
     allowed = re.compile(r"[^A-Za-z0-9_.-]", re.ASCII)
     stem = allowed.sub("-", PurePath(file).stem)
     return stem.lstrip("-_.")[:64] or "imported"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out where chips sit from nothing but which of them are joined."""
+"""Derives the positions of chips from the pairs that are joined."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _CORNERS_MAX = 4  # of a mesh; a line has two
 
 
 def mesh_places(chips: int, pairs: Iterable[tuple[int, int]]) -> list[Place]:
-    """A place (x, y) for every chip, in the mesh that the pairs make, with the longer side along x.
+    """A position (x, y) for every chip, in the mesh of the pairs, with the longer side along x.
 
-    Without such a mesh (a torus has no corner to start from) chips are placed row by row.
+    If the pairs do not form a mesh (a torus has no corner to start from), chips are placed row by
+    row.
 
     >>> mesh_places(4, [(0, 2), (2, 1), (1, 3), (3, 0)])
     [(0, 0), (1, 1), (1, 0), (0, 1)]
@@ -39,7 +40,7 @@ def mesh_places(chips: int, pairs: Iterable[tuple[int, int]]) -> list[Place]:
 
 
 def _distances(near: list[set[int]], start: int) -> list[int]:
-    """Links from `start` to each chip; the number of chips if there is no way."""
+    """Number of links from `start` to each chip; the number of chips if there is no path."""
     distances = [len(near)] * len(near)
     distances[start] = 0
     queue = deque([start])
@@ -55,7 +56,8 @@ def _distances(near: list[set[int]], start: int) -> list[int]:
 def _places_between(
     near: list[set[int]], from_first: list[int], from_second: list[int], second: int
 ) -> list[Place] | None:
-    """The places that follow from the distances to two corners of one side; None: it is none.
+    """The positions that follow from the distances to two corners of one side; None if there is no
+    mesh.
 
     A chip at (x, y) is x + y links from the first corner and side - x + y from the second one.
     """

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads NCCL's description of a system (NCCL_TOPO_FILE).
 
-A system holds <cpu>s with trees of <pci>, whose leaves are <gpu> and <nic>. Files for virtual
-machines leave the leaves out; then a <pci> of class GPU or network is the device itself. GPUs and
-adapters are numbered by their `dev` where every one has it, else by bus id, as CUDA does.
+A system contains <cpu>s with trees of <pci>, whose leaves are <gpu> and <nic>. Files for virtual
+machines omit the leaves. A <pci> of class GPU or network is then the device itself. GPUs and
+adapters are numbered by `dev` if every one has it, and otherwise by bus id, as in CUDA.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OTHER_SOCKET_GB_PER_S = 6.0
 
 @dataclass
 class _Leaf:
-    """A GPU or adapter: its place, its links, and what the file says about it."""
+    """A GPU or adapter: its place, its links, and its data in the file."""
 
     element: XmlElement
     order: tuple[int, str]
@@ -63,12 +63,12 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
 
     Args:
         text: the file's content.
-        file: its name, for errors and for the machine's name.
-        complete_from: the shipped machine that supplies what the file does not say: the GPU
-            interconnect, GPU costs, and the fabric between hosts.
+        file: name of the file, for errors and for the machine's name.
+        complete_from: the shipped machine that supplies missing values: the GPU interconnect, GPU
+            costs, and the fabric between hosts.
 
     Raises:
-        ConfigError: it is not such a file, or something in it is wrong.
+        ConfigError: the text is not such a file, or its content is wrong.
     """
     root = parse_xml(text, file)
     if root.tag == "graphs":
@@ -80,7 +80,7 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
 
 
 class _System:
-    """Walks the tree once, then adds GPUs, adapters and NVLinks in their numbered order."""
+    """Walks the tree once, and then adds GPUs, adapters and NVLinks in their numbered order."""
 
     def __init__(self, root: XmlElement, file: str) -> None:
         self._root = root
@@ -136,7 +136,7 @@ class _System:
             self._draft.note(f"left out: the device of class {pci_class} on line {element.line}")
 
     def _bus_of(self, element: XmlElement) -> str:
-        """The bus of a <pci>, which no other one has."""
+        """The bus of a <pci>, which must be unique."""
         bus = element.text("busid").lower()
         if bus in self._line_of_bus:
             raise element.error(f"has the busid of the <pci> on line {self._line_of_bus[bus]}")

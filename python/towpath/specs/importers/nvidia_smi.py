@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the table that `nvidia-smi topo -m` prints.
 
-The table says of each pair of devices how far apart they are. From that follow the groups that
-share a PCIe bridge (PIX), several bridges (PXB), a host bridge (PHB) and a CPU (NODE); each group
-of several devices becomes a bridge or CPU, and CPUs are joined by sockets' links (SYS).
+The table contains the distance between each pair of devices. The distances define the groups that
+share a PCIe bridge (PIX), several bridges (PXB), a host bridge (PHB) and a CPU (NODE). Each group
+of several devices becomes a bridge or CPU, and links of sockets join the CPUs (SYS).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class _Table(NamedTuple):
 
 
 def nvlinks_of_a_gpu(text: str, file: str) -> int:
-    """The NVLinks of the GPU that has the most, each link to a switch counted once.
+    """The NVLinks of the GPU with the highest number, where each link to a switch counts once.
 
     Args:
         text: the output of `nvidia-smi topo -m`.
-        file: its name, for errors.
+        file: name of the file, for errors.
 
     Raises:
-        ConfigError: it is not such a table, or something in it is wrong.
+        ConfigError: the text is not such a table, or its content is wrong.
     """
     return max((_nvlinks(cell) for cell in _read(text, file).cells.values()), default=0)
 
@@ -58,17 +58,17 @@ def parse_table(
     complete_from: str | None = None,
     ports: dict[str, AdapterPort] | None = None,
 ) -> GraphSpec:
-    """The host that a table describes; text before and after the table is skipped.
+    """Parses the host of a table; text before and after the table is skipped.
 
     Args:
         text: the file's content.
-        file: its name, for errors and for the machine's name.
-        complete_from: the shipped machine that supplies what the table does not say: GPU costs, the
-            fabric between hosts, and the GPU interconnect where the table names no NVLink.
-        ports: what ibstatus and rdma link say of the adapters, by name; None: nothing is known.
+        file: name of the file, for errors and for the machine's name.
+        complete_from: the shipped machine that supplies missing values: GPU costs, the fabric
+            between hosts, and the GPU interconnect if the table has no NVLink.
+        ports: ports of the adapters from ibstatus and rdma link, by name; None: unknown.
 
     Raises:
-        ConfigError: it is not such a table, or something in it is wrong.
+        ConfigError: the text is not such a table, or its content is wrong.
     """
     table = _read(text, file)
     draft = HostDraft(file, "a table of nvidia-smi topo -m")
@@ -121,7 +121,7 @@ def _read(text: str, file: str) -> _Table:
 
 
 class _Rows:
-    """The rows of a table as far as they are read."""
+    """The rows of a table that were read so far."""
 
     def __init__(self, devices: list[str], file: str) -> None:
         self.cells: dict[tuple[str, str], str] = {}
@@ -242,13 +242,15 @@ class _PcieTree:
                     self._draft.add_wire(one, other, socket)
 
     def _is_placed(self, device: str) -> bool:
-        """Whether the table says anything about where on PCIe a device is."""
+        """True if the table contains any position of a device on PCIe."""
         cells = self._table.cells
         others = (other for other in self._table.devices if other != device)
         return device in self._table.numa or any(cells[device, o] in _DISTANCES for o in others)
 
     def _add_groups(self, devices: list[str], parent: str, distances: tuple[str, ...]) -> None:
-        """Splits devices by the farthest of the distances left, then each part by the next."""
+        """Divides devices by the farthest remaining distance, and then each part by the
+        next one.
+        """
         groups = self._groups(devices, distances[0])
         for group in groups:
             if len(group) == 1:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A host described by what its own tools print: one topology, and any number of adapter states."""
+"""A host described by the output of its own tools: one topology, and any number of
+adapter states.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,20 @@ _KNOWN = "`nvidia-smi topo -m`, an NCCL topology XML, `ibstatus` or `rdma link`"
 
 
 def import_host(files: Sequence[tuple[str, str]], complete_from: str | None = None) -> GraphSpec:
-    """The host that some texts describe together.
+    """Imports the host that several texts describe together.
 
     Args:
         files: text and file name of each: one topology (`nvidia-smi topo -m` or an NCCL topology
-            XML), and what `ibstatus` and `rdma link` print.
-        complete_from: the shipped machine that supplies what they do not say; None: the one with
-            as many NVLinks.
+            XML), and the output of `ibstatus` and `rdma link`.
+        complete_from: the shipped machine that supplies missing values; None: the machine with the
+            same number of NVLinks.
 
     Returns:
         The host, with a fabric for any number of such hosts if it has adapters.
 
     Raises:
-        ConfigError: a text is of no known kind, there is not exactly one topology, or something in
-            one is wrong.
+        ConfigError: a text is of an unknown kind, the number of topologies is not one, or the
+        content of a text is wrong.
     """
     topologies = []
     ports = []
@@ -58,7 +60,7 @@ def import_host(files: Sequence[tuple[str, str]], complete_from: str | None = No
 
 
 def _donor(nvlinks: int) -> str:
-    """The shipped machine whose GPUs have as many NVLinks, as `nvidia-smi topo -m` counts them."""
+    """The shipped machine whose GPUs have the same number of NVLinks in `nvidia-smi topo -m`."""
     if nvlinks == 0:
         return "pcie-8gpu"
     return "dgx-a100" if nvlinks <= nvidia_smi.NVLINKS_OF_AN_A100 else "dgx-h100"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the SoC descriptors of Tenstorrent's drivers.
 
-A SoC descriptor says which tiles a chip has and how large its memories are. What moving data costs
-is not in it; that is taken from the shipped chip of the same architecture.
+A SoC descriptor contains the tiles of a chip and the sizes of its memories, but not the costs of
+moving data. The costs come from the shipped chip of the same architecture.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Size = Annotated[int, Field(strict=True, ge=0, le=1 << 40)]
 
 
 class _Lenient(BaseModel):
-    """Immutable; fields that nothing here needs are passed over."""
+    """Immutable; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="ignore")
 
@@ -89,12 +89,12 @@ class _SocDescriptor(_Lenient):
 
     @property
     def donor(self) -> ChipSpec:
-        """The shipped chip that supplies what a descriptor does not say."""
+        """The shipped chip that supplies missing values."""
         return shipped.chip(CHIP_OF_ARCHITECTURE[self.arch_name.lower()])
 
     @property
     def workers(self) -> TileList:
-        """Harvested ones, too."""
+        """All workers, including harvested ones."""
         return self.functional_workers + self.harvested_workers
 
     @property
@@ -104,7 +104,9 @@ class _SocDescriptor(_Lenient):
 
     @property
     def groups(self) -> Counter[TileList]:
-        """DRAM groups, and how often each is listed: some descriptors do so once per channel."""
+        """DRAM groups, and the number of times that each is listed: some descriptors list a group
+        once per channel.
+        """
         return Counter(self.dram)
 
     def _line_of(self, at: Coordinate) -> int:
@@ -139,12 +141,12 @@ class _SocDescriptor(_Lenient):
 
 
 def parse_soc_descriptor(document: YamlDocument, file: str) -> ChipSpec:
-    """The chip that a SoC descriptor describes, with the parameters of the shipped one.
+    """Parses the chip of a SoC descriptor, with the parameters of the shipped one.
 
-    Rows or columns are harvested where the descriptor lists harvested workers.
+    Rows or columns are harvested if the descriptor lists harvested workers.
 
     Raises:
-        ConfigError: it is not such a descriptor, or something in it is wrong.
+        ConfigError: the text is not such a descriptor, or its content is wrong.
     """
     descriptor = validated(_SocDescriptor, document, file)
     donor = descriptor.donor
@@ -176,7 +178,9 @@ def parse_soc_descriptor(document: YamlDocument, file: str) -> ChipSpec:
 
 
 def _with_sizes(dram: DramParameters, descriptor: _SocDescriptor, source: str) -> DramParameters:
-    """A bank is a whole group, or one channel where groups are listed once per channel."""
+    """Adds the sizes. A bank is a whole group, or one channel if groups are listed once per
+    channel.
+    """
     if not descriptor.dram:
         return dram
     listed = descriptor.groups.most_common(1)[0][1]

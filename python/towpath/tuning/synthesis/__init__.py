@@ -1,3 +1,5 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules written for one machine: what its links allow, trees and rings that share them out."""
+"""Schedules written for one machine: the limits of its links, and trees and rings that divide the
+load among them.
+"""

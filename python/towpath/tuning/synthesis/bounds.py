@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a collective can be at best, whatever its schedule, if every byte crosses the links.
+"""Lower bound on the time of a collective, for any schedule, if every byte crosses the links.
 
-An all-reduce between k groups of ranks needs k - 1 messages per element to combine what they have,
-and k - 1 more to tell the others; all of them leave a group. So 2 (k-1) S bytes go through what
-leads out of the groups. The other collectives have their own such sentence. Switches that combine
-or copy what passes through them are not covered.
+An all-reduce between k groups of ranks needs k - 1 messages per element to combine their data, and
+k - 1 more to distribute the result, all of which leave a group. So 2 (k-1) S bytes cross the links
+out of the groups. Similar bounds hold for the other collectives. Switches that combine or copy data
+are not covered.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Groups = list[frozenset[int]]
 
 @dataclass(frozen=True)
 class Bound:
-    """No schedule is faster.
+    """A lower bound on the time of any schedule.
 
     Attributes:
-        bandwidth_us: what the links need for the bytes.
-        latency_us: a message between the two ranks that are farthest from each other.
-        launch_us: what every call needs before its first step.
-        reason: which groups of ranks the bandwidth is about, in words.
+        bandwidth_us: time that the links need for the bytes.
+        latency_us: time of a message between the two most distant ranks.
+        launch_us: time of every call before its first step.
+        reason: the groups of ranks that determine the bandwidth, as text.
     """
 
     bandwidth_us: float
@@ -51,8 +51,8 @@ def bound_of(
     Args:
         network: the links.
         collective: all_reduce, all_gather or reduce_scatter.
-        size_bytes: the whole array.
-        launch_us: what every call needs before its first step.
+        size_bytes: size of the whole array.
+        launch_us: time of every call before its first step.
     """
     if network.ranks == 1:
         return Bound(0.0, 0.0, launch_us, "a single rank has nothing to send")
@@ -67,7 +67,7 @@ def bound_of(
 
 
 class _Cuts:
-    """Maximum flows out of and into groups, each computed once."""
+    """Maximum flows out of and into groups. Each is computed once."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -102,7 +102,7 @@ def _rate(groups: Groups, cuts: _Cuts) -> float:
 
 
 def _tried(network: Network, time: Callable[[Groups], float]) -> list[Groups]:
-    """Partitions into ranks, hosts, one of these and the others, and what they are merged to."""
+    """Partitions into ranks, into hosts, into one of these and the rest, and into merged groups."""
     all_ranks = frozenset(range(network.ranks))
     by_rank = [frozenset({rank}) for rank in all_ranks]
     by_host = [
@@ -121,8 +121,9 @@ def _tried(network: Network, time: Callable[[Groups], float]) -> list[Groups]:
 
 
 def _merged(groups: Groups, time: Callable[[Groups], float]) -> list[Groups]:
-    """Partitions that come about when two groups are joined, again and again, so that what is left
-    takes longest."""
+    """Partitions that result from repeatedly joining two groups, such that the remaining bound is
+    largest.
+    """
     found = []
     while len(groups) > 2:
         pairs = combinations(groups, 2)
@@ -136,7 +137,9 @@ def _merged(groups: Groups, time: Callable[[Groups], float]) -> list[Groups]:
 
 
 def _parts(network: Network, cuts: _Cuts, collective: str) -> tuple[float, str]:
-    """All-gather brings a group what others have; reduce-scatter takes from it what is theirs."""
+    """All-gather brings the data of other ranks to a group; reduce-scatter takes the data of other
+    ranks from it.
+    """
     partitions = _tried(network, lambda groups: (len(groups) - 1) / _rate(groups, cuts))
     groups = {group for groups in partitions for group in groups}
 

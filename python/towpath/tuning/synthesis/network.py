@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The links of a machine as its ranks use them, and what can flow through them."""
+"""The links of a machine between its ranks, and the flows that they permit."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Network:
     Attributes:
         devices: the device of each rank.
         hosts: the number of each rank's host.
-        forwards: of each device of the machine, whether traffic of others passes through it.
+        forwards: for each device of the machine, True if it forwards traffic of other devices.
         links: (from, to) of each link, as device numbers.
-        rates_gb_per_s: of each link, shape (links,).
-        latencies_ns: of each link, shape (links,).
-        routes: routes[a][b] is the links from rank a to rank b.
+        rates_gb_per_s: rate of each link, shape (links,).
+        latencies_ns: latency of each link, shape (links,).
+        routes: routes[a][b] is the list of links from rank a to rank b.
     """
 
     devices: tuple[int, ...]
@@ -40,12 +40,12 @@ class Network:
 
     @property
     def ranks(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
         return len(self.devices)
 
     @cached_property
     def incidence(self) -> np.ndarray:
-        """Which links each pair of ranks uses, shape (ranks, ranks, links), 0 or 1."""
+        """Links that each pair of ranks uses, shape (ranks, ranks, links), 0 or 1."""
         used = np.zeros((self.ranks, self.ranks, len(self.links)))
         for a, of_rank in enumerate(self.routes):
             for b, route in enumerate(of_rank):
@@ -54,17 +54,17 @@ class Network:
 
     @cached_property
     def latency_ns(self) -> np.ndarray:
-        """Of the route of each pair of ranks, shape (ranks, ranks)."""
+        """Latency of the route of each pair of ranks, shape (ranks, ranks)."""
         return self.incidence @ self.latencies_ns
 
     def out_gb_per_s(self, group: Collection[int]) -> float:
-        """What can flow from a group of ranks to all others, over any routes."""
+        """Maximum flow from a group of ranks to all others, over any routes."""
         inside = {self.devices[rank] for rank in group}
         outside = set(self.devices) - inside
         return _max_flow(self, inside, outside)
 
     def in_gb_per_s(self, group: Collection[int]) -> float:
-        """What can flow from all other ranks to a group, over any routes."""
+        """Maximum flow from all other ranks to a group, over any routes."""
         inside = {self.devices[rank] for rank in group}
         outside = set(self.devices) - inside
         return _max_flow(self, outside, inside)
@@ -95,7 +95,7 @@ def network_of(machine: _core.Machine, places: Collection[int]) -> Network:
 
 
 def _max_flow(network: Network, sources: set[int], sinks: set[int]) -> float:
-    """Shortest augmenting paths from any source to any sink (Edmonds and Karp)."""
+    """Maximum flow by shortest augmenting paths from any source to any sink (Edmonds and Karp)."""
     residual: dict[int, dict[int, float]] = {}
     for (a, b), rate in zip(network.links, network.rates_gb_per_s, strict=True):
         residual.setdefault(a, {}).setdefault(b, 0.0)

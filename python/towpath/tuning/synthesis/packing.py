@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trees and rings over all ranks that share out the links: each next one avoids what is loaded.
+"""Trees and rings over all ranks that divide the load among the links: each new one avoids loaded
+links.
 
 A link's length grows with its load (multiplicative weights, as in Garg and Koenemann's packing of
-flows); each tree is a shortest one, each ring a short round trip. Then each is taken out and chosen
-again, as long as the most loaded link gets less.
+flows). Each tree is a shortest one, and each ring is a short round trip. Then each pattern is
+removed and chosen again while this reduces the load of the most loaded link.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Packing:
 
     Attributes:
         patterns: trees or rings.
-        time_ns_per_byte: what the most loaded link needs for the array, per byte of it.
+        time_ns_per_byte: time that the most loaded link needs for the array, per byte of it.
     """
 
     patterns: tuple[tuple[int, ...], ...]
@@ -37,13 +38,13 @@ class Packing:
 
 
 def pack_trees(network: Network, count: int, seed: int, *, host_trees: bool) -> Packing:
-    """Trees for all-reduce: sums go up, results down, so each hop is used both ways.
+    """Trees for all-reduce: sums go up and results go down, so each hop is used in both directions.
 
     Args:
         network: the links.
-        count: how many trees.
-        seed: chooses among equal hops.
-        host_trees: whether a tree enters each host once.
+        count: number of trees.
+        seed: selects one of several equal hops.
+        host_trees: True if a tree enters each host once.
     """
     random = np.random.default_rng(seed)
 
@@ -68,8 +69,8 @@ def pack_rings(network: Network, count: int, seed: int) -> Packing:
 
     Args:
         network: the links.
-        count: how many rings.
-        seed: chooses among equal hops.
+        count: number of rings.
+        seed: selects one of several equal hops.
     """
     random = np.random.default_rng(seed)
 
@@ -119,7 +120,9 @@ def _pack(
 
 
 def _shortest_tree(network: Network, hops: np.ndarray, start: int, host_trees: bool) -> Tree:
-    """Prim's tree, of equal hops the one nearest to the start; rooted where it is shallowest."""
+    """Prim's tree, preferring the hop nearest to the start among equal ones; rooted where it is
+    shallowest.
+    """
     ranks = network.ranks
     penalty = float(hops[np.isfinite(hops)].max()) * ranks if host_trees else 0.0
     hosts = np.array(network.hosts)
@@ -169,8 +172,9 @@ def _rooted_in_the_middle(parents: np.ndarray) -> Tree:
 
 
 def _short_round_trip(hops: np.ndarray, start: int) -> Ring:
-    """To the nearest rank that is left, again and again; then pieces are reversed as long as that
-    makes it shorter; then it takes the shorter direction."""
+    """Repeatedly visits the nearest remaining rank, reverses pieces while this shortens the trip,
+    and then takes the shorter direction.
+    """
     both = hops + hops.T
     ranks = len(hops)
     ring = [start]

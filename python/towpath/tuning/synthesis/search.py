@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Writes schedules for one machine, times them on it, and keeps the fastest."""
+"""Writes schedules for one machine, times them on it, and returns the fastest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Listed:
     """The fastest of the algorithms that Towpath lists.
 
     Attributes:
-        source: its options.
+        source: options of the algorithm.
         time_us: its time.
     """
 
@@ -43,12 +43,12 @@ class Listed:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search.
+    """Options of the search.
 
     Attributes:
-        seconds: no candidate is begun after this time.
-        seed: chooses among equal hops.
-        progress: called with the candidates that are done and all there are.
+        seconds: no candidate is started after this time.
+        seed: selects one of several equal hops.
+        progress: called with the number of completed candidates and the total number.
     """
 
     seconds: float = 60.0
@@ -58,18 +58,18 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What came out.
+    """Result of the search.
 
     Attributes:
         schedule: the fastest schedule, verified at the size.
-        words: what it is made of.
-        size_bytes: of the array that it was made for, as the schedule cuts it.
+        words: the composition of the schedule.
+        size_bytes: size of the array for which it was made, as the schedule divides it.
         time_us: its time.
-        bound: how fast any schedule could be at best.
+        bound: lower bound on the time of any schedule.
         listed: the fastest of the listed algorithms.
-        is_listed: whether that is the one, as nothing that was written is faster.
-        tried: how many candidates were timed.
-        left_out: how many were not, for want of time.
+        is_listed: True if that algorithm is the result, because no synthesized schedule is faster.
+        tried: number of timed candidates.
+        left_out: number of candidates that were not timed for lack of time.
     """
 
     schedule: _core.Schedule
@@ -84,7 +84,7 @@ class Synthesis:
 
     @property
     def distance(self) -> float:
-        """How much longer than the bound it takes: 0.25 is 25 %."""
+        """Relative distance from the bound: 0.25 means that it takes 25 % longer."""
         return self.time_us / self.bound.time_us - 1
 
 
@@ -99,10 +99,10 @@ class Candidate:
 
 
 def check_collective(collective: str, ranks: int) -> None:
-    """Whether schedules are written for a collective of so many ranks.
+    """Checks that schedules can be written for a collective with this number of ranks.
 
     Raises:
-        ConfigError: they are not.
+        ConfigError: they cannot be written.
     """
     if collective not in COLLECTIVES:
         raise ConfigError(
@@ -124,18 +124,19 @@ def synthesize(
     type_name: str = "float32",
     options: SearchOptions | None = None,
 ) -> Synthesis:
-    """The fastest schedule that can be found for a collective on a machine at one size.
+    """Finds the fastest schedule for a collective on a machine at one size.
 
     Args:
         place: the machine, and the GPU of each rank.
         collective: one of COLLECTIVES.
-        size_bytes: the whole array.
-        listed: the fastest of the listed algorithms, which is kept unless there is a faster one.
+        size_bytes: size of the whole array.
+        listed: the fastest of the listed algorithms, which is the result unless a faster schedule
+            is found.
         type_name: the element type.
-        options: how to search.
+        options: options of the search.
 
     Raises:
-        ConfigError: the collective is another one, or there are too many ranks.
+        ConfigError: the collective is not supported, or there are too many ranks.
     """
     options = options or SearchOptions()
     ranks = len(place.places)
@@ -174,7 +175,7 @@ def synthesize(
 
 
 class _Search:
-    """The fastest schedule so far. Only what the verifier accepts counts."""
+    """The fastest schedule so far. Only schedules that the verifier accepts count."""
 
     def __init__(self, place: GpuPlace, size_bytes: int, type_name: str, listed_us: float) -> None:
         self._place = place
@@ -187,7 +188,9 @@ class _Search:
         self.tried = 0
 
     def consider(self, candidate: Candidate) -> None:
-        """Times a candidate, unless its links, or the first one of its family, are too slow."""
+        """Times a candidate, unless its links, or the first candidate of its family,
+        are too slow.
+        """
         slowest_us = _FAMILY_SHARE * self._first_us.get(candidate.family, 0.0)
         if max(candidate.least_us, slowest_us) >= self.best_us:
             return
@@ -211,7 +214,7 @@ class _Search:
 def _candidates(
     network: Network, collective: str, size_bytes: int, count: int, seed: int
 ) -> Iterator[Candidate]:
-    """What can be made of so many rings or trees."""
+    """The candidates with this number of rings or trees."""
     rings = pack_rings(network, count, seed)
     share = 1.0 if collective == "all_reduce" else 0.5
     for protocol in _PROTOCOLS:
