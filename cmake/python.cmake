@@ -30,6 +30,9 @@ target_link_options(_core PRIVATE LINKER:--as-needed)
 install(TARGETS _core LIBRARY DESTINATION towpath COMPONENT towpath)
 # What CUDA sources include, beside the module.
 install(DIRECTORY src/towpath/gpu/include/ DESTINATION towpath/gpu_include COMPONENT towpath)
+# What is compiled with the host part of NCCL.
+install(DIRECTORY src/towpath/virtual_gpu DESTINATION towpath/virtual_gpu_source/towpath
+  COMPONENT towpath)
 # The library of kernels that is compiled at its first use.
 install(DIRECTORY penny/ DESTINATION towpath/penny_source COMPONENT towpath)
 # OpenSHMEM for programs, and its header.

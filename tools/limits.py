@@ -23,8 +23,10 @@ LINES_MAX = 70
 COMPLEXITY_MAX = 15
 PARAMETERS_MAX = 5
 # A lambda of the bindings takes what the Python function takes, and a macro is not a function;
-# OpenSHMEM's specification says what its functions take.
-WITHOUT_PARAMETER_LIMIT = ("src/towpath/bindings/", "src/towpath/shmem/")
+# OpenSHMEM's specification and CUDA's reference say what their functions take.
+WITHOUT_PARAMETER_LIMIT = (
+    "src/towpath/bindings/", "src/towpath/shmem/", "src/towpath/virtual_gpu/",
+)  # fmt: skip
 # Their parameters are those of the functions of the same names in the vendor's documents.
 VENDORS_SIGNATURES = {
     "eth_send_bytes_over_channel",

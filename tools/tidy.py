@@ -49,6 +49,8 @@ LAYERS: dict[str, set[str]] = {
     "tenstorrent/bench": {"tenstorrent/fabric"},
     "riscv_mailbox": {"mailbox"},
     "riscv_mailbox/live": {"transport"},
+    "virtual_gpu": {"gpu/include"},
+    "virtual_gpu/nccl": {"virtual_gpu"},
     "transport": {"os"},
     "transport/shm": {"transport"},
     "transport/ucx": {"transport/shm"},
@@ -137,7 +139,8 @@ VENDOR = re.compile(
     r"|\bfabric|\bEDM\b|\bCCL\b",
     re.IGNORECASE,
 )
-VENDOR_LAYERS = ("tenstorrent/", "bindings")
+# NVML calls a domain of NVLinks a fabric.
+VENDOR_LAYERS = ("tenstorrent/", "bindings", "virtual_gpu/")
 # Files that still name a vendor, each with the reason. The list only shrinks.
 VENDOR_ALLOWED = {
     "machine/chip_parameters.cpp": "sources of default values, which are texts of the table",

@@ -63,24 +63,54 @@ def compiled(
     Raises:
         ConfigError: the compiler fails or does not end in time.
     """
-    if _is_intact(library):
+
+    def make(unfinished: Path, end: float) -> None:
+        line = f"towpath: compiling {subject}; this takes a minute, once"
+        print(line, file=sys.stderr, flush=True)
+        _compile(library, command(unfinished), subject, end)
+
+    return made_once(library, make, subject=subject, timeout_s=timeout_s)
+
+
+def made_once(
+    library: Path,
+    make: Callable[[Path, float], None],
+    *,
+    subject: str,
+    timeout_s: float,
+    kept: int = _KEPT,
+) -> Path:
+    """Makes a file of compiled code unless that was done before, in one process at a time.
+
+    Args:
+        library: the result, in a folder of its own in `cache_folder`.
+        make: writes a file before a time of the monotonic clock.
+        subject: of the sentences: "the torch backend".
+        timeout_s: for all of it, in seconds.
+        kept: how many files of this kind the cache keeps, the newest ones.
+
+    Returns:
+        `library`.
+
+    Raises:
+        ConfigError: `make` raises it, or another process takes too long.
+    """
+    if is_intact(library):
         return library
     end = time.monotonic() + timeout_s
     library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (library.parent / "lock").open("a+") as lock:
         _take(lock, end, subject, timeout_s)
-        if _is_intact(library):
+        if is_intact(library):
             return library
-        line = f"towpath: compiling {subject}; this takes a minute, once"
-        print(line, file=sys.stderr, flush=True)
         unfinished = library.with_suffix(f".{os.getpid()}.tmp")
         try:
-            _compile(library, command(unfinished), subject, end)
+            make(unfinished, end)
             unfinished.replace(library)
         finally:
             unfinished.unlink(missing_ok=True)
         _manifest(library).write_text(_core.manifest([str(library)]), encoding="utf-8")
-    _evict(library.parent)
+    _evict(library.parent, kept)
     return library
 
 
@@ -88,7 +118,8 @@ def _manifest(library: Path) -> Path:
     return library.with_suffix(".manifest")
 
 
-def _is_intact(library: Path) -> bool:
+def is_intact(library: Path) -> bool:
+    """True if a file of compiled code has not changed since it was written."""
     return library.exists() and _core.is_current(str(_manifest(library)))
 
 
@@ -128,11 +159,11 @@ def _take(lock: TextIO, end: float, subject: str, timeout_s: float) -> None:
     lock.flush()
 
 
-def _evict(newest: Path) -> None:
+def _evict(newest: Path, kept: int) -> None:
     """Removes the oldest folders next to the newest one."""
     folders = [each for each in newest.parent.iterdir() if (each / "lock").is_file()]
     folders.sort(key=lambda each: each.stat().st_mtime, reverse=True)
-    for old in folders[_KEPT:]:
+    for old in folders[kept:]:
         if old != newest:
             with contextlib.suppress(OSError):
                 shutil.rmtree(old)

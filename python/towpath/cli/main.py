@@ -30,6 +30,7 @@ class Commands(groups.LazyGroup):
                 "explain:explain",
                 "Explain which algorithm, protocol and channels NCCL or RCCL would use.",
             ),
+            "nccl": ("nccl:app", "Build NCCL from its source, so that it decides itself."),
             "tune": ("tune:app", "Search the best schedule by size, or packets on links."),
             "verify": ("verify:verify", "Check a schedule, and find the size at which it hangs."),
             "algorithms": ("machines:algorithms", "List the algorithms with their costs."),

@@ -3,3 +3,6 @@
 #pragma once
 
 #include "cuda_runtime.h"
+#ifdef TOWPATH_VIRTUAL_GPU
+#include "towpath_cuda_driver.h"
+#endif

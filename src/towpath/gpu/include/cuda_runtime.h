@@ -5,6 +5,10 @@
 // CUDA's runtime by its names, for kernels that run on this host. `__global__`, `__shared__` and
 // `__noinline__` are left as they are: the source step reads them.
 
+#ifdef TOWPATH_VIRTUAL_GPU
+#include "towpath_cuda_virtual.h"
+#else
+
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
@@ -46,3 +50,4 @@ static constexpr const uint3& gridDim = towpath_gpu_current.grid_dim;
 
 #include "towpath_cuda_host.h"
 #include "towpath_cuda_device.h"
+#endif

@@ -4,78 +4,10 @@
 
 // What a host program calls: memory, streams, events, properties, launches.
 
-enum cudaError_t {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorInvalidResourceHandle = 400,
-  cudaErrorNotReady = 600,
-  cudaErrorCooperativeLaunchTooLarge = 720,
-  cudaErrorNotSupported = 801,
-  cudaErrorUnknown = 999,
-};
-typedef cudaError_t cudaError;
-typedef struct towpath_stream* cudaStream_t;
-typedef struct towpath_event* cudaEvent_t;
-typedef cudaStream_t CUstream;
-typedef void* CUmodule;
-typedef void* CUlibrary;
-typedef void* CUcontext;
-typedef int CUdevice;
-typedef int CUresult;
-typedef unsigned long long CUdeviceptr;
-#define CUDA_SUCCESS 0
+#include "towpath_cuda_types.h"
 
-enum cudaMemcpyKind {
-  cudaMemcpyHostToHost = 0,
-  cudaMemcpyHostToDevice = 1,
-  cudaMemcpyDeviceToHost = 2,
-  cudaMemcpyDeviceToDevice = 3,
-  cudaMemcpyDefault = 4,
-};
-enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
-enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
-enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2 };
-enum { cudaMemAttachGlobal = 1 };
-enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-  cudaFuncAttributePreferredSharedMemoryCarveout = 9,
-};
-enum cudaDeviceAttr {
-  cudaDevAttrMaxThreadsPerBlock = 1,
-  cudaDevAttrMaxSharedMemoryPerBlock = 8,
-  cudaDevAttrWarpSize = 10,
-  cudaDevAttrClockRate = 13,
-  cudaDevAttrMultiProcessorCount = 16,
-  cudaDevAttrMaxThreadsPerMultiProcessor = 39,
-  cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76,
-  cudaDevAttrCooperativeLaunch = 95,
-  cudaDevAttrMaxBlocksPerMultiprocessor = 106,
-};
 #define cudaStreamLegacy (static_cast<cudaStream_t>(nullptr))
 #define cudaStreamPerThread (static_cast<cudaStream_t>(nullptr))
-
-struct cudaDeviceProp {
-  char name[256];
-  size_t totalGlobalMem;
-  size_t sharedMemPerBlock;
-  size_t sharedMemPerMultiprocessor;
-  size_t sharedMemPerBlockOptin;
-  int warpSize;
-  int maxThreadsPerBlock;
-  int maxThreadsDim[3];
-  int maxGridSize[3];
-  int major, minor;
-  int multiProcessorCount;
-  int maxThreadsPerMultiProcessor;
-  int maxBlocksPerMultiProcessor;
-  int cooperativeLaunch;
-  int unifiedAddressing;
-  int managedMemory;
-};
 
 namespace towpath_gpu {
 // The last error of the host program of this PE.

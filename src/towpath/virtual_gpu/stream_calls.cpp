@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's runtime: streams, events and launches. All work is done when it is given, in the thread
+// that gives it, so that a stream is always idle. Graphs are not captured.
+
+#include <utility>
+
+#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/system.hpp"
+
+using namespace towpath::virtual_gpu;
+
+extern "C" {
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  *stream = new towpath_stream{towpath::virtual_gpu::system().new_id(), current_device()};
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return cudaStreamCreate(stream);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
+    return keep(cudaErrorInvalidResourceHandle);
+  }
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+  return event == nullptr ? keep(cudaErrorInvalidResourceHandle) : cudaSuccess;
+}
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  // The stream without a name is the legacy one.
+  if (stream == nullptr || stream == cudaStreamLegacy) {
+    *id = 1;
+  } else {
+    *id = stream == cudaStreamPerThread ? 2 : stream->id;
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id) {
+  if (id != nullptr) *id = 0;
+  return cudaStreamIsCapturing(stream, status);
+}
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* id, cudaGraph_t* graph,
+                                        const cudaGraphNode_t** dependencies, std::size_t* count) {
+  if (graph != nullptr) *graph = nullptr;
+  if (dependencies != nullptr) *dependencies = nullptr;
+  if (count != nullptr) *count = 0;
+  return cudaStreamGetCaptureInfo(stream, status, id);
+}
+cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* id, cudaGraph_t* graph,
+                                        const cudaGraphNode_t** dependencies,
+                                        const cudaGraphEdgeData** edges, std::size_t* count) {
+  if (edges != nullptr) *edges = nullptr;
+  return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  thread_local cudaStreamCaptureMode own = cudaStreamCaptureModeGlobal;
+  std::swap(own, *mode);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new towpath_event{false};
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  if (event == nullptr) return keep(cudaErrorInvalidResourceHandle);
+  event->is_recorded = true;
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes, cudaStream_t) {
+  if (function == nullptr) return keep(cudaErrorInvalidValue);
+  towpath::virtual_gpu::system().launch(
+      {current_device(), function, grid, block, shared_bytes, arguments});
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                void** arguments) {
+  return cudaLaunchKernel(function, config->gridDim, config->blockDim, arguments,
+                          config->dynamicSmemBytes, config->stream);
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {
+  function(argument);
+  return cudaSuccess;
+}
+
+// No stream captures, so that no program can come here with a graph.
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t, cudaGraphNode_t*, std::size_t,
+                                                unsigned) {
+  stop_at_unknown("cudaStreamUpdateCaptureDependencies");
+}
+cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t, cudaGraphNode_t*,
+                                                   const cudaGraphEdgeData*, std::size_t,
+                                                   unsigned) {
+  stop_at_unknown("cudaStreamUpdateCaptureDependencies_v2");
+}
+cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode_t*, const cudaGraphNode_t*,
+                                     std::size_t) {
+  stop_at_unknown("cudaGraphAddDependencies");
+}
+cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t, const cudaGraphNode_t*, const cudaGraphNode_t*,
+                                        const cudaGraphEdgeData*, std::size_t) {
+  stop_at_unknown("cudaGraphAddDependencies_v2");
+}
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*,
+                                        std::size_t, cudaEvent_t) {
+  stop_at_unknown("cudaGraphAddEventRecordNode");
+}
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*,
+                                      std::size_t, cudaEvent_t) {
+  stop_at_unknown("cudaGraphAddEventWaitNode");
+}
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, std::size_t,
+                                 const cudaHostNodeParams*) {
+  stop_at_unknown("cudaGraphAddHostNode");
+}
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*,
+                                   std::size_t, const cudaKernelNodeParams*) {
+  stop_at_unknown("cudaGraphAddKernelNode");
+}
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t, cudaUserObject_t, unsigned, unsigned) {
+  stop_at_unknown("cudaGraphRetainUserObject");
+}
+cudaError_t cudaUserObjectCreate(cudaUserObject_t*, void*, cudaHostFn_t, unsigned, unsigned) {
+  stop_at_unknown("cudaUserObjectCreate");
+}
+
+// Functions that have an address and no code lead here.
+void towpath_function_without_code(const char* name) { stop_at_unknown(name); }
+
+}  // extern "C"
