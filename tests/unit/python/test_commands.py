@@ -213,7 +213,7 @@ def test_an_option_has_one_name_in_all_commands(name, metavars):
 
 def test_every_command_that_finds_something_out_prints_json():
     without = {(), ("help",), ("bench",), ("tune",), ("export",), ("new",), ("new", "kernel")}
-    without.add(("import",))
+    without.update([("import",), ("nccl",)])
     without |= {("kernel",), ("kernel", "run")}  # the options are those of the file's kind
     without |= {("shmem",), ("shmem", "run")}  # what a program prints is its own
     without.add(("shmem", "flags"))  # for a compiler

@@ -288,6 +288,8 @@ class _Compilation:
             text = text.replace(f"${{nccl:{word}}}", str(value))
         (self._include / "nccl.h").write_text(text, encoding="utf-8")
         (self._include / "nccl_git_version.h").write_text("", encoding="utf-8")
+        names = '#define GIT_BRANCH ""\n#define GIT_COMMIT_HASH ""\n'
+        (self._include / "git_version.h").write_text(names, encoding="utf-8")
 
     def _generate(self) -> None:
         """Runs the release's own programs that write the tables of its kernels."""
