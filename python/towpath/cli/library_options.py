@@ -63,6 +63,22 @@ def library_from(name: str, options: dict[str, Any]) -> Library:
     """
     from towpath.collectives.nccl.imitation import Library
 
+    values = variables_from(options)
+    return Library.of(
+        name, variables=values, graph_file=options.get("graph"), tuner_file=options.get("tuner"),
+        generation=options.get("generation"), cpu=options.get("cpu"),
+    )  # fmt: skip
+
+
+def variables_from(options: dict[str, Any]) -> dict[str, str]:
+    """The variables of --env.
+
+    Args:
+        options: the typed options of LIBRARY.
+
+    Raises:
+        ConfigError: one is not an assignment, or appears twice.
+    """
     values: dict[str, str] = {}
     for text in options.get("env", ()):
         variable, equals, value = text.partition("=")
@@ -71,7 +87,4 @@ def library_from(name: str, options: dict[str, Any]) -> Library:
         if variable in values:
             raise ConfigError(f"--env names {variable} a second time")
         values[variable] = value
-    return Library.of(
-        name, variables=values, graph_file=options.get("graph"), tuner_file=options.get("tuner"),
-        generation=options.get("generation"), cpu=options.get("cpu"),
-    )  # fmt: skip
+    return values

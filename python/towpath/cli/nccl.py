@@ -52,6 +52,6 @@ def list_releases(as_json: AsJson = False) -> None:
 
     releases = built_releases()
     if as_json:
-        print_json(releases)
+        print_json([{"release": release} for release in releases])
     else:
         print("\n".join(releases or ["none; towpath nccl build PATH builds a release"]))

@@ -119,15 +119,7 @@ def facts_of(
             f"machine '{spec.name}' has hosts of different kinds; what NCCL searches there is not "
             "known here, run without --as"
         )
-    notes = []
-    generation = assumptions.generation
-    if generation is None:
-        generation, note = _generation(spec)
-        notes.append(note)
-    cpu = assumptions.cpu
-    if cpu is None:
-        cpu = "intel"
-        notes.append("a machine does not say whose CPUs it has; Intel is assumed (--cpu)")
+    generation, cpu, notes = _assumed(spec, assumptions)
     searched = _Searched(spec, gpus, generation, cpu, environment.number("NCCL_CROSS_NIC"))
     topology, found = _search(searched)
     if topology.is_joined and not topology.nets:
@@ -150,6 +142,49 @@ def facts_of(
         adapter_gb_per_s=max(topology.net_left, default=0.0),
     )  # fmt: skip
     return Facts(communicator, topology, (*notes, *topology.notes))
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """A host of a machine, without a search for channels.
+
+    Attributes:
+        topology: its devices and links.
+        generation: of its GPUs.
+        cpu: the vendor of its processors.
+        notes: the assumptions, a sentence each.
+    """
+
+    topology: Topology
+    generation: Generation
+    cpu: Cpu
+    notes: tuple[str, ...]
+
+
+def host_facts(spec: MachineSpec, ranks_per_host: int, assumptions: Assumptions) -> HostFacts:
+    """A host of a machine whose hosts are alike.
+
+    Raises:
+        ConfigError: NCCL cannot have as many GPUs in one node, or the hosts differ.
+    """
+    if len(spec.host_kinds()) > 1:
+        raise ConfigError(f"machine '{spec.name}' has hosts of different kinds; name one kind")
+    generation, cpu, notes = _assumed(spec, assumptions)
+    topology = topology_of(spec, ranks_per_host, cpu)
+    return HostFacts(topology, generation, cpu, (*notes, *topology.notes))
+
+
+def _assumed(spec: MachineSpec, assumptions: Assumptions) -> tuple[Generation, Cpu, list[str]]:
+    notes = []
+    generation = assumptions.generation
+    if generation is None:
+        generation, note = _generation(spec)
+        notes.append(note)
+    cpu = assumptions.cpu
+    if cpu is None:
+        cpu = "intel"
+        notes.append("a machine does not say whose CPUs it has; Intel is assumed (--cpu)")
+    return generation, cpu, notes
 
 
 @dataclass(frozen=True)

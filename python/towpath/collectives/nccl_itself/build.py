@@ -49,7 +49,7 @@ _OPTIMIZED = "graph/"
 _TRACED = "enqueue.cc"
 # Device code, and the functions of a network that GPUs drive.
 _WITHOUT_CODE = re.compile(
-    r"nccl(Symk?)?DevKernel|ncclLaunchOneRank|ncclDevFunc|ncclKernel|ncclGinGdaki|[gG]daki"
+    r"nccl(Symk?)?DevKernel|ncclLaunchOneRank|ncclDevFunc|ncclKernel|[gG]daki|ncclGinResetSignals"
 )
 
 # The headers that a host program on virtual GPUs includes.
@@ -175,12 +175,13 @@ def _own_sources() -> list[Path]:
 
 def _own_digest() -> str:
     """The digest of the sources that are linked to NCCL's host part."""
-    return _digest([_installed() / "virtual_gpu_source"], _recipe())
+    start = f"{_recipe()} {_WITHOUT_CODE.pattern}"
+    return _digest([_installed() / "virtual_gpu_source"], start)
 
 
 def _recipe() -> str:
     """The digest of the headers, options and compiler of NCCL's host part."""
-    words = (*_DEFINES, _LEFT_OUT.pattern, _OPTIMIZED, _TRACED, _WITHOUT_CODE.pattern)
+    words = (*_DEFINES, _LEFT_OUT.pattern, _OPTIMIZED, _TRACED)
     own = [_installed() / "gpu_include" / name for name in _HEADERS]
     return _digest(own, f"{_compiler()} {' '.join(words)}")
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
@@ -149,15 +149,10 @@ class _Writer:
     def _gpu(self, gpu: Node, indent: str) -> Iterator[str]:
         sm = 10 * self._model.major + self._model.minor
         yield f'{indent}<gpu dev="{gpu.index}" sm="{sm}" rank="{gpu.index}" gdr="1">'
-        for link in gpu.links:
-            if link.kind != "nvl":
-                continue
-            count = max(1, round(link.rate_gb_per_s / self._model.nvlink_gb_per_s))
-            if link.target.kind == "gpu":
-                target, kind = self._bus[link.target], "0x030200"
-            else:
-                target, kind = _NVSWITCH_BUS, "0x068000"
-            yield f'{indent}  <nvlink target="{target}" count="{count}" tclass="{kind}"/>'
+        bus_of = {node.index: bus for node, bus in self._bus.items()}
+        for attributes in nvlinks(gpu, self._model, bus_of):
+            words = " ".join(f'{name}="{value}"' for name, value in attributes.items())
+            yield f"{indent}  <nvlink {words}/>"
         yield f"{indent}</gpu>"
 
     def _nic(self, nic: Node, number: int, indent: str) -> Iterator[str]:
@@ -169,6 +164,26 @@ class _Writer:
             f'latency="0.0" guid="0x{number + 1:x}" maxconn="65536" gdr="1" keep="1"/>'
         )
         yield f"{indent}</nic>"
+
+
+def nvlinks(gpu: Node, model: GpuModel, bus_of: Mapping[int, str]) -> Iterator[dict[str, str]]:
+    """The attributes of the NVLinks of a GPU, an element per peer or switch.
+
+    Args:
+        gpu: the GPU.
+        model: with NCCL's rate of a link.
+        bus_of: the bus ids of GPUs by their numbers.
+    """
+    for link in gpu.links:
+        if link.kind != "nvl":
+            continue
+        count = max(1, round(link.rate_gb_per_s / model.nvlink_gb_per_s))
+        is_gpu = link.target.kind == "gpu"
+        yield {
+            "target": bus_of[link.target.index] if is_gpu else _NVSWITCH_BUS,
+            "count": str(count),
+            "tclass": "0x030200" if is_gpu else "0x068000",
+        }
 
 
 def _only(node: Node, kind: str) -> Link:

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The decisions of NCCL itself on a cluster of GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from towpath.collectives.nccl.choice import Candidate
+from towpath.collectives.nccl.communicator import COLLECTIVES
+from towpath.collectives.nccl.facts import Assumptions, host_facts
+from towpath.collectives.nccl_itself.answer import DecisionRow, NcclAnswer
+from towpath.collectives.nccl_itself.build import find_build
+from towpath.collectives.nccl_itself.decide import Decision, Decisions, Question, decide
+from towpath.collectives.nccl_itself.host import host_of
+from towpath.collectives.nccl_itself.host_file import read_host_file
+from towpath.errors import ConfigError, quoted
+from towpath.schedules.words import collective_named
+
+if TYPE_CHECKING:
+    from towpath.api.clusters import GpuCluster
+
+_VARIABLE = re.compile(r"NCCL_[A-Z0-9_]{1,60}\Z")
+_RANKS_SIMULATED_MAX = 64
+
+
+@dataclass(frozen=True)
+class NcclOptions:
+    """The settings of a user of NCCL, and facts that a machine omits.
+
+    Attributes:
+        variables: NCCL_ALGO and any other one: NCCL itself reads them.
+        topology_file: a file for NCCL_TOPO_FILE instead of the machine's hosts.
+        assumptions: the generation of the GPUs and the vendor of the CPUs.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    topology_file: str | None = None
+    assumptions: Assumptions = Assumptions()
+
+    def __post_init__(self) -> None:
+        for name, value in self.variables.items():
+            if not _VARIABLE.match(name):
+                raise ConfigError(f"{quoted(name)} is not a variable of NCCL, such as NCCL_ALGO")
+            if "\0" in value or len(value) > 1000:
+                raise ConfigError(f"{name} has a value that is not text of at most 1000 characters")
+
+
+def ask_nccl(
+    machine: GpuCluster,
+    release: str,
+    collective: str,
+    sizes_bytes: Sequence[int],
+    options: NcclOptions,
+) -> NcclAnswer:
+    """Asks a release that was built.
+
+    Args:
+        machine: as large as the communicator.
+        release: such as "2.28.9".
+        collective: its name.
+        sizes_bytes: of the whole array.
+        options: what is set.
+
+    Raises:
+        ConfigError: the release is not built, or does not run there.
+    """
+    name = collective_named(collective)
+    if name not in COLLECTIVES:
+        raise ConfigError(
+            f"NCCL chooses no algorithm for {name}; it chooses for {', '.join(COLLECTIVES)}"
+        )
+    facts = host_facts(machine.spec, machine.ranks_per_host, options.assumptions)
+    if options.topology_file is None:
+        host = host_of(facts.topology, facts.generation, facts.cpu)
+    else:
+        host = read_host_file(options.topology_file, facts.generation, facts.topology)
+    question = Question(
+        host,
+        machine.hosts,
+        [(name, size_bytes) for size_bytes in sizes_bytes],
+        options.variables,
+        machine.ranks_per_host if options.topology_file is None else host.gpus,
+    )
+    found = decide(find_build(release), question)
+    rows = tuple(DecisionRow(each, _simulated_us(machine, found, each)) for each in found.decisions)
+    hosts = "1 host" if machine.hosts == 1 else f"{machine.hosts} hosts"
+    where = f"{machine.name}, {found.ranks} GPUs on {hosts}"
+    return NcclAnswer(where, found, rows, facts.notes)
+
+
+def _simulated_us(machine: GpuCluster, found: Decisions, decision: Decision) -> float | None:
+    """The time of the schedule that NCCL launches, with its rings and channels."""
+    if not 2 <= found.ranks <= _RANKS_SIMULATED_MAX or found.ranks != machine.ranks:
+        return None
+    imitation = machine.imitate("nccl")
+    candidate = Candidate(decision.algorithm, decision.protocol, decision.estimate_us)
+    try:
+        choice = imitation.forced(decision.collective, decision.size_bytes, candidate)
+    except ConfigError:
+        return None
+    choice = replace(choice, channels=max(1, decision.channels))
+    if not imitation.has_schedule(decision.collective, choice):
+        return None
+    source = imitation.source(decision.collective, decision.size_bytes, choice)
+    if source.rings:
+        source = replace(source, rings=found.rings[: len(source.rings)])
+    return machine.simulated_us(source, decision.size_bytes)
