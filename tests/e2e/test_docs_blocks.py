@@ -19,6 +19,10 @@ import towpath
 from conftest import ROOT
 from inside.cli import main as cli
 
+sys.path.insert(0, str(ROOT / "tools"))
+
+import follow_tutorial  # noqa: E402
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What takes no simulation.
@@ -160,34 +164,12 @@ def test_there_is_code_to_run():
     assert len(list(commands())) >= 8
 
 
-TUTORIAL = ROOT / "docs" / "own_machine.md"
-
-
 def test_the_tutorial_about_an_own_machine_runs_as_printed(tmp_path):
-    text = TUTORIAL.read_text(encoding="utf-8")
-    for name, content in re.findall(r"^```(\w+\.txt)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        (tmp_path / name).write_text(content)
-    lines = re.findall(r"^\$ towpath (.*)$", text, re.MULTILINE)
-    assert len(lines) == 7
-    for line in lines:
-        done = subprocess.run(
-            [sys.executable, "-m", "towpath", *shlex.split(line)],
-            cwd=tmp_path, capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 0, (line, done.stderr)
-        if line.startswith("run"):
-            assert "# Limit                : at" in done.stdout, line
+    assert follow_tutorial.follow(ROOT / "docs" / "own_machine.md", tmp_path) is None
     assert "far below the 400 Gb/s" in (tmp_path / "mine.yaml").read_text()
 
 
 TUTORIALS = sorted((ROOT / "docs").glob("tutorial_*.md"))
-
-
-def dialogues(text: str):
-    """(command, printed lines) of each console block."""
-    for block in re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        command, *printed = block.splitlines()
-        yield command.removeprefix("$ "), printed
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.name)
@@ -195,20 +177,4 @@ def test_a_tutorial_prints_what_its_page_says(page, tmp_path):
     text = page.read_text(encoding="utf-8")
     if "import torch" in text:
         pytest.importorskip("torch")
-    for name, content in re.findall(r"^```(\S+\.\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    assert list(dialogues(text))
-    for command, printed in dialogues(text):
-        program, *words = shlex.split(command)
-        start = ["-m", "towpath"] if program == "towpath" else []
-        done = subprocess.run(
-            [sys.executable, *start, *words],
-            cwd=tmp_path, capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-        is_error = printed[0].startswith("towpath: ") and len(printed) == 1
-        assert (done.returncode != 0) == is_error, (command, done.stderr)
-        lines = (done.stderr if is_error else done.stdout).splitlines()
-        for line in printed:  # processes print in any order
-            parts = [re.escape(part.strip()) for part in line.split("...")]
-            wanted = r".*".join(parts)
-            assert any(re.fullmatch(wanted, found.strip()) for found in lines), (command, line)
+    assert follow_tutorial.follow(page, tmp_path) is None
