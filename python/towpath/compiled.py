@@ -79,6 +79,7 @@ def made_once(
     subject: str,
     timeout_s: float,
     kept: int = _KEPT,
+    others: Sequence[str] = (),
 ) -> Path:
     """Makes a file of compiled code unless that was done before, in one process at a time.
 
@@ -88,6 +89,7 @@ def made_once(
         subject: of the sentences: "the torch backend".
         timeout_s: for all of it, in seconds.
         kept: how many files of this kind the cache keeps, the newest ones.
+        others: the names of files that `make` also writes into the folder.
 
     Returns:
         `library`.
@@ -109,7 +111,8 @@ def made_once(
             unfinished.replace(library)
         finally:
             unfinished.unlink(missing_ok=True)
-        _manifest(library).write_text(_core.manifest([str(library)]), encoding="utf-8")
+        files = [library, *(library.with_name(name) for name in others)]
+        _manifest(library).write_text(_core.manifest(list(map(str, files))), encoding="utf-8")
     _evict(library.parent, kept)
     return library
 

@@ -55,6 +55,8 @@ def ask_nccl(
     collective: str,
     sizes_bytes: Sequence[int],
     options: NcclOptions,
+    *,
+    is_connected: bool = False,
 ) -> NcclAnswer:
     """Asks a release that was built.
 
@@ -63,7 +65,9 @@ def ask_nccl(
         release: such as "2.28.9".
         collective: its name.
         sizes_bytes: of the whole array.
-        options: what is set.
+        options: the user's settings.
+        is_connected: every rank has a communicator, which up to 32 ranks can have. Otherwise only
+            the ranks of the first node run, which decide the same and take less time.
 
     Raises:
         ConfigError: the release is not built, or does not run there.
@@ -84,6 +88,7 @@ def ask_nccl(
         [(name, size_bytes) for size_bytes in sizes_bytes],
         options.variables,
         machine.ranks_per_host if options.topology_file is None else host.gpus,
+        is_replicated=not is_connected,
     )
     found = decide(find_build(release), question)
     rows = tuple(DecisionRow(each, _simulated_us(machine, found, each)) for each in found.decisions)

@@ -99,6 +99,7 @@ def _explain_itself(
     """The decisions of releases of NCCL that are built."""
     from towpath.api.nccl import NcclOptions, ask_nccl
     from towpath.collectives.nccl.facts import Assumptions
+    from towpath.collectives.nccl_itself.decide import RANKS_MAX
     from towpath.pages.nccl_text import answer_text, changes_text
     from towpath.specs.sizes import parse_sizes
 
@@ -112,7 +113,14 @@ def _explain_itself(
     check_output(log)
     with errors_name_options():
         answers = [
-            ask_nccl(machine, release, collective, parse_sizes(sizes), options)
+            ask_nccl(
+                machine,
+                release,
+                collective,
+                parse_sizes(sizes),
+                options,
+                is_connected=log is not None and machine.ranks <= RANKS_MAX,
+            )
             for release in releases.split(",")
         ]
     if as_json:

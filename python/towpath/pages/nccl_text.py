@@ -12,6 +12,7 @@ from towpath.studies.page import PlainTable
 
 if TYPE_CHECKING:
     from towpath.collectives.nccl_itself.answer import DecisionRow, NcclAnswer
+    from towpath.collectives.nccl_itself.decide import Decisions
 
 _RANKS_SHOWN = 32
 _KINDS_SHOWN = 4
@@ -30,9 +31,11 @@ def answer_text(answer: NcclAnswer) -> Iterator[str]:
     channels = f"{found.channels} channels"
     yield f"{channels}, {found.nvls_channels} for the switch" if found.nvls_channels else channels
     yield from _grouped("ring", found.rings, found.ranks)
-    yield from _grouped("tree, the parent of each rank", found.trees, found.ranks)
+    yield from _grouped("tree (the parent of each rank)", _of_ranks(found), found.ranks)
     yield ""
     yield from table_text(_cost_table(answer, collective))
+    for warning in found.warnings:
+        yield f"NCCL warns: {warning}"
     for sentence in answer.notes:
         yield f"note: {sentence}"
 
@@ -64,6 +67,11 @@ def _cost_table(answer: NcclAnswer, collective: str) -> PlainTable:
             lines.append((algorithm, *cells))
     title = "NCCL's costs: latency in us / bandwidth in GB/s"
     return PlainTable(("algorithm", *_PROTOCOLS), tuple(lines), title)
+
+
+def _of_ranks(found: Decisions) -> list[tuple[int, ...]]:
+    """The trees, cut after the ranks that ran: in a replicated run, the ranks of the first node."""
+    return [tree[: found.ranks_run] for tree in found.trees]
 
 
 def _grouped(kind: str, orders: Sequence[tuple[int, ...]], ranks: int) -> Iterator[str]:

@@ -30,7 +30,9 @@ from towpath.processes import run_ending_with_this_one
 OLDEST = (2, 19)
 _TIMEOUT_S = 3600.0
 _KEPT = 32
+_GATHER = "towpath/virtual_gpu/nccl/replicated/gather.hpp"
 _PROGRAM = "decide"
+_REPLICATED = "decide_replicated"
 _ARCHIVE = "host.a"
 # Other platforms, separate programs, device code, and code for one network card. The weak functions
 # of enhcompat.cc would take the place of virtual GPUs' functions.
@@ -74,6 +76,11 @@ class NcclBuild:
     release: str
     program: Path
 
+    @property
+    def replicated(self) -> Path:
+        """The program for many equal nodes. Only the first node has ranks there."""
+        return self.program.with_name(_REPLICATED)
+
 
 def build(
     path: Path,
@@ -110,9 +117,11 @@ def build(
 
         def link(unfinished: Path, end: float) -> None:
             made_once(archive, compile_host, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT)
-            job.link(archive, unfinished, end)
+            job.link(archive, unfinished, unfinished.with_name(_REPLICATED), end)
 
-        made_once(program, link, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT)
+        made_once(
+            program, link, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT, others=[_REPLICATED]
+        )
         own = _own_digest()
         record = {"release": version.release, "own": own, "source": str(path.resolve())}
         (program.parent / "build.json").write_text(json.dumps(record), encoding="utf-8")
@@ -245,17 +254,24 @@ class _Compilation:
         if done.returncode != 0:
             raise self._error("ar cannot write its objects")
 
-    def link(self, archive: Path, program: Path, end: float) -> None:
-        """Links the archive with virtual GPUs."""
+    def link(self, archive: Path, program: Path, replicated: Path, end: float) -> None:
+        """Links the archive with virtual GPUs into both programs."""
         self._end = end
-        objects = self._compile_all(_own_sources(), lambda done: None)
+        own = _own_sources()
+        first_node = [each for each in own if each.parent.name == "replicated"]
+        objects = self._compile_all([each for each in own if each not in first_node])
+        self._link(archive, objects, program)
+        more = self._compile_all([self._source / "init.cc", *first_node], is_replicated=True)
+        self._link(archive, [*more, *objects], replicated)
+
+    def _link(self, archive: Path, objects: list[Path], program: Path) -> None:
         without_code = self._objects / "without_code.c"
         names = self._missing([archive, *objects])
         without_code.write_text(_text_without_code(names), encoding="utf-8")
         command = [
             self._compiler, "-rdynamic", "-x", "c", str(without_code), "-x", "none",
-            *map(str, objects), "-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive",
-            "-lpthread", "-ldl", "-lrt", "-o", str(program),
+            *map(str, objects), "-Wl,--allow-multiple-definition", "-Wl,--whole-archive",
+            str(archive), "-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lrt", "-o", str(program),
         ]  # fmt: skip
         done = self._run(command)
         if done.returncode != 0:
@@ -263,17 +279,23 @@ class _Compilation:
             why = f"it needs {missing[1]}, which virtual GPUs do not have" if missing else ""
             raise self._error(why or _first_error(done.stderr, self._source.parent))
 
-    def _compile_all(self, files: Sequence[Path], update: Update) -> list[Path]:
-        objects = [self._objects / f"{number}-{file.stem}.o" for number, file in enumerate(files)]
+    def _compile_all(
+        self, files: Sequence[Path], update: Update | None = None, *, is_replicated: bool = False
+    ) -> list[Path]:
+        kind = "replicated" if is_replicated else "part"
+        objects = [
+            self._objects / f"{kind}-{number}-{file.stem}.o" for number, file in enumerate(files)
+        ]
         with ThreadPoolExecutor(self._jobs) as pool:
             tasks = [
-                pool.submit(self._compile, file, made)
+                pool.submit(self._compile, file, made, is_replicated)
                 for file, made in zip(files, objects, strict=True)
             ]
             try:
                 for done, task in enumerate(as_completed(tasks)):
                     task.result()
-                    update((done + 1) / len(tasks))
+                    if update is not None:
+                        update((done + 1) / len(tasks))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -326,8 +348,12 @@ class _Compilation:
             flags.append("-DENABLE_TRACE")
         return [*flags, *(f"-I{folder}" for folder in includes)]
 
-    def _compile(self, file: Path, made: Path) -> None:
-        done = self._run([self._compiler, *self._flags(file), "-c", str(file), "-o", str(made)])
+    def _compile(self, file: Path, made: Path, is_replicated: bool) -> None:
+        flags = self._flags(file)
+        if is_replicated and file.is_relative_to(self._source):
+            header = _installed() / "virtual_gpu_source" / _GATHER
+            flags += ["-DbootstrapAllGather=towpath_all_gather", "-include", str(header)]
+        done = self._run([self._compiler, *flags, "-c", str(file), "-o", str(made)])
         if done.returncode != 0:
             raise self._error(_first_error(done.stderr, self._source.parent))
 

@@ -20,6 +20,7 @@ from towpath.processes import run_ending_with_this_one
 # The order of NCCL's functions and tables (src/include/nccl_common.h).
 COLLECTIVES = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 RANKS_MAX = 32  # each has a communicator with its threads and memory
+REPLICATED_MAX = 16_384
 _DEADLINE_S = 120
 _MEMORY_MAX_MIB = 6144
 _CHOICE = re.compile(
@@ -72,6 +73,7 @@ class Decisions:
     Attributes:
         release: such as "2.28.9".
         ranks: of the communicator.
+        ranks_run: the first ranks, which have trees.
         channels: of rings and trees.
         nvls_channels: of the switch. 0 without it.
         rings: the ranks of each channel's ring, from rank 0.
@@ -79,10 +81,12 @@ class Decisions:
         costs: by collective, algorithm and protocol.
         decisions: in the order of the question.
         log: NCCL's INFO log of the first node.
+        warnings: of the log, each once.
     """
 
     release: str
     ranks: int
+    ranks_run: int
     channels: int
     nvls_channels: int
     rings: tuple[tuple[int, ...], ...]
@@ -90,6 +94,7 @@ class Decisions:
     costs: Mapping[tuple[str, str, str], Cost]
     decisions: tuple[Decision, ...]
     log: str = field(repr=False, default="")
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,8 @@ class Question:
         operations: collectives with the size of the whole array in bytes.
         variables: of NCCL, added to the environment.
         gpus: ranks on each node. None: all GPUs.
+        is_replicated: only the ranks of the first node run. The entries of all other nodes are
+            made from their entries, and no transport is connected.
     """
 
     host: NcclHost
@@ -109,6 +116,12 @@ class Question:
     operations: Sequence[tuple[str, int]]
     variables: Mapping[str, str] = field(default_factory=dict)
     gpus: int | None = None
+    is_replicated: bool = False
+
+    @property
+    def ranks(self) -> int:
+        """Of all nodes."""
+        return self.nodes * (self.gpus or self.host.gpus)
 
 
 def decide(build: NcclBuild, question: Question) -> Decisions:
@@ -119,8 +132,9 @@ def decide(build: NcclBuild, question: Question) -> Decisions:
     """
     gpus = question.gpus or question.host.gpus
     ranks = gpus * question.nodes
-    if not 2 <= ranks <= RANKS_MAX:
-        raise ConfigError(f"NCCL is asked for {ranks} ranks; it must be 2 to {RANKS_MAX}")
+    most = REPLICATED_MAX if question.is_replicated else RANKS_MAX
+    if not 2 <= ranks <= most:
+        raise ConfigError(f"NCCL is asked for {ranks} ranks; it must be 2 to {most}")
     with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
         folder = Path(scratch)
         text = _question_text(question, gpus, folder / "log")
@@ -128,18 +142,21 @@ def decide(build: NcclBuild, question: Question) -> Decisions:
         (folder / "topology.xml").write_text(question.host.topology, encoding="utf-8")
         (folder / "gpus").write_text(question.host.description, encoding="utf-8")
         variables = _variables(question, folder)
-        command = ["env", *variables, str(build.program), str(folder / "question")]
+        program = build.replicated if question.is_replicated else build.program
+        command = ["env", *variables, str(program), str(folder / "question")]
         done = run_ending_with_this_one(command, timeout_s=_DEADLINE_S + 5)
         log_file = folder / "log.0"
         log = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
     if done is None or done.returncode != 0 or not done.stdout.endswith("end\n"):
         raise ConfigError(_problem(build, None if done is None else done.stderr, log))
-    return _read(build.release, ranks, done.stdout, log)
+    ranks_run = gpus if question.is_replicated else ranks
+    return _read(build.release, ranks, ranks_run, done.stdout, log)
 
 
 def _question_text(question: Question, gpus: int, log: Path) -> str:
     memory_mib = int(os.environ.get("TOWPATH_NCCL_MEMORY_MIB", str(_MEMORY_MAX_MIB)))
     lines = [
+        f"replicated {int(question.is_replicated)}",
         f"nodes {question.nodes}", f"gpus_per_node {gpus}", f"deadline_s {_DEADLINE_S}",
         f"memory_max_bytes {memory_mib << 20}", f"log_file {log}",
     ]  # fmt: skip
@@ -211,7 +228,7 @@ class _Answer:
             self.costs[key] = Cost(float(words[3]), float(words[4]))
 
 
-def _read(release: str, ranks: int, text: str, log: str) -> Decisions:
+def _read(release: str, ranks: int, ranks_run: int, text: str, log: str) -> Decisions:
     answer = _Answer(ranks, text)
     choices = _CHOICE.findall(log)
     if len(choices) != len(answer.operations):
@@ -228,6 +245,7 @@ def _read(release: str, ranks: int, text: str, log: str) -> Decisions:
     return Decisions(
         release=release,
         ranks=ranks,
+        ranks_run=ranks_run,
         channels=answer.channels[0],
         nvls_channels=answer.channels[1],
         rings=tuple(answer.rings[channel] for channel in sorted(answer.rings)),
@@ -235,4 +253,5 @@ def _read(release: str, ranks: int, text: str, log: str) -> Decisions:
         costs=answer.costs,
         decisions=tuple(decisions),
         log="\n".join(line for line in log.splitlines() if "NCCL TRACE" not in line) + "\n",
+        warnings=tuple(dict.fromkeys(text.strip() for text in _WARNING.findall(log))),
     )

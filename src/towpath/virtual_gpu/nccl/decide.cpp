@@ -190,7 +190,9 @@ int main(int count, char** words) {
   // Each node has a log. NCCL opens it at the first line.
   setenv("NCCL_DEBUG_FILE", (question.log_file + ".0").c_str(), 1);
   ncclUniqueId id;
-  const int node = start_nodes(question.nodes, id);
+  setenv("TOWPATH_RANKS_PER_NODE", std::to_string(question.gpus_per_node).c_str(), 1);
+  const int processes = question.is_replicated ? 1 : question.nodes;
+  const int node = start_nodes(processes, id);
   setenv("NCCL_DEBUG_FILE", (question.log_file + "." + std::to_string(node)).c_str(), 1);
   if (node == 0) {
     towpath::virtual_gpu::system().observe_launches([](const Launch& launch) {
@@ -208,7 +210,7 @@ int main(int count, char** words) {
   for (std::thread& rank : ranks) rank.join();
   // A communicator's threads are not asked to end. They end with the process.
   if (node > 0) _exit(0);
-  for (int other = 1; other < question.nodes; ++other) {
+  for (int other = 1; other < processes; ++other) {
     int status = 0;
     if (wait(&status) < 0 || status != 0) stop("a node ended early; see its log");
   }

@@ -23,6 +23,8 @@ Question Question::read(const char* path) {
       words >> question.nodes;
     } else if (keyword == "gpus_per_node") {
       words >> question.gpus_per_node;
+    } else if (keyword == "replicated") {
+      words >> question.is_replicated;
     } else if (keyword == "deadline_s") {
       words >> question.deadline_s;
     } else if (keyword == "memory_max_bytes") {

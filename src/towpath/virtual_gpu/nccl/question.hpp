@@ -17,6 +17,8 @@ struct Operation {
 struct Question {
   int nodes = 1;
   int gpus_per_node = 1;
+  // Only the ranks of the first node run, as the program of replicated/ needs it.
+  bool is_replicated = false;
   int deadline_s = 60;
   std::uint64_t memory_max_bytes = std::uint64_t{4} << 30;  // of each node's process
   std::string log_file;                                     // one per node, with ".NODE"
