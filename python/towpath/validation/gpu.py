@@ -1,23 +1,26 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tables measured on clusters of GPUs: all-reduce on H100 servers, as printed by nccl-tests, and
+"""Tables measured on clusters of GPUs: collectives of NCCL and RCCL, as printed by nccl-tests, and
 the kernels for inference inside one server.
 
-For rows from NCCL, Towpath simulates NCCL's choice (collectives/nccl).
+For these rows, Towpath simulates the choice of NCCL, or of RCCL on AMD's GPUs (collectives/nccl).
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.imitation import Imitation, Library
+from towpath.collectives.nccl.rccl import is_of_amd
 from towpath.collectives.places import GpuPlace
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
+from towpath.schedules.words import collective_named
 from towpath.specs import catalogue
 from towpath.specs.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX, MachineSpec
 from towpath.specs.sizes import SIZE_BYTES_MAX
@@ -67,9 +70,20 @@ def _place(machine: str, hosts: int, gpus: int) -> GpuPlace:
     return GpuPlace(spec.build(), places=tuple(places))
 
 
+class _Setup(NamedTuple):
+    """The GPUs of a row, and the variables of its library."""
+
+    machine: str
+    hosts: int
+    gpus: int
+    environment: Environment
+
+
 @lru_cache(maxsize=32)
-def _imitation(machine: str, hosts: int, gpus: int, environment: Environment) -> Imitation:
-    return Imitation(_spec(machine, hosts), Library(environment=environment), gpus // hosts)
+def _imitation(setup: _Setup) -> Imitation:
+    spec = _spec(setup.machine, setup.hosts)
+    library = Library("rccl" if is_of_amd(spec) else "nccl", setup.environment)
+    return Imitation(spec, library, setup.gpus // setup.hosts)
 
 
 @lru_cache(maxsize=64)
@@ -137,17 +151,18 @@ def _time_us(machine: str, hosts: int, gpus: int, call: Call, size_bytes: int) -
     return simulated.time_us(place, call, size_bytes)
 
 
-def _predict_nccl(
-    machine: str, hosts: int, gpus: int, size_bytes: int, environment: Environment
-) -> Prediction:
-    """The time of NCCL's choice, out of place."""
-    imitation = _imitation(machine, hosts, gpus, environment)
-    choice = imitation.choose("all_reduce", size_bytes)
-    if not imitation.has_schedule("all_reduce", choice):
+def _predict_nccl(setup: _Setup, collective: str, size_bytes: int) -> Prediction:
+    """The time of the library's choice, out of place."""
+    try:
+        imitation = _imitation(setup)
+        choice = imitation.choose(collective, size_bytes)
+    except ConfigError as error:
+        raise CannotSimulate(str(error)) from None
+    if not imitation.has_schedule(collective, choice):
         raise CannotSimulate(f"NCCL would run {choice.name}, of which there is no schedule")
-    source = imitation.source("all_reduce", size_bytes, choice)
+    source = imitation.source(collective, size_bytes, choice)
     call = _call(source)
-    time_us = _time_us(machine, hosts, gpus, call, size_bytes)
+    time_us = _time_us(setup.machine, setup.hosts, setup.gpus, call, size_bytes)
     return Prediction(time_us, {
         "algorithm_run": source.algorithm, "chosen": choice.name, "channels": choice.channels,
     })  # fmt: skip
@@ -163,7 +178,17 @@ def _measured(row: Row) -> float:
     return min(out_of_place, real(row, "time_us_in_place"))
 
 
-def _predict_all_reduce(row: Row, context: Context) -> Prediction:
+def _collective_of(row: Row) -> str:
+    """The collective that a row names in any spelling, or all_reduce."""
+    text = (row.get("collective") or "").strip() or "all_reduce"
+    try:
+        return collective_named(text)
+    except ConfigError as error:
+        raise CannotSimulate(f"collective: {error}") from None
+
+
+def _predict_collective(row: Row, context: Context) -> Prediction:
+    collective = _collective_of(row)
     hosts = whole(row, "nodes", HOSTS_MAX)
     gpus = whole(row, "gpus", HOSTS_MAX * GPUS_PER_HOST_MAX, 2)
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
@@ -175,7 +200,14 @@ def _predict_all_reduce(row: Row, context: Context) -> Prediction:
             f"{spec.gpus_per_host}"
         )
     _check_fabric(row, spec)
-    return _predict_nccl(machine, hosts, gpus, size_bytes, _environment(row["config"]))
+    setup = _Setup(machine, hosts, gpus, _environment(row["config"]))
+    return _predict_nccl(setup, collective, size_bytes)
+
+
+def _group_of_collective(row: Row) -> str:
+    collective = (row.get("collective") or "").strip()
+    start = f"{collective}, " if collective else ""
+    return f"{start}{row['nodes']} nodes, {row['gpus']} GPUs, {row['config']}"
 
 
 # The kernels of vLLM's table, and the most thread blocks that they start: vLLM's
@@ -196,7 +228,7 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
     name = one_of(row, "algorithm", ("pynccl", *_KERNELS))
     if name == "pynccl":
-        return _predict_nccl(machine, 1, gpus, size_bytes, _VLLM)
+        return _predict_nccl(_Setup(machine, 1, gpus, _VLLM), "all_reduce", size_bytes)
     algorithm, blocks = _KERNELS[name]
     source = ScheduleSource(
         collective="all_reduce", algorithm=algorithm, ranks=gpus, channels=blocks, protocol="Simple"
@@ -208,13 +240,13 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
 
 GPU_KINDS = [
     TableKind(
-        name="all_reduce on GPU clusters",
+        name="collectives on GPU clusters",
         columns=frozenset({"nodes", "gpus", "config", "size_bytes", "time_us_out_of_place"}),
         unit="us",
         identity=("nodes", "gpus", "config", "size_bytes"),
-        group=lambda row: f"{row['nodes']} nodes, {row['gpus']} GPUs, {row['config']}",
+        group=_group_of_collective,
         measured=_measured,
-        predict=_predict_all_reduce,
+        predict=_predict_collective,
         label=lambda row: row["size_bytes"],
         check_machine=catalogue.load,
     ),

@@ -76,6 +76,16 @@ class Validation:
         }  # fmt: skip
 
 
+def _no_kind(columns: frozenset[str]) -> str:
+    """The sentence about a table of no known kind: the nearest kind, and the columns it lacks."""
+    nearest = max(KINDS, key=lambda kind: len(kind.columns & columns) / len(kind.columns))
+    start, end = "its columns fit no known table", "docs/validation.md lists the kinds"
+    if not nearest.columns & columns:
+        return f"{start}; {end}"
+    missing = ", ".join(sorted(nearest.columns - columns))
+    return f"{start}; the nearest, '{nearest.name}', also needs {missing}; {end}"
+
+
 def validate(
     table: str | os.PathLike[str],
     machine: str | None = None,
@@ -107,9 +117,7 @@ def validate(
     read = read_table(path)
     kind = next((kind for kind in KINDS if kind.columns <= read.columns), None)
     if kind is None:
-        known = "; ".join(f"{kind.name}: {', '.join(sorted(kind.columns))}" for kind in KINDS)
-        problem = f"its columns fit no known table; known are {known}"
-        raise ConfigError(problem, file=str(path), line=read.header_line)
+        raise ConfigError(_no_kind(read.columns), file=str(path), line=read.header_line)
     tolerance = Tolerance.of(read)
     if machine is not None:
         kind.check_machine(machine)

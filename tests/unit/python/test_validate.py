@@ -114,6 +114,27 @@ def test_rows_may_be_of_any_number_of_hosts_and_name_their_machine(tmp_path):
     assert "dgx-z" in unknown["error"]
 
 
+def test_a_row_may_name_another_collective_than_all_reduce(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "nodes,gpus,config,size_bytes,time_us_out_of_place,collective\n"
+        "1,8,default,67108864,200,\n1,8,default,67108864,200,all_reduce\n"
+        "1,8,default,67108864,150,ReduceScatter\n1,8,default,8,15,all_rdeuce\n"
+    )
+    unnamed, named, scattered, unknown = validate_table(path).rows
+    assert unnamed["predicted"] == named["predicted"] > scattered["predicted"] > 0
+    assert scattered["algorithm_run"].endswith("reduce_scatter")
+    assert scattered["group"].startswith("ReduceScatter, 1 nodes")
+    assert "all_reduce" in unknown["error"]
+
+
+def test_rows_of_amds_gpus_are_of_rccl(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(HEADER + "here,1,8,default,67108864,500,\n")
+    [row] = validate_table(path, machine="mi300x").rows
+    assert row["channels"] == 56  # NCCL has 24 or fewer there
+
+
 def test_pynccl_of_vllm_runs_without_nvls(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("world_size,size_bytes,algorithm,time_us\n6,4194304,pynccl,53\n6,8,nccl,9\n")
@@ -178,6 +199,8 @@ def test_a_line_behind_comments_is_named_by_its_own_number(tmp_path):
     assert "table.csv:9: a row does not have the 3 fields" in refusal(read_table, path)
     path.write_text("# title: x\na,b\n1,2\n")
     assert "table.csv:2: its columns fit no known table" in refusal(validate_table, path)
+    path.write_text("nodes,gpus,size_bytes,time_us_out_of_place\n1,8,8,15\n")
+    assert "'collectives on GPU clusters', also needs config; docs" in refusal(validate_table, path)
 
 
 # --- shipped tables -------------------------------------------------------------------------------

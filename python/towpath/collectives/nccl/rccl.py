@@ -111,6 +111,11 @@ _MSCCL = (
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 
 
+def is_of_amd(spec: MachineSpec) -> bool:
+    """True if the GPUs of a machine are AMD's, by its name or its links."""
+    return _NAME.search(spec.name) is not None or "xgmi" in spec.link_types
+
+
 def facts_of(
     spec: MachineSpec, ranks_per_host: int | None = None, environment: Environment | None = None
 ) -> Facts:
