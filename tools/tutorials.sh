@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 apt-get update -qq
 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-  python3 python3-venv g++ >/dev/null
+  python3 python3-dev python3-venv g++ >/dev/null
 tag=$(python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 wheel=$(ls dist/towpath-*-"$tag"-"$tag"-manylinux*_x86_64.whl)
 folder=$(mktemp -d)

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -136,7 +137,26 @@ def _compile(library: Path, command: Sequence[str], subject: str, end: float) ->
     if done.returncode != 0:
         log = library.parent / "compiler.log"
         log.write_text(done.stderr, encoding="utf-8")
-        raise ConfigError(f"{command[0]} cannot compile {subject}; its messages are in {log}")
+        first = next((line for line in done.stderr.splitlines() if "error:" in line), "")
+        start = f"{first.partition('error:')[2].strip()}; " if first else ""
+        raise ConfigError(
+            f"{command[0]} cannot compile {subject}: {start}all of its messages are in {log}"
+        )
+
+
+def python_headers() -> Path:
+    """The folder of Python's headers, for extensions.
+
+    Raises:
+        ConfigError: they are not installed.
+    """
+    folder = Path(sysconfig.get_path("include"))
+    if not (folder / "Python.h").is_file():
+        raise ConfigError(
+            f"the headers of Python are not installed (there is no {folder / 'Python.h'}); "
+            "install them, on Debian and Ubuntu with: apt-get install python3-dev"
+        )
+    return folder
 
 
 def _take(lock: TextIO, end: float, subject: str, timeout_s: float) -> None:

@@ -227,6 +227,22 @@ def test_a_compiler_that_is_not_there_is_one_sentence(tmp_path):
     assert "$CXX names 'no-such-compiler', which is no program" in said
 
 
+def test_absent_headers_of_python_are_one_sentence(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sysconfig\nof = sysconfig.get_path\n"
+        "sysconfig.get_path = lambda name, *rest: '/absent' if name == 'include' else of(name, *rest)"
+    )
+    folders = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    said = sentence_of_build(TOWPATH_TORCH_CACHE=str(tmp_path / "cache"), PYTHONPATH=folders)
+    assert "there is no /absent/Python.h); install them" in said
+
+
+def test_an_error_of_the_compiler_is_in_the_sentence(tmp_path):
+    broken = program(tmp_path / "compiler", "echo 'all.cpp:1: fatal error: no room' >&2; exit 1")
+    said = sentence_of_build(TOWPATH_TORCH_CACHE=str(tmp_path / "cache"), CXX=str(broken))
+    assert ": no room; all of its messages are in" in said
+
+
 def test_what_is_built_needs_no_compiler(tmp_path, monkeypatch):
     from inside.torch import build
 

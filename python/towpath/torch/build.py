@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from towpath import _core
-from towpath.compiled import cache_folder, compiled
+from towpath.compiled import cache_folder, compiled, python_headers
 from towpath.errors import ConfigError
 
 _NAME = "towpath_torch"
@@ -104,7 +104,7 @@ def _arguments(source: Path, library: Path) -> list[str]:
     home = Path(torch.__file__).parent
     includes = [
         _FOLDER, _header_folder(), home / "include", home / "include/torch/csrc/api/include",
-        Path(sysconfig.get_path("include")),
+        python_headers(),
     ]  # fmt: skip
     libraries = ["c10", "torch", "torch_cpu", "torch_python"]
     return [
