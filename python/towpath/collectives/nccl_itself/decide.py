@@ -120,7 +120,7 @@ class Question:
 
     @property
     def ranks(self) -> int:
-        """Of all nodes."""
+        """Number of ranks on all nodes."""
         return self.nodes * (self.gpus or self.host.gpus)
 
 

@@ -25,7 +25,7 @@ using namespace towpath::virtual_gpu;
 
 namespace {
 
-// Where the ranks of the node meet: each shows an address and looks at the addresses of all.
+// The meeting point of the node's ranks: each shows an address and reads the addresses of all.
 class Board {
  public:
   explicit Board(int ranks) : shown_(static_cast<std::size_t>(ranks)), barrier_(ranks) {}
