@@ -229,8 +229,8 @@ def test_a_compiler_that_is_not_there_is_one_sentence(tmp_path):
 
 def test_absent_headers_of_python_are_one_sentence(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
-        "import sysconfig\nof = sysconfig.get_path\n"
-        "sysconfig.get_path = lambda name, *rest: '/absent' if name == 'include' else of(name, *rest)"
+        "import sysconfig\npath_of = sysconfig.get_path\nsysconfig.get_path = "
+        "lambda name, *rest: '/absent' if name == 'include' else path_of(name, *rest)"
     )
     folders = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
     said = sentence_of_build(TOWPATH_TORCH_CACHE=str(tmp_path / "cache"), PYTHONPATH=folders)
