@@ -50,12 +50,12 @@ def unknown(
         words: the candidates for the suggestion; by default the allowed names.
 
     >>> str(unknown("--op is", "summ", ["sum", "max"]))
-    "--op is 'summ'; did you mean 'sum'? Allowed are sum, max"
+    "--op is 'summ'; did you mean 'sum'? Choose one of sum, max"
     """
     names = list(allowed)
     near = nearest(text, names if words is None else words)
-    question = f"did you mean {quoted(near)}? Allowed" if near else "allowed"
-    return ConfigError(f"{problem} {quoted(text)}; {question} are {', '.join(names)}")
+    question = f"did you mean {quoted(near)}? Choose" if near else "choose"
+    return ConfigError(f"{problem} {quoted(text)}; {question} one of {', '.join(names)}")
 
 
 def nearest(text: str, words: Iterable[str]) -> str | None:

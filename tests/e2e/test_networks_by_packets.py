@@ -113,5 +113,5 @@ def test_a_machine_without_networks_on_chips_refuses():
         towpath.load("dgx-h100").tune("all_reduce", size_bytes="64K", network="packets")
     with pytest.raises(towpath.ConfigError, match="'dgx-h100' has none"):
         towpath.load("dgx-h100").run("all_reduce", size_bytes="64K", network="packets")
-    with pytest.raises(towpath.ConfigError, match="network is 'trains'; allowed are flits and pac"):
+    with pytest.raises(towpath.ConfigError, match="network is 'trains'; choose flits or pac"):
         machine("t3000").run("all_reduce", size_bytes="64K", network="trains")

@@ -102,7 +102,7 @@ def test_the_command_sweeps_blocks_and_packets(tmp_path, monkeypatch):
     )  # fmt: skip
     assert "one_shot" in done.output
     assert 'class="plot"' in (tmp_path / "study.html").read_text(encoding="utf-8")
-    with pytest.raises(towpath.ConfigError, match="no kernel 'tree'; allowed are"):
+    with pytest.raises(towpath.ConfigError, match="no kernel 'tree'; choose one of"):
         towpath_command("bench", "penny", "--kernels", "tree")
 
 

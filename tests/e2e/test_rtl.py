@@ -242,7 +242,7 @@ def test_rtl_that_is_not_built_is_named(tmp_path):
     [
         (["--machine", "carvnet", "--engine", "rtl", "--seed", "1"], "the RTL has no seed"),
         (["--machine", "carvnet", "--vcd", "x"], "is for --engine rtl"),
-        (["--live", "--rtl", "x"], "is for --machine with --engine rtl"),
+        (["--live", "--rtl", "x"], "applies to --machine with --engine rtl"),
     ],
 )
 def test_options_of_the_other_engine_are_refused(words, phrase):

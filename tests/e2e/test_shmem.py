@@ -70,7 +70,7 @@ def test_a_context_has_the_numbers_of_its_team():
 def test_a_pe_outside_the_team_of_a_context_is_refused():
     done = run(PROGRAMS / "contexts.c", 4, "--", "outside")
     assert done.returncode == 1
-    said = "shmem_ctx_long_p names PE 2 of a context's team; allowed are 0 to 1"
+    said = "shmem_ctx_long_p names PE 2 of a context's team; it must be 0 to 1"
     assert said in done.stderr
 
 

@@ -54,16 +54,16 @@ FAULTS = [
     ("exit 0", 1, "exited before shmem_finalize", "PE 1 (pid {}) exited with 0"),
     ("_exit 0", 1, "died", "PE 1 (pid {}) exited with 0"),
     ("exit 3", 3, "exited before shmem_finalize", "PE 1 (pid {}) exited with 3"),
-    ("wrong PE", 1, "shmem_long_p names PE 7; allowed are 0 to 3",
-     "PE 1: shmem_long_p names PE 7; allowed are 0 to 3"),
+    ("wrong PE", 1, "shmem_long_p names PE 7; it must be 0 to 3",
+     "PE 1: shmem_long_p names PE 7; it must be 0 to 3"),
     ("beyond", 1, "shmem_putmem names 16 bytes at PE 0 that are not all symmetric "
      "(they begin 7992 bytes after the start of an allocation of 8000 bytes)",
      "PE 1: shmem_putmem names 16 bytes"),
     ("far beyond", 1, "shmem_long_p names 8 bytes at PE 0", "PE 1: shmem_long_p names 8 bytes"),
     ("on the stack", 1, "shmem_long_p names 8 bytes at PE 0", "PE 1: shmem_long_p names 8 bytes"),
     ("free twice", 1, None, "PE 1: PEs disagree: PE 1 calls shmem_free, but PE 0"),
-    ("not a team", 1, "shmem_team_sync was given a handle that is not one of a team", "PE 1: "),
-    ("root outside", 1, "shmem_broadcastmem names root 99; allowed are 0 to 3", "PE 1: "),
+    ("not a team", 1, "shmem_team_sync has a handle that is not a team's", "PE 1: "),
+    ("root outside", 1, "shmem_broadcastmem names root 99; it must be 0 to 3", "PE 1: "),
     ("overlap", 1, "shmem_long_sum_reduce has a destination of 16 bytes that overlaps", "PE 1: "),
 ]  # fmt: skip
 

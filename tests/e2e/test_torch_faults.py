@@ -191,7 +191,7 @@ def test_faults_over_the_network_are_named_as_well():
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"TOWPATH_TRANSPORT": "carrier"}, "TOWPATH_TRANSPORT is 'carrier'; allowed are shm"),
+        ({"TOWPATH_TRANSPORT": "carrier"}, "TOWPATH_TRANSPORT is 'carrier'; choose one of shm"),
         ({"TOWPATH_TRANSPORT": "ucx"}, "name it in TOWPATH_ADDRESS"),
         ({"TOWPATH_TRANSPORT": "ucx", "TOWPATH_ADDRESS": "192.0.2.1"}, "is no address of this"),
     ],

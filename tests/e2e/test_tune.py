@@ -82,11 +82,11 @@ def test_schedules_of_two_runs_are_not_mixed(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("all_reduce", "say where: either --machine NAME simulates or --live RANKS runs here"),
+        ("all_reduce", "give either --machine NAME to simulate or --live RANKS to run here"),
         ("all_to_all --machine dgx-h100 --csv x.csv", "--csv is not for all_to_all; NCCL's tuner"),
         ("all_reduce --machine t3000 --csv x.csv", "--csv is for GPUs, where NCCL runs; this is"),
         ("all_reduce --machine dgx-h100 --csv no/x.csv", "no/x.csv: cannot be written: there is"),
-        ("all_reduce --machine dgx-h100 --channels 0", "--channels is '0'; allowed are numbers"),
+        ("all_reduce --machine dgx-h100 --channels 0", "--channels is '0'; it must be numbers"),
         (
             "all_reduce --machine dgx-h100 --protocol LL1",
             "--protocol is 'LL1'; did you mean 'LL'?",

@@ -109,7 +109,7 @@ def wrong_use(communicator):
             call()
     with pytest.raises(IndexError, match="outside the range"):
         communicator.put(array, array, ranks)
-    with pytest.raises(ValueError, match="allowed are 'set' and 'add'"):
+    with pytest.raises(ValueError, match="choose 'set' or 'add'"):
         communicator.put_signal(array, array, 0, communicator.signals(), 1, operation="or")
     with pytest.raises(RuntimeError) as caught:
         communicator.wait_signal(communicator.signals(), timeout_s=0.05)

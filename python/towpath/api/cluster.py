@@ -218,12 +218,12 @@ class Cluster(Machine):
         """
         if network not in NETWORKS:
             raise ConfigError(
-                f"network is '{network}'; allowed are {' and '.join(NETWORKS)}", field="network"
+                f"network is '{network}'; choose {' or '.join(NETWORKS)}", field="network"
             )
         if network != "flits" and not self.has_networks_on_chip:
             raise ConfigError(
-                f"networks on chips may be simulated packet by packet, such as those of t3000; "
-                f"'{self.name}' has none",
+                f"'{self.name}' has no networks on chips to simulate packet by packet; choose "
+                "a machine with chips, such as t3000",
                 field="network",
             )
 
@@ -235,14 +235,15 @@ class Cluster(Machine):
         """
         if request.link_faults and not self.has_link_faults:
             raise ConfigError(
-                f"links between chips may fail, such as those of t3000; '{self.name}' has none",
+                f"'{self.name}' has no links between chips that could fail; choose a cluster "
+                "of chips, such as t3000",
                 field="link_faults",
             )
         self._check_network(request.network)
         if request.protocol not in ("auto", *self.protocols):
             raise ConfigError(
-                f"protocol is {request.protocol}; on a {self.kind} all protocols cost the same, so "
-                f"only {', '.join(self.protocols)} is allowed"
+                f"protocol is {request.protocol}; on a {self.kind} all protocols cost the "
+                f"same, so it must be {', '.join(self.protocols)}"
             )
 
     def _choose(
@@ -269,7 +270,7 @@ class Cluster(Machine):
         Raises:
             ConfigError: this is not a cluster of GPUs, or the library has no schedule for it.
         """
-        raise ConfigError(f"library is for clusters of GPUs; '{self.name}' is a {self.kind}")
+        raise ConfigError(f"library applies to clusters of GPUs; '{self.name}' is a {self.kind}")
 
     def _synthesized(
         self, request: Request, size_bytes: int
@@ -280,8 +281,8 @@ class Cluster(Machine):
             ConfigError: synthesis does not support this kind of machine.
         """
         raise ConfigError(
-            f"algorithm is synthesis; schedules are written for clusters of GPUs, and "
-            f"'{self.name}' is a {KINDS[self.kind].words}"
+            f"algorithm is synthesis; it supports clusters of GPUs, and '{self.name}' is a "
+            f"{KINDS[self.kind].words}"
         )
 
     def _fastest_listed(
@@ -326,7 +327,8 @@ class Cluster(Machine):
         ranks = schedule.rank_count
         if ranks > places:
             raise ConfigError(
-                f"schedule '{schedule.name}' has {ranks} ranks; '{self.name}' has {places} {what}"
+                f"schedule '{schedule.name}' has {ranks} ranks; '{self.name}' has only "
+                f"{places} {what}"
             )
         return ranks
 

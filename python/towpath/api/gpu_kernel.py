@@ -209,7 +209,7 @@ def kernel(
 def _checked_limit(seconds: float) -> float:
     if seconds >= 0:
         return seconds
-    raise ConfigError(f"kernel_limit_s is {seconds}; it is 0, for no limit, or more")
+    raise ConfigError(f"kernel_limit_s is {seconds}; it must be 0, for no limit, or more")
 
 
 def _records(profile: bool) -> int:

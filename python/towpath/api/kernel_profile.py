@@ -38,7 +38,7 @@ class KernelProfile:
         """
         recorded = gpus.recorded()
         if recorded is None:
-            raise ConfigError("these PEs record nothing; load them with profile=True")
+            raise ConfigError("these PEs do not record; load them with profile=True")
         return cls(recorded, f"Kernels on {recorded.where}")
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ def explain(
     name = collective_named(collective)
     sizes = sizes_of(size_bytes)
     if len(sizes) != 1:
-        raise ConfigError(f"explain takes one size; there are {len(sizes)}", field="size_bytes")
+        raise ConfigError(f"explain takes one size; {len(sizes)} were given", field="size_bytes")
     imitation = machine.imitate(library)
     choice = imitation.choose(name, sizes[0])
     simulated_us: dict[str, float] = {}

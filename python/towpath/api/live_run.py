@@ -153,7 +153,8 @@ def _source(request: Request, ranks: int) -> ScheduleSource:
     if schedule is not None:
         if schedule._source is None:
             raise ConfigError(
-                f"schedule '{schedule.name}' is not in a file; ranks read it from one"
+                f"schedule '{schedule.name}' is only in memory; save it, because ranks read it "
+                "from a file"
             )
         return schedule._source
     algorithm = None if request.algorithm == "auto" else request.algorithm

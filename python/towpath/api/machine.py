@@ -82,7 +82,7 @@ class Machine(ABC):
         Raises:
             ConfigError: this kind of machine cannot be drawn.
         """
-        raise ConfigError(f"'{self.name}' is a {self.kind}, of which there is no drawing")
+        raise ConfigError(f"'{self.name}' is a {self.kind}, which cannot be drawn")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -144,7 +144,8 @@ def load(
     name, in_name = catalogue.named(os.fspath(name_or_file))
     if in_name and hosts is not None:
         raise ConfigError(
-            f"'{name_or_file}' and hosts={hosts} both say how many hosts", field="hosts"
+            f"'{name_or_file}' and hosts={hosts} both give the number of hosts; give one of them",
+            field="hosts",
         )
     options = {
         "hosts": in_name.get("hosts", hosts), "ranks": ranks, "ranks_per_host": ranks_per_host,

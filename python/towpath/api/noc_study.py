@@ -157,7 +157,7 @@ def _request(shape: ChipShape, plan: StudyPlan) -> StudyRequest:
     for size_bytes in plan.sizes_bytes:
         if size_bytes % flit_bytes or size_bytes > most_bytes:
             raise ConfigError(
-                f"size_bytes names {size_bytes} bytes; allowed are whole flits of {flit_bytes} "
+                f"size_bytes names {size_bytes} bytes; it must be whole flits of {flit_bytes} "
                 f"bytes, up to {most_bytes}"
             )
     _check_numbers("nocs", plan.nocs, 0, 1)
@@ -178,9 +178,9 @@ def _request(shape: ChipShape, plan: StudyPlan) -> StudyRequest:
 def _check_numbers(name: str, numbers: Sequence[int], least: int, most: int) -> None:
     for number in numbers:
         if not least <= number <= most:
-            raise ConfigError(f"{name} has {number}; allowed is {least} to {most}")
+            raise ConfigError(f"{name} has {number}; it must be {least} to {most}")
     if not numbers:
-        raise ConfigError(f"{name} is empty; allowed is {least} to {most}")
+        raise ConfigError(f"{name} is empty; it must have at least one of {least} to {most}")
 
 
 def _cropped(shape: ChipShape, workers: tuple[int, int] | None) -> ChipShape:
@@ -190,7 +190,7 @@ def _cropped(shape: ChipShape, workers: tuple[int, int] | None) -> ChipShape:
     fits = 1 <= columns <= shape.columns and 1 <= rows <= shape.rows
     if not fits or columns * rows < 2:
         raise ConfigError(
-            f"workers is {columns} x {rows}; allowed are two workers or more, up to the "
+            f"workers is {columns} x {rows}; it must be two workers or more, up to the "
             f"{shape.columns} x {shape.rows} of {shape.name}"
         )
     return shape.cropped(columns, rows)

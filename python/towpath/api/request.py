@@ -167,11 +167,9 @@ class Request:
 
         other = LIVE if kind == SIMULATED else SIMULATED
         for name in self._given(lambda each: each.metadata.get("only") == other):
-            raise ConfigError(f"{name} is for {other} runs, and this one is {kind}", field=name)
+            raise ConfigError(f"{name} applies to {other} runs, and this run is {kind}", field=name)
         if self.threads is not None and self.threads < 1:
-            raise ConfigError(
-                f"threads is {self.threads}; a simulation has at least 1", field="threads"
-            )
+            raise ConfigError(f"threads is {self.threads}; it must be at least 1", field="threads")
         check_channels(self.channels)
         return replace(
             self, size_bytes=self.sizes_bytes, dtype=type_named(self.dtype),
@@ -199,8 +197,8 @@ class Request:
             check_operation(self.op, self.schedule.collective)
             for option in self._given(lambda each: each.name in (*_OWN, "root")):
                 raise ConfigError(
-                    f"{option} is for Towpath's own schedules; schedule '{self.schedule.name}' has "
-                    "its own",
+                    f"{option} applies to Towpath's own schedules; schedule "
+                    f"'{self.schedule.name}' has its own",
                     field=option,
                 )
             return replace(self, root=self.schedule.root, algorithm="auto")
@@ -225,14 +223,14 @@ class Request:
 
         if self.schedule is not None:
             raise ConfigError(
-                f"library chooses a schedule, and schedule '{self.schedule.name}' is one; give "
-                "either",
+                f"library chooses a schedule, and schedule '{self.schedule.name}' is given; "
+                "give one of them",
                 field="library",
             )
         for option in self._given(lambda each: each.name in _OWN):
             raise ConfigError(
-                f"{option} is for Towpath's own choice; a library takes its own, which variables "
-                "such as NCCL_ALGO and NCCL_PROTO bend",
+                f"{option} applies to Towpath's own choice; to restrict the choice of a "
+                "library, set variables such as NCCL_ALGO and NCCL_PROTO",
                 field=option,
             )
         return Library.of(self.library) if isinstance(self.library, str) else self.library

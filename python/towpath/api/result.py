@@ -306,6 +306,7 @@ def timeline_size(sizes_bytes: list[int], size_bytes: int | None) -> int:
         )
     if size_bytes > TRACE_BYTES_MAX:
         raise ConfigError(
-            f"the size of the timeline is {size_bytes} bytes; allowed is up to 1G, a million spans"
+            f"the size of the timeline is {size_bytes} bytes; it must be at most 1G, a million "
+            "spans"
         )
     return size_bytes

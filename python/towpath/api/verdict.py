@@ -183,7 +183,10 @@ def _slots(
 ) -> tuple[_core.SlotCounts, str]:
     """The slots of each connection, and the assumption as text."""
     if machine is not None and executor is not None:
-        raise ConfigError("machine and executor exclude each other: a machine has Towpath's slots")
+        raise ConfigError(
+            "machine and executor exclude each other, because a machine has Towpath's slots; "
+            "give one of them"
+        )
     ranks = schedule.ranks
     if machine is not None:
         if ranks > machine.ranks:

@@ -105,7 +105,7 @@ def noc_vc(
     from towpath.studies.sweep import SweepOptions
 
     if patterns is not None and only == "follow-ups":
-        raise ConfigError("--patterns is for the study, which --only follow-ups leaves out")
+        raise ConfigError("--patterns applies to the study, which --only follow-ups leaves out")
     spec = chip(machine).spec
     plan = StudyPlan(
         sizes_bytes=_sizes(sizes, shape_of(spec).flit_bytes),
@@ -199,7 +199,7 @@ def _pcie_sizes(text: str) -> list[int]:
     for size_bytes in sizes_bytes:
         if size_bytes % 4 or size_bytes > SWEEP_BYTES_MAX:
             raise ConfigError(
-                f"--sizes names {size_bytes} bytes; allowed are multiples of 4 up to "
+                f"--sizes names {size_bytes} bytes; it must be a multiple of 4 up to "
                 f"{SWEEP_BYTES_MAX}"
             )
     return sizes_bytes
@@ -217,14 +217,14 @@ def _numbers(text: str, option: str, least: int, most: int) -> tuple[int, ...]:
     parts = {part.strip() for part in text.split(",")}
     allowed = [str(number) for number in range(least, most + 1)]
     if not parts <= set(allowed):
-        raise ConfigError(f"{option} is {quoted(text)}; allowed are {', '.join(allowed)}")
+        raise ConfigError(f"{option} is {quoted(text)}; choose one of {', '.join(allowed)}")
     return tuple(sorted(map(int, parts)))
 
 
 def _grid(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", text, re.ASCII)
     if match is None:
-        raise ConfigError(f"--grid is {quoted(text)}; allowed are columns and rows, such as 4x2")
+        raise ConfigError(f"--grid is {quoted(text)}; it must be columns and rows, such as 4x2")
     return int(match[1]), int(match[2])
 
 

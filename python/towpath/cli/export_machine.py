@@ -33,7 +33,7 @@ def machine(
     from towpath.specs.export import json_of
 
     if not as_json:
-        raise ConfigError("machines are written as JSON only; add --json", file=name)
+        raise ConfigError("machines can only be written as JSON; add --json", file=name)
     spec = catalogue.load_any(name)
     if hosts is not None or ranks is not None or settings or without:
         spec = catalogue.load(

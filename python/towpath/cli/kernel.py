@@ -58,7 +58,7 @@ def run(
     found = next((word for word in words if _is_kernel(word)), None)
     if found is None:
         known = "; ".join(f"*{suffix} is {what}" for suffix, (_, what) in COMMANDS.items())
-        raise ConfigError(f"'{file}' is not a kernel by its suffix; {known}")
+        raise ConfigError(f"'{file}' does not have the suffix of a kernel; {known}")
     words.remove(found)
     status = _command_of(found).main(
         [found, *words],

@@ -123,7 +123,7 @@ def _check(
         ConfigError: the run or an option is rejected.
     """
     if live == (machine is not None):
-        raise ConfigError("give either --machine, to simulate one, or --live")
+        raise ConfigError("give either --machine, to simulate, or --live")
     if live:
         refuse(simulated, "requires --machine")
     else:

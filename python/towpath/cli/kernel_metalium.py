@@ -173,8 +173,8 @@ def _loaded(machine: str) -> Chip | ChipCluster:
     loaded = load(machine)
     if not isinstance(loaded, (Chip, ChipCluster)):
         raise ConfigError(
-            f"--machine '{machine}' has no cores for kernels of TT-Metalium; "
-            "a chip has, or chips that Ethernet joins"
+            f"--machine '{machine}' has no cores for kernels of TT-Metalium; choose a chip or "
+            "a cluster of chips"
         )
     return loaded
 

@@ -85,6 +85,6 @@ def variables_from(options: dict[str, Any]) -> dict[str, str]:
         if not equals or not variable:
             raise ConfigError(f"--env is {quoted(text)}; it must be like NCCL_ALGO=Ring")
         if variable in values:
-            raise ConfigError(f"--env names {variable} a second time")
+            raise ConfigError(f"--env sets {variable} twice")
         values[variable] = value
     return values

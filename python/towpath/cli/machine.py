@@ -59,7 +59,7 @@ def one_setting(settings: list[str] | None) -> tuple[str, ...]:
 
     found = combinations(settings)
     if len(found) > 1:
-        raise ConfigError("--set has several values; only `towpath run` takes them in turn")
+        raise ConfigError("--set has several values; only `towpath run` accepts this")
     return found[0]
 
 

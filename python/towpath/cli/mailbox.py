@@ -93,13 +93,13 @@ def mailbox(
     size_bytes = _message_size(sizes)
     output = page_output(out)
     if machine is None:
-        refuse(given(seed=seed), "is for --machine; a live run has no seed")
-        refuse(given(rtl=rtl, vcd=vcd), "is for --machine with --engine rtl")
+        refuse(given(seed=seed), "applies to --machine; a live run has no seed")
+        refuse(given(rtl=rtl, vcd=vcd), "applies to --machine with --engine rtl")
         outcome = _live(iterations or 200_000, size_bytes, cores, peers or Path("build"))
     else:
         refuse(given(cores=cores, peers=peers), "is for --live")
         if engine == "rtl":
-            refuse(given(seed=seed), "is for --engine model; the RTL has no seed")
+            refuse(given(seed=seed), "applies to --engine model; the RTL has no seed")
             outcome = _rtl(machine, iterations or 20_000, size_bytes, rtl or Path("build/rtl"), vcd)
         else:
             refuse(given(rtl=rtl, vcd=vcd), "is for --engine rtl")
@@ -118,8 +118,8 @@ def _message_size(text: str) -> int:
     sizes_bytes = parse_sizes(text)
     if len(sizes_bytes) > 1 or sizes_bytes[0] > _MESSAGE_BYTES_MAX:
         raise ConfigError(
-            f"--sizes names {', '.join(map(str, sizes_bytes))} bytes; allowed is one size of 1 to "
-            f"{_MESSAGE_BYTES_MAX}"
+            f"--sizes names {', '.join(map(str, sizes_bytes))} bytes; it must be one size of 1 "
+            f"to {_MESSAGE_BYTES_MAX}"
         )
     return sizes_bytes[0]
 
@@ -188,7 +188,7 @@ def _rtl(
     spec = catalogue.load_mailbox_cluster(machine)
     if spec.name != DOCUMENT_CLUSTER:
         raise ConfigError(
-            f"--engine rtl is the hardware of {DOCUMENT_CLUSTER}; {spec.name} has the model alone"
+            f"--engine rtl supports only {DOCUMENT_CLUSTER}; for {spec.name} use --engine model"
         )
     made_with = provenance([spec])
     request = StudyRequest(iterations, max(iterations * 3 // 10, 100), size_bytes)

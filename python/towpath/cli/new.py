@@ -55,13 +55,13 @@ def write_kernel_project(folder: Path) -> list[Path]:
     name = folder.absolute().name
     if not PROJECT_NAME.fullmatch(name):
         raise ConfigError(
-            f"{folder}: '{name}' cannot be a project's name; "
-            f"that begins with a letter and has letters, digits, _ and - only"
+            f"{folder}: '{name}' cannot be a project's name; it must begin with a letter and "
+            "have only letters, digits, _ and -"
         )
     files = {folder / target.format(name=name): source for source, target in TEMPLATES.items()}
     for path in files:
         if path.exists():
-            raise ConfigError(f"{path}: is there already; choose another folder")
+            raise ConfigError(f"{path}: exists already; choose another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, source in files.items():

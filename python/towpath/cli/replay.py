@@ -47,7 +47,7 @@ def replay(
     from towpath.specs import catalogue
 
     if trace.is_dir() and out is not None:
-        raise ConfigError("is a folder; --out is for a single trace", file=str(trace))
+        raise ConfigError("is a folder; --out applies to a single trace", file=str(trace))
     output = page_output(out)
     spec = catalogue.load_chip(machine)
     made_with = provenance([spec])

@@ -115,7 +115,7 @@ def run(
         own = ("root", "algorithm", "protocol", "channels")
         refuse(
             {name: options[name] for name in own if name in options},
-            "is for towpath's own schedules; a --schedule file contains its own",
+            "applies to Towpath's own schedules; a --schedule file contains its own",
         )
     subject = _subject(collective, schedule, result)
     if machine is None:
@@ -290,7 +290,7 @@ def _subject(collective: str | None, schedule: Path | None, result: str | None) 
         return collective
     if schedule is not None and collective is None:
         return towpath.Schedule.load(schedule, result=result)
-    raise ConfigError("name either a collective or a --schedule file")
+    raise ConfigError("give either a collective or a --schedule file")
 
 
 def _sizes(
@@ -311,7 +311,7 @@ def _sizes(
 def _checked_live(live: int | None, size: dict[str, Any], output: dict[str, Any]) -> int:
     """Rejects options of a simulation if none is requested, and a run without a place."""
     if live is None:
-        raise ConfigError("say where: --machine NAME simulates, --live RANKS runs, or both")
+        raise ConfigError("give --machine NAME to simulate, --live RANKS to run, or both")
     refuse(size | given(trace=output.get("trace")), "requires --machine")
     return live
 

@@ -177,10 +177,10 @@ def _check_place(
         ConfigError: an option has no effect, or the number of places is not one.
     """
     if (machine is None) == (live is None):
-        raise ConfigError("say where: either --machine NAME simulates or --live RANKS runs here")
+        raise ConfigError("give either --machine NAME to simulate or --live RANKS to run here")
     if machine is None:
         network = given(network=options.get("network"))
-        refuse(simulated | network, "is for simulations; --live measures on this host")
+        refuse(simulated | network, "applies to simulations; --live measures on this host")
     else:
         names = {name.removesuffix("_s"): None for name in options if name != "network"}
         refuse(names, "requires --live; a simulated call takes the same time each time")
@@ -207,12 +207,15 @@ def _library(
     option = "--csv" if run_as is None else "--as"
     if not getattr(place, "has_nccl", False):
         where = f"{place} processes of this host" if isinstance(place, int) else repr(place.name)
-        raise ConfigError(f"{option} is for GPUs, where NCCL runs; this is for {where}")
+        raise ConfigError(f"{option} applies to GPUs, where NCCL runs; this is {where}")
     if run_as is not None:
         names = {"channels": "channels", "protocols": "protocol"}
         refuse({names[each]: None for each in names if each in options}, _NOT_WITH_AS)
         if csv is not None and run_as.lower() != "nccl":
-            raise ConfigError("--csv is for NCCL's tuner plugin, so --as rccl has no use for it")
+            raise ConfigError(
+                "--csv writes a file for NCCL's tuner plugin, which --as rccl cannot use; "
+                "leave one of them out"
+            )
     return library_from(run_as or "nccl", {"env": env} if env else {})
 
 
@@ -253,7 +256,8 @@ def _channels(text: str) -> tuple[int, ...]:
     parts = {part.strip() for part in text.split(",")}
     if not parts <= allowed:
         raise ConfigError(
-            f"--channels is {quoted(text)}; allowed are numbers from 1 to {CHANNELS_MAX}: 1,2,4"
+            f"--channels is {quoted(text)}; it must be numbers from 1 to {CHANNELS_MAX}, such "
+            "as 1,2,4"
         )
     return tuple(sorted(map(int, parts)))
 

@@ -40,7 +40,7 @@ def validate(
     from towpath.pages.validation_text import tolerance_text, validation_text
 
     if table is None:
-        refuse(given(machine=machine, half=half, group=group), "is for one table; name it")
+        refuse(given(machine=machine, half=half, group=group), "applies to one table; name it")
         _validate_all(jobs, as_json)
         return
     result = towpath.validate(
@@ -52,8 +52,8 @@ def validate(
         print(validation_text(result))
     if result.verdict == "not run":
         raise ConfigError(
-            f"none of its {len(result.rows)} rows could be simulated, the first because "
-            f"{result.rows[0]['error']}; at least one must be",
+            f"none of its {len(result.rows)} rows could be simulated; the first error is: "
+            f"{result.rows[0]['error']}",
             file=table,
         )
     is_whole = machine is None and half is None and group is None

@@ -115,7 +115,7 @@ def _where(
     if executor is not None:
         return {"executor": executor, **given(hosts=hosts)}
     if hosts is not None and not is_own:
-        raise ConfigError("--hosts of a file requires --machine or --executor")
+        raise ConfigError("--hosts with a file requires --machine or --executor")
     return {}
 
 
@@ -145,13 +145,13 @@ def _schedule(text: str, options: dict[str, Any], result: str | None) -> Schedul
         if nearest(text, COLLECTIVES) is None:
             raise unknown("there is no file or collective", text, COLLECTIVES)
         if result is not None:
-            raise ConfigError("--result is for a file with coll='custom'")
+            raise ConfigError("--result applies to a file with coll='custom'")
         return generated(text, options)
     if options:
         name = next(iter(options)).replace("_per_channel", "").replace("_", "-")
         raise ConfigError(
-            f"--{name} is for a collective, such as `towpath verify all_reduce --ranks 8`; a file "
-            "contains its schedule"
+            f"--{name} applies to a collective, such as `towpath verify all_reduce --ranks 8`; "
+            "a file contains its own schedule"
         )
     return towpath.Schedule.load(_STANDARD_INPUT if text == "-" else text, result=result)
 

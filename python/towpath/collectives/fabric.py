@@ -19,8 +19,8 @@ def check_linked(machine: str, cluster: _core.ChipCluster) -> None:
     """
     if all(link.is_reserved for link in cluster.links):
         raise ConfigError(
-            f"{quoted(machine)} has no link between chips that kernels may use; allowed are "
-            "clusters whose chips are joined, such as n300"
+            f"{quoted(machine)} has no link between chips that kernels may use; choose a "
+            "cluster with such links, such as n300"
         )
 
 

@@ -27,8 +27,8 @@ def gpus_used(spec: MachineSpec, ranks_per_host: int | None) -> list[int]:
     used = per_host if ranks_per_host is None else ranks_per_host
     if not 1 <= used <= per_host:
         raise ConfigError(
-            f"--ranks-per-host is {used}; allowed is 1 to {per_host}, the GPUs of each host of "
-            f"machine '{spec.name}'"
+            f"--ranks-per-host is {used}; it must be 1 to {per_host}, the number of GPUs in "
+            f"each host of machine '{spec.name}'"
         )
     return [h * per_host + g for h in range(spec.host_count) for g in range(used)]
 

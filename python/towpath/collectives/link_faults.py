@@ -17,7 +17,8 @@ _TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ns|us|ms|s)", re.ASCII)
 _TIME_US_MAX = 1e9
 _US_OF_UNIT = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _ALLOWED = (
-    "it is CHIP:CHANNEL and loss=0.01, at=20us, every=100us, dead=5us or dead=forever, training=5us"
+    "write CHIP:CHANNEL and options such as loss=0.01, at=20us, every=100us, dead=5us or"
+    " dead=forever, training=5us"
 )
 
 
@@ -74,7 +75,7 @@ def parse_link_fault(text: str) -> LinkFault:
         key, _, value = part.partition("=")
         if key not in _PARSERS or key in values:
             where = f"{quoted(part)} of --link-fault {quoted(text)}"
-            raise ConfigError(f"{where} is unknown or there twice; {_ALLOWED}")
+            raise ConfigError(f"{where} is unknown or repeated; {_ALLOWED}")
         values[key] = _PARSERS[key](part, value)
     if not values.keys() & {"loss", "at", "every"}:
         raise ConfigError(f"--link-fault {quoted(text)} never drops the link; {_ALLOWED}")
@@ -133,13 +134,12 @@ def links_of(cluster: _core.ChipCluster, faults: Sequence[LinkFault]) -> dict[in
         if link is None:
             channels = ", ".join(map(str, cluster.active_channels(fault.chip)))
             raise ConfigError(
-                f"a link fault is at channel {fault.channel} of chip {fault.chip}, which is joined "
-                f"to nothing; with links are channels {channels}"
+                f"a link fault is at channel {fault.channel} of chip {fault.chip}, which has "
+                f"no link; channels with links are {channels}"
             )
         if link in by_link:
             raise ConfigError(
-                f"the link at channel {fault.channel} of chip {fault.chip} has two faults; one "
-                "describes all of it"
+                f"the link at channel {fault.channel} of chip {fault.chip} has two faults; give one"
             )
         by_link[link] = fault
     return by_link

@@ -51,7 +51,7 @@ def check_ranks(ranks: int) -> None:
     most = max(_RANKS_ANYWHERE, _RANKS_PER_PROCESSOR_MAX * processors)
     if not 1 <= ranks <= most:
         raise ConfigError(
-            f"{ranks} live ranks are asked for; allowed is 1 to {most} on the {processors} "
+            f"{ranks} live ranks are requested; it must be 1 to {most} on the {processors} "
             "processors of this host"
         )
 

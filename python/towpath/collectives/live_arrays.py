@@ -18,7 +18,7 @@ _BYTES = np.dtype(np.uint8)
 
 def shape_of(array: np.ndarray) -> tuple[int, ...]:
     if not isinstance(array, np.ndarray):
-        raise ConfigError(f"the array is a {type(array).__name__}; it must be an array of numpy")
+        raise ConfigError(f"the array is a {type(array).__name__}; it must be a numpy array")
     return array.shape
 
 
@@ -30,9 +30,9 @@ def type_name(array: np.ndarray, dtype: str | None) -> str:
         )
     name = array.dtype.name if dtype is None else dtype
     if name not in TYPES:
-        raise ConfigError(f"the array is of type {quoted(name)}; allowed are {', '.join(TYPES)}")
+        raise ConfigError(f"the array is of type {quoted(name)}; choose one of {', '.join(TYPES)}")
     if array.dtype.name != name and array.dtype != np.dtype(TYPES[name]):
-        raise ConfigError(f"the array holds {array.dtype.name}, not {name}")
+        raise ConfigError(f"the array has elements of {array.dtype.name}, not {name}")
     return name
 
 
@@ -42,7 +42,7 @@ def checked_out(out: np.ndarray, shape: tuple[int, ...], kind: np.dtype[Any]) ->
             f"out is {out.dtype.name} of shape {out.shape}; it must be {kind.name} of shape {shape}"
         )
     if not out.flags.c_contiguous or not out.flags.writeable:
-        raise ConfigError("the array for the result must be contiguous and writable")
+        raise ConfigError("out must be contiguous and writable")
     return out
 
 

@@ -178,8 +178,8 @@ class Communicator:
             raise ConfigError("the communicator is closed")
         if self._forks != _forks:
             raise ConfigError(
-                f"this process is forked from rank {self.rank}; a child is no rank, and connects "
-                "to a job of its own"
+                f"this process is forked from rank {self.rank} and is not a rank; connect it "
+                "to a separate job"
             )
         return self._transport
 
@@ -233,7 +233,7 @@ class Communicator:
         for start, length in self._allocated.items():
             if start <= offset and offset + size_bytes <= start + length:
                 return offset
-        raise ConfigError(f"{what} is not on the symmetric heap; use an array made by allocate")
+        raise ConfigError(f"{what} is not on the symmetric heap; use an array from allocate")
 
     # --- one-sided --------------------------------------------------------------------------------
 

@@ -110,8 +110,8 @@ class GpuPlace(Place):
         fold = _core.find_fold(self.machine, plan, places) if is_exact else None
         if (fold is None or fold.period == 0) and plan.steps > _STEPS_MAX:
             raise ConfigError(
-                f"{plan.steps:,} steps are more than the {_STEPS_MAX:,} that are simulated; ranks "
-                "that do the same are simulated once, but here "
+                f"{plan.steps:,} steps exceed the maximum of {_STEPS_MAX:,}; ranks with "
+                "identical behavior are simulated once, but here "
                 + (fold.refusal if fold is not None else "that is off")
             )
         return _core.SimulatedRun.on_gpus(

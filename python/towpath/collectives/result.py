@@ -57,7 +57,7 @@ def bus_factor(collective: str, ranks: int) -> float:
     1.75
     """
     if collective not in _BUS_FACTORS:
-        raise ValueError(f"collective is '{collective}'; allowed are {', '.join(_BUS_FACTORS)}")
+        raise ValueError(f"collective is '{collective}'; choose one of {', '.join(_BUS_FACTORS)}")
     if ranks < 1:
         raise ValueError(f"ranks is {ranks}; it must be at least 1")
     return _BUS_FACTORS[collective](ranks)
@@ -309,7 +309,9 @@ class RunRow:
     @property
     def _measurement(self) -> Measurement:
         if not self.measurements:
-            raise ConfigError(f"schedule {self.schedule} runs neither in place nor out of place")
+            raise ConfigError(
+                f"schedule {self.schedule} supports neither in place nor out of place"
+            )
         return self.measurements[0]
 
     @property

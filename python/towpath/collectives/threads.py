@@ -33,7 +33,9 @@ def threads_for(asked: int | None) -> int:
     """
     if asked is None and (text := os.environ.get(_VARIABLE)):
         if not text.isdecimal() or int(text) < 1:
-            raise ConfigError(f"${_VARIABLE} is '{text}'; it is the number of threads, 1 or more")
+            raise ConfigError(
+                f"${_VARIABLE} is '{text}'; it must be the number of threads, 1 or more"
+            )
         asked = int(text)
     if asked is None:
         asked = 1 if _is_one_of_many() else len(os.sched_getaffinity(0))

@@ -503,7 +503,7 @@ def _options(given: TransferOptions) -> _core.TransferOptions:
     allowed = TransferOptions.__annotations__
     for name in given:
         if name not in allowed:
-            raise ConfigError(f"{name} is not an option; allowed are {', '.join(allowed)}")
+            raise ConfigError(f"{name} is not an option; choose one of {', '.join(allowed)}")
     words = {"ordering": _core.Ordering, "mapping": _core.Mapping, "load": _core.Load}
     values: dict[str, Any] = {
         name: _member(words[name], name, value) if name in words else value
@@ -516,5 +516,5 @@ def _member(kind: Any, name: str, word: object) -> Any:
     """The member of an enumeration that a word names."""
     known = kind.__members__
     if word not in known:
-        raise ConfigError(f"{name} is {quoted(word)}; allowed are {', '.join(known)}")
+        raise ConfigError(f"{name} is {quoted(word)}; choose one of {', '.join(known)}")
     return known[word]

@@ -158,7 +158,7 @@ def _words(values: Sequence[int], what: str, kernel: SourceKernel) -> list[int]:
     """Arguments as 32-bit words; negative ones as their two's complement."""
     for value in values:
         if not -(2**31) <= value < 2**32:
-            raise ConfigError(f"{what} {value} of kernel {kernel.file} is not a word of 32 bits")
+            raise ConfigError(f"{what} {value} of kernel {kernel.file} is not a 32-bit word")
     return [value % 2**32 for value in values]
 
 
@@ -194,7 +194,9 @@ def _add(program: _core.SourceProgram, kernel: SourceKernel) -> None:
 def _mode(fabric: Fabric) -> tuple[bool, bool]:
     """Two flags: packets may turn, and links that close a line are used."""
     if fabric not in get_args(Fabric):
-        raise ConfigError(f"there is no fabric '{fabric}'; it is {', '.join(get_args(Fabric))}")
+        raise ConfigError(
+            f"there is no fabric '{fabric}'; choose one of {', '.join(get_args(Fabric))}"
+        )
     return fabric.startswith("2d"), fabric.endswith(("ring", "torus"))
 
 
@@ -209,7 +211,7 @@ def source_program(kernels: Sequence[SourceKernel], **options: Any) -> _core.Sou
         ConfigError: there are no kernels, or an argument is not a word.
     """
     if not kernels:
-        raise ConfigError("there is no kernel to run; give at least one")
+        raise ConfigError("no kernel was given; give at least one")
     program = _core.SourceProgram(**options)
     for kernel in kernels:
         _add(program, kernel)
@@ -233,8 +235,8 @@ def run_source_kernels(
         cycles_max = CYCLES_MAX
     if not 0 <= cycles_max <= CYCLES_LIMIT:
         raise ConfigError(
-            f"cycles_max is {cycles_max}; it is the number of cycles that a run may take, "
-            f"up to {CYCLES_LIMIT}, or 0 for any number"
+            f"cycles_max is {cycles_max}; it must be the maximum number of cycles of a run, up "
+            f"to {CYCLES_LIMIT}, or 0 for no limit"
         )
     program = source_program(
         kernels,
@@ -246,7 +248,7 @@ def run_source_kernels(
     )
     for block in write:
         if not isinstance(block.data, bytes):
-            raise ConfigError(f"what is written to tile {block.tile} must be bytes")
+            raise ConfigError(f"the data for tile {block.tile} must be bytes")
         program.write(block.chip, block.tile, block.offset, block.data)
     for block in read:
         size_bytes = block.data if isinstance(block.data, int) else len(block.data)

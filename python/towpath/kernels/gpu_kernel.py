@@ -255,7 +255,7 @@ def existing_source(file: str | os.PathLike[str]) -> str:
     """
     path = Path(file)
     if path.suffix != ".cu":
-        raise ConfigError(f"'{path}' is not a CUDA source by its name; it must end in .cu")
+        raise ConfigError(f"'{path}' does not have the name of a CUDA source; it must end in .cu")
     if not path.is_file():
         raise ConfigError(f"there is no file '{path}'")
     return str(path)

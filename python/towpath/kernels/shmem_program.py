@@ -49,7 +49,10 @@ def compile_program(file: Path, program: Path, flags: Sequence[str] = ()) -> Non
     """
     compiler = COMPILERS.get(file.suffix)
     if compiler is None:
-        raise ConfigError(f"'{file}' is not a source by its name; allowed: {', '.join(COMPILERS)}")
+        raise ConfigError(
+            f"'{file}' does not have the name of a source; it must end in one of "
+            f"{', '.join(COMPILERS)}"
+        )
     if not file.is_file():
         raise ConfigError(f"there is no file '{file}'")
     compiler = os.environ.get("CC" if compiler == "cc" else "CXX", compiler)
@@ -58,7 +61,7 @@ def compile_program(file: Path, program: Path, flags: Sequence[str] = ()) -> Non
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
         raise ConfigError(
-            f"'{file}' is compiled when it is run, with '{compiler}', which cannot be started "
+            f"'{file}' needs the compiler '{compiler}', which cannot be started "
             f"({error.strerror}); install gcc and g++, or name other compilers in CC and CXX"
         ) from None
     if done.returncode != 0:

@@ -98,9 +98,9 @@ def begin(
     """
     global _group
     if _group is not None:
-        raise ConfigError("penny has begun already; end it first")
+        raise ConfigError("penny has already started; call end first")
     if device not in ("cpu", "cuda"):
-        raise ConfigError(f"device is '{device}'; allowed are 'cpu' and 'cuda'")
+        raise ConfigError(f"device is '{device}'; choose 'cpu' or 'cuda'")
     is_joined = dist.is_available() and dist.is_initialized()
     if is_joined:
         rank = dist.get_rank() if rank is None else rank
@@ -115,7 +115,9 @@ def begin(
         rank, ranks, unique = communicator.rank, communicator.ranks, bytes(_ID_BYTES)
     else:
         if rank is None or ranks is None or not is_joined:
-            raise ConfigError("penny on GPUs needs torch.distributed; init_process_group first")
+            raise ConfigError(
+                "penny on GPUs needs torch.distributed; call init_process_group first"
+            )
         major, minor = torch.cuda.get_device_capability()
         group = Group(GpuLibrary(f"sm_{major}{minor}"), False, capacity_bytes)
         own = ctypes.create_string_buffer(_ID_BYTES)
@@ -150,11 +152,11 @@ def end() -> None:
 def _begun(device: str) -> Group:
     if _group is None:
         if not (dist.is_available() and dist.is_initialized()):
-            raise ConfigError("penny has not begun; call begin, or init_process_group of torch")
+            raise ConfigError("penny has not started; call begin, or init_process_group of torch")
         begin(device=device)
     assert _group is not None
     if _group.is_host != (device == "cpu"):
-        raise ConfigError(f"the tensor is on {device}; penny has begun for the other device")
+        raise ConfigError(f"the tensor is on {device}; penny was started for the other device")
     return _group
 
 
@@ -184,12 +186,12 @@ def all_reduce(
         ended, or does not make the call.
     """
     if tensor.dtype not in _TYPES:
-        raise ConfigError(f"the tensor is {tensor.dtype}; allowed are float32, float16, bfloat16")
+        raise ConfigError(f"the tensor is {tensor.dtype}; choose float32, float16 or bfloat16")
     if not tensor.is_contiguous():
-        raise ConfigError("the tensor is not contiguous; give tensor.contiguous()")
+        raise ConfigError("the tensor is not contiguous; pass tensor.contiguous()")
     if algorithm is not None and algorithm not in ALGORITHMS:
         names = ", ".join(ALGORITHMS)
-        raise ConfigError(f"there is no algorithm '{algorithm}'; allowed are {names}")
+        raise ConfigError(f"there is no algorithm '{algorithm}'; choose one of {names}")
     group = _begun(tensor.device.type)
     shape = (0, 0, 0, 0) if algorithm is None else (ALGORITHMS[algorithm], threads, blocks, rings)
     group.reduce(tensor, shape)
@@ -208,7 +210,7 @@ def empty(count: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         ConfigError: the group has not started for the CPU, or no memory is left.
     """
     if dtype not in _TYPES:
-        raise ConfigError(f"dtype is {dtype}; allowed are float32, float16, bfloat16")
+        raise ConfigError(f"dtype is {dtype}; choose float32, float16 or bfloat16")
     group = _begun("cpu")
     if group.communicator is not None:
         group.communicator._synchronize(f"penny empty of {count} {dtype}")

@@ -45,7 +45,7 @@ def load_schedule(path: str | os.PathLike[str], result: str | None = None) -> Sc
         return msccl_xml.load_schedule(path, result)
     if result is not None:
         raise ScheduleFormatError(
-            "is a plan of MSCCL++; a result is declared for MSCCL files only", file=str(path)
+            "is a plan of MSCCL++; result applies only to MSCCL files", file=str(path)
         )
     return mscclpp_json.load_schedule(path)
 

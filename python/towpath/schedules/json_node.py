@@ -35,7 +35,7 @@ def parsed(path: str | os.PathLike[str], file: str) -> Any:
         return names
 
     def refuse(constant: str) -> NoReturn:
-        raise ScheduleFormatError(f"holds {constant}, which is not a number of JSON", file=file)
+        raise ScheduleFormatError(f"contains {constant}, which is not a JSON number", file=file)
 
     try:
         text = content.decode("utf-8-sig")
@@ -43,14 +43,14 @@ def parsed(path: str | os.PathLike[str], file: str) -> Any:
     except ScheduleFormatError:
         raise
     except UnicodeDecodeError:
-        raise ScheduleFormatError("is not text in UTF-8", file=file, line=1) from None
+        raise ScheduleFormatError("is not UTF-8 text", file=file, line=1) from None
     except json.JSONDecodeError as error:
         problem = f"is not valid JSON: {error.msg}"
         raise ScheduleFormatError(problem, file=file, line=error.lineno) from None
     except RecursionError:
         raise ScheduleFormatError("nests too deeply", file=file, line=1) from None
     except ValueError:  # digits without end
-        raise ScheduleFormatError("holds a number that is too long", file=file, line=1) from None
+        raise ScheduleFormatError("contains a number that is too long", file=file, line=1) from None
 
 
 class Node:
@@ -67,14 +67,16 @@ class Node:
     def names(self, required: str, optional: str = "") -> None:
         """Checks that it is an object with these names."""
         if not isinstance(self.value, dict):
-            self.fail(f"is {shown(self.value)}; allowed is an object")
+            self.fail(f"is {shown(self.value)}; it must be an object")
         allowed = {*required.split(), *optional.split()}
         for name in self.value:
             if name not in allowed:
-                self.fail(f"has the name {quoted(name)}; allowed are {', '.join(sorted(allowed))}")
+                self.fail(
+                    f"has the name {quoted(name)}; choose one of {', '.join(sorted(allowed))}"
+                )
         for name in required.split():
             if name not in self.value:
-                self.fail(f"lacks {quoted(name)}")
+                self.fail(f"has no {quoted(name)}")
 
     def has(self, name: str) -> bool:
         return name in self.value
@@ -89,14 +91,14 @@ class Node:
             return []
         node = self.at(name)
         if not isinstance(node.value, list):
-            node.fail(f"is {shown(node.value)}; allowed is a list")
+            node.fail(f"is {shown(node.value)}; it must be a list")
         if len(node.value) > most:
-            node.fail(f"has {len(node.value)} entries; at most {most}")
+            node.fail(f"has {len(node.value)} entries; it must have at most {most}")
         return [Node(each, self.file, f"{node.place}[{i}]") for i, each in enumerate(node.value)]
 
     def integer(self, low: int, high: int) -> int:
         if type(self.value) is not int or not low <= self.value <= high:
-            self.fail(f"is {shown(self.value)}; allowed is {low} to {high}")
+            self.fail(f"is {shown(self.value)}; it must be {low} to {high}")
         return int(self.value)
 
     def number(self, name: str, low: int, high: int, default: int | None = None) -> int:
@@ -112,13 +114,13 @@ class Node:
             return default
         node = self.at(name)
         if not isinstance(node.value, bool):
-            node.fail(f"is {shown(node.value)}; allowed is true or false")
+            node.fail(f"is {shown(node.value)}; it must be true or false")
         return node.value
 
     def word(self, name: str, words: Mapping[str, Any]) -> Any:
         node = self.at(name)
         if not isinstance(node.value, str) or node.value not in words:
-            node.fail(f"is {shown(node.value)}; allowed is {', '.join(words)}")
+            node.fail(f"is {shown(node.value)}; choose one of {', '.join(words)}")
         return words[node.value]
 
 

@@ -216,7 +216,7 @@ class _Reader(ContentHandler):
 
     def schedule(self) -> Schedule:
         if self._schedule is None:  # without a byte, expat does not even miss its root element
-            raise self._error("is empty; allowed is an <algo>")
+            raise self._error("is empty; it must have an <algo>")
         self._schedule.ranks = self._ranks
         return self._schedule
 
@@ -228,33 +228,35 @@ class _Reader(ContentHandler):
 
     def characters(self, content: str) -> None:
         if content.strip():
-            raise self._error(f"holds the text {quoted(content.strip())} between its elements")
+            raise self._error(
+                f"contains the text {quoted(content.strip())} between its elements; remove it"
+            )
 
     def startElement(self, name: str, attrs) -> None:  # noqa: N802
         element = _ELEMENTS.get(name)
         parent = self._open[-1] if self._open else None
         if name == "op":
-            raise self._error("has an <op>, the form of newer MSCCL tools; only <step> is read")
+            raise self._error("has an <op>, the form of newer MSCCL tools; use <step>")
         if element is None or element.parent != parent:
             place = f"inside <{parent}>" if parent else "as the outermost element"
-            allowed = next((f"<{n}>" for n, e in _ELEMENTS.items() if e.parent == parent), "none")
-            raise self._error(f"has the element {quoted(name)} {place}; allowed is {allowed}")
+            allowed = next((f"<{n}>" for n, e in _ELEMENTS.items() if e.parent == parent), "absent")
+            raise self._error(f"has the element {quoted(name)} {place}; it must be {allowed}")
         self._attributes = dict(attrs.items())
         names = self._attributes.keys()
         for attribute in sorted(names - element.required - element.optional):
             allowed = ", ".join(sorted(element.required | element.optional))
             raise self._error(
-                f"has the attribute {quoted(attribute)} on <{name}>; allowed are {allowed}"
+                f"has the attribute {quoted(attribute)} on <{name}>; choose one of {allowed}"
             )
         for attribute in sorted(element.required - names):
-            raise self._error(f"lacks the attribute {quoted(attribute)} on <{name}>")
+            raise self._error(f"has no attribute {quoted(attribute)} on <{name}>")
         self._open.append(name)
         getattr(self, f"_start_{name}")()
 
     def endElement(self, name: str) -> None:  # noqa: N802
         self._open.pop()
         if name == "algo" and len(self._ranks) != self._rank_count:
-            raise self._error(f"has {len(self._ranks)} <gpu>; ngpus says {self._rank_count}")
+            raise self._error(f"has {len(self._ranks)} <gpu>, but ngpus is {self._rank_count}")
         if name == "gpu":
             self._ranks[-1].blocks = self._blocks
         if name == "tb":
@@ -268,8 +270,8 @@ class _Reader(ContentHandler):
         name = self._attributes["name"]
         if not name.isprintable() or len(name) > NAME_LENGTH_MAX:
             raise self._error(
-                f"has the name {quoted(name)}; allowed are at most "
-                f"{NAME_LENGTH_MAX} printable characters"
+                f"has the name {quoted(name)}; it must have at most {NAME_LENGTH_MAX} "
+                "printable characters"
             )
         in_place = self._word("inplace", _BOOLEANS, "0")
         self._rank_count = self._integer("ngpus", 1, RANKS_MAX)
@@ -296,15 +298,15 @@ class _Reader(ContentHandler):
         if self._attributes["coll"] != "custom":
             if self._result is not None:
                 raise self._error(
-                    f"has coll={quoted(self._attributes['coll'])}; a result is declared for "
-                    "coll='custom' only"
+                    f"has coll={quoted(self._attributes['coll'])}; --result applies only to "
+                    "coll='custom'"
                 )
             found: Collective = self._word("coll", _COLLECTIVES)
             return found
         if self._result is None:
             raise self._error(
-                "has coll='custom', which says nothing about its result; --result NAME declares "
-                "it, such as --result all_reduce"
+                "has coll='custom', which does not define a result; add --result NAME, such as "
+                "--result all_reduce"
             )
         declared = _core.collective_from(self._result)
         assert declared is not None  # callers have checked the name
@@ -330,8 +332,8 @@ class _Reader(ContentHandler):
             peer = self._integer(attribute, -1, self._rank_count - 1)
             if peer == rank:
                 raise self._error(
-                    f"has {attribute}={quoted(str(peer))} on gpu {rank}; allowed is "
-                    "any other gpu, or -1"
+                    f"has {attribute}={quoted(str(peer))} on gpu {rank}; it must be any other "
+                    "gpu, or -1"
                 )
             if peer == -1:
                 continue
@@ -358,7 +360,9 @@ class _Reader(ContentHandler):
         if step_type == StepType.nop:
             self._has_nop_chain |= depends_on_block != -1
             if publishes:
-                raise self._error("has a nop with hasdep='1'; MSCCL raises no flag for a nop")
+                raise self._error(
+                    "has a nop with hasdep='1'; MSCCL does not raise a flag for a nop"
+                )
         elif self._has_nop_chain:
             if depends_on_block == -1:
                 raise self._error(
@@ -398,7 +402,7 @@ class _Reader(ContentHandler):
         if _INTEGER.match(text) and low <= (number := int(text)) <= high:
             return number
         raise self._error(
-            f"has {attribute}={quoted(text)} on <{self._open[-1]}>; allowed is {low} to {high}"
+            f"has {attribute}={quoted(text)} on <{self._open[-1]}>; it must be {low} to {high}"
         )
 
     def _pattern(self) -> list[int]:
@@ -407,7 +411,7 @@ class _Reader(ContentHandler):
         wrong = [word for word in words if not re.fullmatch("[0-9]{1,5}", word, re.ASCII)]
         if wrong:
             raise self._error(
-                f"has {quoted(wrong[0])} in pattern; allowed are numbers from 0 to 99999"
+                f"has {quoted(wrong[0])} in pattern; it must have numbers from 0 to 99999"
             )
         return [int(word) for word in words]
 
@@ -416,7 +420,8 @@ class _Reader(ContentHandler):
         if text in words:
             return words[text]
         raise self._error(
-            f"has {attribute}={quoted(text)} on <{self._open[-1]}>; allowed is {', '.join(words)}"
+            f"has {attribute}={quoted(text)} on <{self._open[-1]}>; choose one of "
+            f"{', '.join(words)}"
         )
 
     def _error(self, problem: str) -> ScheduleFormatError:
@@ -430,8 +435,8 @@ def _check_fits(schedule: Schedule, ranks: list[RankProgram]) -> None:
     place = f"schedule {quoted(schedule.name)}"
     if not schedule.name.isprintable() or len(schedule.name) > NAME_LENGTH_MAX:
         raise ScheduleFormatError(
-            f"{place}: its name is not {NAME_LENGTH_MAX} printable "
-            "characters at most, as MSCCL needs"
+            f"{place}: its name must have at most {NAME_LENGTH_MAX} printable characters, as "
+            "MSCCL needs"
         )
     _check_at_most(place, "ranks", len(ranks), RANKS_MAX)
     _check_at_most(place, "channels", schedule.channels, CHANNELS_MAX)
@@ -463,8 +468,8 @@ def _check_block(place: str, steps: list[Step]) -> None:
         at = f"{place}, step {number}"
         if _core.is_one_sided(step.type):
             raise ScheduleFormatError(
-                f"{at}: it is a {_core.name_of(step.type)}, which MSCCL does not know; one-sided "
-                "steps are written as MSCCL++ JSON"
+                f"{at}: it is a {_core.name_of(step.type)}, which MSCCL does not have; save "
+                "one-sided steps as MSCCL++ JSON"
             )
         _check_at_most(at, "chunks at once", step.count, COUNT_MAX)
         _check_at_most(
@@ -476,12 +481,12 @@ def _check_block(place: str, steps: list[Step]) -> None:
         if step.type != StepType.nop:
             if has_nop_chain and step.depends_on_block == _core.NONE:
                 raise ScheduleFormatError(
-                    f"{at}: it follows a nop and has no dependency itself, as MSCCL needs"
+                    f"{at}: it follows a nop and must itself have a dependency, as MSCCL needs"
                 )
             has_nop_chain = False
         elif step.publishes:
             raise ScheduleFormatError(
-                f"{at}: it is a nop that publishes; MSCCL raises no flag for a nop"
+                f"{at}: it is a nop that publishes; MSCCL does not raise a flag for a nop"
             )
         else:
             has_nop_chain |= step.depends_on_block != _core.NONE
@@ -491,7 +496,7 @@ def _check_block(place: str, steps: list[Step]) -> None:
 
 def _check_at_most(place: str, noun: str, value: int, limit: int) -> None:
     if value > limit:
-        raise ScheduleFormatError(f"{place}: it has {value} {noun}; MSCCL holds at most {limit}")
+        raise ScheduleFormatError(f"{place}: it has {value} {noun}; MSCCL supports at most {limit}")
 
 
 def _write(schedule: Schedule, ranks: list[RankProgram], stream: IO[str]) -> None:

@@ -114,13 +114,13 @@ class _Plan:
         name = node.at("name").value
         if not isinstance(name, str) or not name.isprintable() or len(name) > NAME_LENGTH_MAX:
             node.at("name").fail(
-                f"is {shown(name)}; allowed are at most {NAME_LENGTH_MAX} printable characters"
+                f"is {shown(name)}; it must have at most {NAME_LENGTH_MAX} printable characters"
             )
         node.number("num_threads_per_block", 1, THREADS, THREADS)
         node.number("buffer_alignment", ALIGNMENT_BYTES, ALIGNMENT_BYTES, ALIGNMENT_BYTES)
         gpus = node.items("gpus", RANKS_MAX)
         if not gpus:
-            node.at("gpus").fail("is empty; allowed is one entry for each rank")
+            node.at("gpus").fail("is empty; it must have one entry for each rank")
         self._ranks = len(gpus)
         in_place = node.flag("inplace")
         most = node.number("max_message_size", 0, BYTES_MAX, 0)
@@ -141,7 +141,10 @@ class _Plan:
         self._count_channels(gpus, described)
         schedule.channels = max(1, self._memory_channels + self._port_channels)
         if schedule.channels > CHANNELS_MAX:
-            node.fail(f"has {schedule.channels} channels between two GPUs; at most {CHANNELS_MAX}")
+            node.fail(
+                f"has {schedule.channels} channels between two GPUs; it must be at most "
+                f"{CHANNELS_MAX}"
+            )
         schedule.chunks = self._chunks(gpus, schedule.collective)
         schedule.ranks = [
             self._program(gpu, about) for gpu, about in zip(gpus, described, strict=True)
@@ -155,7 +158,9 @@ class _Plan:
             for gpu in gpus
         }
         if len(counts) != 1:
-            self._node.at("gpus").fail("have different numbers of input or output chunks")
+            self._node.at("gpus").fail(
+                "have different numbers of input or output chunks; they must be equal"
+            )
         ((inputs, outputs),) = counts
         if collective == Collective.all_gather:
             chunks = outputs or inputs * self._ranks
@@ -164,7 +169,7 @@ class _Plan:
         else:
             chunks = inputs or outputs
         if not 1 <= chunks <= CHUNKS_MAX:
-            self._node.at("gpus").fail(f"cut the array into {chunks} chunks; at least 1")
+            self._node.at("gpus").fail(f"cut the array into {chunks} chunks; it must be at least 1")
         return chunks
 
     # --- what operations refer to ---
@@ -184,7 +189,7 @@ class _Plan:
             kinds = remote.items("access_channel_types", 2)
             for kind in kinds:
                 if kind.value not in ("memory", "port"):
-                    kind.fail(f"is {shown(kind.value)}; allowed is memory, port")
+                    kind.fail(f"is {shown(kind.value)}; choose memory or port")
             gpu.remotes.append(
                 (
                     self._peer(remote.at("rank"), rank),
@@ -200,7 +205,7 @@ class _Plan:
     def _peer(self, node: Node, rank: int) -> int:
         peer = node.integer(0, self._ranks - 1)
         if peer == rank:
-            node.fail(f"is {peer}, the GPU itself; allowed is any other")
+            node.fail(f"is {peer}, the GPU itself; it must be any other GPU")
         return peer
 
     def _channel(self, node: Node, rank: int, gpu: _Gpu) -> None:
@@ -213,7 +218,7 @@ class _Plan:
                 gpu.ends[kind].append((peer, gpu.counts[kind, peer]))
                 gpu.counts[kind, peer] += 1
             if len(gpu.ends[kind]) > BLOCKS_MAX:
-                node.fail(f"is one of more than {BLOCKS_MAX} {kind} channels of a GPU")
+                node.fail(f"is one of more than {BLOCKS_MAX} {kind} channels of a GPU, the maximum")
             return
         key = "buffer_type" if node.has("buffer_type") else "buff"
         if not node.has(key):
@@ -237,14 +242,14 @@ class _Plan:
             kind = channel.word("channel_type", _WORDS)
             for each in channel.items("channel_ids", BLOCKS_MAX):
                 if limits[kind] == 0:
-                    each.fail(f"names a {kind} channel; the GPU has none")
+                    each.fail(f"refers to a {kind} channel; the GPU has none")
                 block.channels[kind].append(each.integer(0, limits[kind] - 1))
         for reference in node.items("remote_buffer_refs", BLOCKS_MAX):
             reference.names("access_channel_type remote_buffer_ids")
             kind = reference.word("access_channel_type", {w: w for w in ("memory", "port")})
             for each in reference.items("remote_buffer_ids", BLOCKS_MAX):
                 if not gpu.remotes:
-                    each.fail("names a remote buffer; the GPU has none")
+                    each.fail("refers to a remote buffer; the GPU has none")
                 number = each.integer(0, len(gpu.remotes) - 1)
                 if kind not in gpu.remotes[number][2]:
                     each.fail(f"is {number}, a remote buffer without access by {kind} channels")
@@ -279,7 +284,7 @@ class _Plan:
         channels = block.channels[kind]
         for each in operation.items("channel_ids", CHANNELS_PER_OPERATION_MAX):
             if not channels:
-                each.fail(f"names a {kind} channel; the thread block has none")
+                each.fail(f"refers to a {kind} channel; the thread block has none")
             ends.append(gpu.ends[kind][channels[each.integer(0, len(channels) - 1)]])
         return ends
 
@@ -329,7 +334,9 @@ def _all_operations(block: Node) -> list[Node]:
                 _check_name(inner)
                 found.append(inner)
     if len(found) > OPERATIONS_MAX:
-        block.at("ops").fail(f"have {len(found)} operations; at most {OPERATIONS_MAX}")
+        block.at("ops").fail(
+            f"have {len(found)} operations; there must be at most {OPERATIONS_MAX}"
+        )
     return found
 
 
@@ -343,12 +350,12 @@ def _check_kind(operation: Node, name: str, kind: str) -> None:
     """Checks that the operation uses such channels, and sums."""
     if operation.value.get("reduce_op", "sum") != "sum":
         operation.at("reduce_op").fail(
-            f"is {shown(operation.value['reduce_op'])}; MSCCL++'s executor knows sum alone"
+            f"is {shown(operation.value['reduce_op'])}; MSCCL++'s executor supports only sum"
         )
     if name in ("pws", "pwsf") and kind != "port":
-        operation.fail(f"is a {name} over {kind} channels; allowed is port")
+        operation.fail(f"is a {name} over {kind} channels; it must use port channels")
     if kind == "port" and name not in (*PAIRS, "rppkt"):
-        operation.fail(f"is a {name} over port channels; allowed is memory")
+        operation.fail(f"is a {name} over port channels; it must use memory channels")
 
 
 class _Operations:
@@ -394,7 +401,7 @@ class _Operations:
         operation.names("name channel_ids", "channel_type")
         kind = self._plan.channel_kind(operation)
         if kind == "switch" or (name == "flush" and kind != "port"):
-            operation.at("channel_type").fail(f"is {kind}, over which no {name} goes")
+            operation.at("channel_type").fail(f"is {kind}, which does not support {name}")
         access = Access()
         access.ends = self._plan.ends_of(operation, kind, self._block, self._gpu)
         access.is_relaxed = name.startswith("rlx")
@@ -403,7 +410,7 @@ class _Operations:
 
     def _read_pipeline(self, operation: Node, is_in_pipeline: bool) -> None:
         if is_in_pipeline:
-            operation.fail("is a pipeline inside another one; allowed are all other operations")
+            operation.fail("is a pipeline inside another one; use any other operation")
         operation.names("name iter_context ops")
         context = operation.at("iter_context")
         context.names("unit_size num_chunks")
@@ -436,8 +443,8 @@ class _Operations:
             return
         if len(sources) != len(destinations) or not sources:
             operation.fail(
-                f"has {len(sources)} sources for {len(destinations)} destinations; allowed is one "
-                "of each, or several pairs"
+                f"has {len(sources)} sources for {len(destinations)} destinations; it must "
+                "have one of each, or several pairs"
             )
         for i, (source, to) in enumerate(zip(sources, destinations, strict=True)):
             pair = ([source], [to])
@@ -461,7 +468,7 @@ class _Operations:
         access.destinations = self._operands(operation, "destination", shape[1], buffers[1], kind)
         sizes = {each.number("size", 1, CHUNKS_MAX) for each in (*buffers[0], *buffers[1])}
         if len(sizes) != 1:
-            operation.fail(f"has buffers of {sorted(sizes)} chunks; allowed is one size for all")
+            operation.fail(f"has buffers of {sorted(sizes)} chunks; all must have the same size")
         access.is_port = kind == "port"
         access.ends = ends
         access.signals = name in ("pws", "pwsf")
@@ -485,7 +492,7 @@ class _Operations:
         if letters is None:
             few = len(shape.rstrip("*")) - shape.count("*")
             allowed = f"at least {few}" if "*" in shape else str(len(shape))
-            operation.fail(f"has {len(buffers)} {role}s; allowed is {allowed}")
+            operation.fail(f"has {len(buffers)} {role}s; it must have {allowed}")
         return [
             self._operand(node, letter, kind) for node, letter in zip(buffers, letters, strict=True)
         ]
@@ -499,7 +506,7 @@ class _Operations:
             node.names("switch_channel_id index size")
             known = self._block.channels["switch"]
             if not known:
-                node.fail("is behind a switch; the thread block has no switch channel")
+                node.fail("is behind a switch, but the thread block has no switch channel")
             which = known[node.number("switch_channel_id", 0, len(known) - 1)]
             buffer, group = self._gpu.switches[which]
             number = self._plan.group_number(group)
@@ -508,7 +515,7 @@ class _Operations:
         node.names("buffer_id index size")
         remotes = self._block.remotes["port" if kind == "port" else "memory"]
         if not remotes:
-            node.fail("is in a remote buffer; the thread block refers to none")
+            node.fail("is in a remote buffer, but the thread block refers to none")
         number = remotes[node.number("buffer_id", 0, len(remotes) - 1)]
         peer, buffer, _ = self._gpu.remotes[number]
         chunk = node.number("index", 0, CHUNKS_MAX)

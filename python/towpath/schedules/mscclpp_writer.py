@@ -77,7 +77,10 @@ class _Writer:
         self._first_port = min(ports, default=_core.CHANNELS_MAX)
         memory = [end.channel for end in self._ends(is_port=False)]
         if max(memory, default=-1) >= self._first_port:
-            self._fail("channels for signals through memory and through ports are mixed")
+            self._fail(
+                "it mixes channels for signals through memory and through ports; MSCCL++ does "
+                "not support this"
+            )
         self._memory_channels = max(memory, default=-1) + 1
         self._port_channels = max(ports, default=-1) + 1 - self._first_port if ports else 0
 
@@ -97,13 +100,17 @@ class _Writer:
     def _check(self) -> None:
         schedule = self._schedule
         if schedule.protocol not in PROTOCOLS.values():
-            self._fail(f"its protocol is {_core.name_of(schedule.protocol)}, not Simple or LL")
+            self._fail(
+                f"its protocol is {_core.name_of(schedule.protocol)}; it must be Simple or LL"
+            )
         if schedule.in_place and schedule.out_of_place:
-            self._fail("it runs in place and out of place; a plan of MSCCL++ is for one of both")
+            self._fail(
+                "it runs in place and out of place; a plan of MSCCL++ supports only one of them"
+            )
         if schedule.scratch_bytes_max not in (0, SCRATCH_BYTES):
-            self._fail(f"its scratch is limited, and not to {SCRATCH_BYTES} bytes")
+            self._fail(f"its scratch limit must be {SCRATCH_BYTES} bytes")
         if schedule.root != 0:
-            self._fail(f"its root is rank {schedule.root}; MSCCL++ has no place for one but 0")
+            self._fail(f"its root is rank {schedule.root}; MSCCL++ supports only rank 0")
         for rank, program in enumerate(self._ranks):
             for number, block in enumerate(program.blocks):
                 self._check_block(rank, number, block)
@@ -112,8 +119,8 @@ class _Writer:
         steps = block.steps
         if len(steps) > OPERATIONS_MAX:
             self._fail(
-                f"rank {rank}, thread block {number} has {len(steps)} steps; MSCCL++ holds at most "
-                f"{OPERATIONS_MAX}"
+                f"rank {rank}, thread block {number} has {len(steps)} steps; MSCCL++ supports "
+                f"at most {OPERATIONS_MAX}"
             )
         local = (StepType.copy, StepType.reduce, StepType.nop)
         for index, step in enumerate(steps):
@@ -325,6 +332,6 @@ def _name_of(access: Access) -> str:
             ):
                 return name
     raise ScheduleFormatError(
-        f"a step combines {len(sources)} sources into {len(stores)} destinations in a way that "
-        "MSCCL++ has no operation for"
+        f"a step combines {len(sources)} sources into {len(stores)} destinations, for which "
+        "MSCCL++ has no operation"
     )

@@ -78,8 +78,8 @@ def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
     """
     if re.sub(r"[^a-z]", "", text.lower()).startswith("collnet"):
         raise ConfigError(
-            "CollNet needs switches that sum what passes between hosts (SHARP), which no machine "
-            f"here describes; `towpath algorithms` lists what {collective} has",
+            "CollNet needs switches that sum data between hosts (SHARP), which no machine here "
+            "describes; `towpath algorithms` lists the algorithms of {collective}",
             field=what,
         )
     known = _core.algorithm_names(_core.collective_from(collective))
@@ -95,7 +95,7 @@ def check_root(root: int | None, collective: str) -> None:
     """
     if root and collective not in ROOTED:
         raise ConfigError(
-            f"{collective} has no root, and root is {root}; {', '.join(ROOTED)} have one",
+            f"{collective} has no root, but root is {root}; only {', '.join(ROOTED)} have one",
             field="root",
         )
 
@@ -108,7 +108,8 @@ def check_operation(operation: str, collective: str) -> None:
     """
     if operation != "sum" and collective not in REDUCING:
         raise ConfigError(
-            f"{collective} reduces nothing, and op is {operation}; {', '.join(REDUCING)} do",
+            f"{collective} has no reduction, but op is {operation}; only {', '.join(REDUCING)} "
+            "have one",
             field="op",
         )
 
@@ -121,7 +122,7 @@ def check_channels(channels: int | None) -> None:
     """
     if channels is not None and not 1 <= channels <= CHANNELS_MAX:
         raise ConfigError(
-            f"channels is {channels}; allowed are 1 to {CHANNELS_MAX}, and none for what the "
-            "machine needs",
+            f"channels is {channels}; it must be 1 to {CHANNELS_MAX}, or omitted to use the "
+            "machine's number",
             field="channels",
         )

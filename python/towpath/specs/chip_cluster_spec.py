@@ -291,9 +291,9 @@ class _Written(Frozen):
     @model_validator(mode="after")
     def _check(self) -> _Written:
         if (self.chips is None) == (self.grid is None):
-            raise wrong("chips", "or grid must be given, and not both")
+            raise wrong("chips", "or grid must be given, but not both")
         if self.grid is not None and self.links:
-            raise wrong("links", "are listed beside grid, which makes its own")
+            raise wrong("links", "cannot be listed with grid, which generates them")
         return self
 
 

@@ -309,7 +309,7 @@ class ChipSpec(Frozen):
             kind, _, number = (part.strip() for part in word.partition("="))
             if kind not in _MASKS or not re.fullmatch(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,19}", number):
                 kinds = ", ".join(_MASKS)
-                problem = f"harvesting is {quoted(text)}; allowed are masks of {kinds}"
+                problem = f"harvesting is {quoted(text)}; it must be masks of {kinds}"
                 raise ConfigError(f"{problem}, such as tensix=0x1020", field=f"chip '{self.name}'")
             mask = int(number, 16 if number.startswith("0x") else 10)
             bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
@@ -434,7 +434,7 @@ def check_tiles(listed: Iterable[ListedTile], width: int, height: int, field: st
     everything = (Coordinate(x, y) for y in range(height) for x in range(width))
     missing = next((at for at in everything if at not in kind_at), None)
     if missing is not None:
-        raise wrong(field, f"leaves out {missing}; every tile of the grid must be in some list")
+        raise wrong(field, f"leaves out {missing}; every tile of the grid must be in a list")
 
 
 def check_worker_grid(workers: Sequence[Coordinate], field: str) -> None:

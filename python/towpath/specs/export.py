@@ -40,7 +40,7 @@ def soc_descriptor_of(chip: ChipSpec) -> str:
         ConfigError: the chip has no architecture.
     """
     if chip.architecture is None:
-        raise ConfigError(f"chip {quoted(chip.name)} has no architecture; a driver needs one")
+        raise ConfigError(f"chip {quoted(chip.name)} has no architecture, which a driver needs")
     tiles = chip.tiles
     harvested = [at for at, kind in chip.tile_kinds().items() if kind == "harvested"]
     channels = chip.dram.channels_per_group.value if tiles.dram else 1

@@ -59,7 +59,7 @@ def read_text(path: str | FilePath, size_max_bytes: int = SIZE_MAX_BYTES) -> str
         line = content.count(b"\n", 0, error.start) + 1
         byte = content[error.start]
         raise ConfigError(
-            f"holds the byte 0x{byte:02x}, which is not text in UTF-8", file=file, line=line
+            f"holds the byte 0x{byte:02x}, which is not UTF-8 text", file=file, line=line
         ) from None
 
 
@@ -84,7 +84,9 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise ConfigError(
-            "is not valid YAML: it holds a character that YAML does not allow", file=file, line=line
+            "is not valid YAML: it contains a character that YAML does not allow",
+            file=file,
+            line=line,
         ) from None
 
 
@@ -105,12 +107,12 @@ class _YamlReader:
         while isinstance(event, (yaml.StreamStartEvent, yaml.DocumentStartEvent)):
             event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
-            raise ConfigError("is empty; a YAML document is expected", file=self._file, line=1)
+            raise ConfigError("is empty; it must be a YAML document", file=self._file, line=1)
         data = self._value(event, (), 0)
         end = self._next()
         while not isinstance(end, yaml.StreamEndEvent):
             if isinstance(end, yaml.DocumentStartEvent):
-                raise self._error(end, "starts a second document; a file holds one")
+                raise self._error(end, "starts a second document; a file must have one")
             end = self._next()
         return YamlDocument(data, self._lines)
 
@@ -123,14 +125,16 @@ class _YamlReader:
     def _value(self, event: yaml.Event, path: FieldPath, depth: int) -> object:
         self._nodes += 1
         if self._nodes > _NODES_MAX:
-            raise self._error(event, f"holds too many values; at most {_NODES_MAX} are read")
+            raise self._error(event, f"has too many values; it must have at most {_NODES_MAX}")
         if depth > _DEPTH_MAX:
-            raise self._error(event, f"is nested too deeply; at most {_DEPTH_MAX} levels are read")
+            raise self._error(
+                event, f"is nested too deeply; it must have at most {_DEPTH_MAX} levels"
+            )
         if isinstance(event, yaml.AliasEvent):
             raise self._error(event, f"uses the alias {quoted(event.anchor)}; write the value out")
         assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))  # no other is left
         if event.tag not in (None, "!"):
-            raise self._error(event, f"uses the tag {quoted(event.tag)}; tags are not read")
+            raise self._error(event, f"uses the tag {quoted(event.tag)}; tags are not supported")
         self._lines.setdefault(path, _line_of(event))
         if isinstance(event, yaml.ScalarEvent):
             self._check_text(event)
@@ -142,7 +146,7 @@ class _YamlReader:
     def _check_text(self, event: yaml.ScalarEvent) -> None:
         control = control_character(event.value)
         if control is not None:
-            raise self._error(event, f"holds the character {ascii(control)}, which is not text")
+            raise self._error(event, f"contains the character {ascii(control)}, which is not text")
 
     def _sequence(self, path: FieldPath, depth: int) -> list[object]:
         values: list[object] = []
@@ -158,7 +162,7 @@ class _YamlReader:
             self._check_text(event)
             name = event.value
             if name in values:
-                raise self._error(event, f"gives the field {quoted(name)} a second time")
+                raise self._error(event, f"has the field {quoted(name)} twice")
             own_path = (*path, name)
             self._lines[own_path] = _line_of(event)
             values[name] = self._value(self._next(), own_path, depth + 1)

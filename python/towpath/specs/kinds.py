@@ -142,7 +142,9 @@ def parse_gpu_machine(file: SpecFile, complete_from: str | None = None) -> Machi
 
         return nvidia_smi.parse_table(file.text, file.file, complete_from)
     if complete_from is not None:
-        raise ConfigError("is a machine spec, which nothing completes", file=file.file, line=1)
+        raise ConfigError(
+            "is a machine spec, which is complete; leave complete_from out", file=file.file, line=1
+        )
     from towpath.specs.machine_spec import parse_machine_spec
 
     return parse_machine_spec(file.document, file.file)
@@ -260,5 +262,5 @@ def check_options(name: str, kind: str, options: Iterable[str]) -> None:
         if option not in KINDS[kind].options:
             able = " and ".join(each.plural for each in KINDS.values() if option in each.options)
             raise ConfigError(
-                f"{option} is for {able}; '{name}' is a {KINDS[kind].words}", field=option
+                f"{option} applies to {able}; '{name}' is a {KINDS[kind].words}", field=option
             )

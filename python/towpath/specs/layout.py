@@ -91,10 +91,12 @@ def without(layout: Layout, names: Iterable[str]) -> Layout:
         found = {n for n, device in enumerate(layout.devices) if _is_called(device, name)}
         if not found:
             raise ValueError(
-                f"there is no device {quoted(name)}; names are such as {_some(layout)}"
+                f"there is no device {quoted(name)}; names are of the form {_some(layout)}"
             )
         if layout.devices[min(found)].kind == "gpu" and "/" in name:
-            raise ValueError(f"{quoted(name)} is a GPU of one host; a GPU is left out in all hosts")
+            raise ValueError(
+                f"{quoted(name)} is a GPU of one host; a GPU can only be removed from all hosts"
+            )
         lost |= found
     kept = [n for n in range(len(layout.devices)) if n not in lost]
     position = {device: number for number, device in enumerate(kept)}

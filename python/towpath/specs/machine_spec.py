@@ -184,7 +184,7 @@ class MachineSpec(Frozen):
             ConfigError: the machine cannot have that size.
         """
         if hosts is not None and ranks is not None:
-            raise self._error("hosts and ranks are both given; one of them is enough")
+            raise self._error("hosts and ranks are both given; give one of them")
         spec: MachineSpec = self
         if ranks is not None:
             spec = self._with_ranks(ranks)
@@ -313,9 +313,9 @@ class MachineSpec(Frozen):
             devices += more[0]
             wires += more[1]
         if devices > DEVICES_MAX:
-            raise self._error(f"would have {devices} devices; at most {DEVICES_MAX} are allowed")
+            raise self._error(f"would have {devices} devices; it must have at most {DEVICES_MAX}")
         if wires > WIRES_MAX:
-            raise self._error(f"would have {wires} wires; at most {WIRES_MAX} are allowed")
+            raise self._error(f"would have {wires} wires; it must have at most {WIRES_MAX}")
 
     def _check_link_types(self, used: list[tuple[str, str | None]]) -> None:
         if self.fabric is not None:
@@ -323,7 +323,7 @@ class MachineSpec(Frozen):
         for field, link_type in used:
             if link_type is not None and link_type not in self.link_types:
                 allowed = ", ".join(self.link_types)
-                raise wrong(field, f"is {quoted(link_type)}; link_types has {allowed}")
+                raise wrong(field, f"is {quoted(link_type)}; choose one of link_types: {allowed}")
 
 
 def cost_data(cost: GpuCost) -> dict[str, object]:
@@ -335,7 +335,7 @@ def cost_data(cost: GpuCost) -> dict[str, object]:
 def _check_pairs(mesh: MeshInterconnect, last: int) -> None:
     for number, pair in enumerate(mesh.pairs):
         if max(pair) > last or pair[0] == pair[1]:
-            problem = f"is {list(pair)}; allowed are two different GPUs from 0 to {last}"
+            problem = f"is {list(pair)}; it must be two different GPUs from 0 to {last}"
             raise wrong(f"hosts.gpu_interconnect.pairs[{number}]", problem)
 
 
@@ -357,7 +357,7 @@ class TemplateSpec(MachineSpec):
         last = hosts.gpus - 1
         for number, nic in enumerate(hosts.nics):
             if max(nic.gpus) > last or len(set(nic.gpus)) < len(nic.gpus):
-                problem = f"is {list(nic.gpus)}; allowed are different GPUs from 0 to {last}"
+                problem = f"is {list(nic.gpus)}; it must be different GPUs from 0 to {last}"
                 raise wrong(f"hosts.nics[{number}].gpus", problem)
         if isinstance(connect, MeshInterconnect):
             _check_pairs(connect, last)
@@ -468,7 +468,9 @@ class GraphSpec(MachineSpec):
         names: set[str] = set()
         for number, device in enumerate(self.devices):
             if device.name in names:
-                raise wrong(f"devices[{number}].name", f"is {quoted(device.name)} a second time")
+                raise wrong(
+                    f"devices[{number}].name", f"is {quoted(device.name)}, which is already in use"
+                )
             names.add(device.name)
         for number, wire in enumerate(self.wires):
             field = f"wires[{number}]"
@@ -537,7 +539,7 @@ def parse_machine_spec(document: YamlDocument, file: str) -> MachineSpec:
         ConfigError: a field is missing, unknown or out of bounds; only the first one is named.
     """
     if not isinstance(document.data, dict):
-        raise ConfigError("holds no fields; a machine spec is expected", file=file, line=1)
+        raise ConfigError("has no fields; it must be a machine spec", file=file, line=1)
     form = document.data.get("form")
     document = with_likes(document, file)
     if form == "template":

@@ -96,8 +96,8 @@ class MixedSpec(MachineSpec):
         spec = type(self).model_validate(fields)
         if spec.gpu_cost != self.gpu_cost:
             raise self._error(
-                "--set gpu_cost has no effect on hosts of different kinds; set it in "
-                "the file of a part"
+                "--set gpu_cost has no effect on hosts of different kinds; change the file of "
+                "a part"
             )
         return spec.model_copy(update={"described": self.described})
 
@@ -170,7 +170,7 @@ def _machine(part: object, number: int, file: str) -> MachineSpec:
     field = f"parts[{number}].machine"
     name = part.get("machine") if isinstance(part, dict) else None
     if not isinstance(name, str) or not name:
-        raise ConfigError("is missing; it names a machine", file=file, field=field)
+        raise ConfigError("is missing; it must name a machine", file=file, field=field)
     if name in shipped.names("gpu_cluster"):
         return shipped.machine(name)
     beside = Path(file).parent / name
@@ -182,5 +182,7 @@ def _machine(part: object, number: int, file: str) -> MachineSpec:
         raise ConfigError(problem, file=file, field=field)
     spec = catalogue.load(beside)
     if isinstance(spec, MixedSpec):
-        raise ConfigError(f"is '{name}', which is mixed itself", file=file, field=field)
+        raise ConfigError(
+            f"is '{name}', which is itself mixed; choose another machine", file=file, field=field
+        )
     return spec

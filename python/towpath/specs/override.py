@@ -49,7 +49,7 @@ def combinations(settings: Iterable[str]) -> list[tuple[str, ...]]:
         choices.append([f"{path}={value}" for value in values.split(",")])
         count *= len(choices[-1])
         if count > COMBINATIONS_MAX:
-            raise ConfigError(f"--set has more than {COMBINATIONS_MAX} combinations")
+            raise ConfigError(f"--set has more than {COMBINATIONS_MAX} combinations, the maximum")
     return list(product(*choices))
 
 

@@ -50,7 +50,7 @@ def check(name: str, kind: str) -> None:
 def no_such(name: str, kind: str, what: str) -> ConfigError:
     """The error for an unknown name."""
     known = ", ".join(names(kind))
-    return ConfigError(f"there is no {what} {quoted(name)}; shipped are {known}")
+    return ConfigError(f"there is no {what} {quoted(name)}; choose one of {known}")
 
 
 @lru_cache

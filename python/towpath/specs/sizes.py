@@ -19,7 +19,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,9}))?([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 _FACTOR = re.compile(r"[0-9]{1,14}")
 _ALLOWED = (
-    "allowed are 64M, 1.5M, 8:1G, 8:1G:4 (from, to, factor) or a list 8,64,512; "
+    "write a size such as 64M or 1.5M, a range 8:1G or 8:1G:4 (from, to, factor), or a list "
+    "8,64,512; "
     "K, M, G, T are powers of 1,024"
 )
 
@@ -66,7 +67,7 @@ def parse_sizes(text: str) -> list[int]:
         raise ConfigError(f"{quoted(text)} is not a range of sizes; {_ALLOWED}")
     size_bytes, last_bytes = parse_size(parts[0]), parse_size(parts[1])
     if size_bytes > last_bytes:
-        raise ConfigError(f"{quoted(text)} ends before it begins; {_ALLOWED}")
+        raise ConfigError(f"{quoted(text)} ends before it starts; {_ALLOWED}")
     sizes = []
     while size_bytes <= last_bytes:
         sizes.append(size_bytes)
@@ -103,10 +104,10 @@ def size_of(size_bytes: Size) -> int:
         size = operator.index(size_bytes)
     except TypeError:
         raise ConfigError(
-            f"size_bytes is {quoted(size_bytes)}; allowed are bytes as an int, or a text: 64M"
+            f"size_bytes is {quoted(size_bytes)}; it must be bytes as an int, or a text such as 64M"
         ) from None
     if not 1 <= size <= SIZE_BYTES_MAX:
-        raise ConfigError(f"size_bytes is {size}; allowed is 1 to {SIZE_BYTES_MAX}, 16 TiB")
+        raise ConfigError(f"size_bytes is {size}; it must be 1 to {SIZE_BYTES_MAX}, 16 TiB")
     return size
 
 
@@ -124,6 +125,6 @@ def sizes_of(size_bytes: Sizes) -> list[int]:
     if isinstance(size_bytes, Iterable):
         sizes = [size_of(each) for each in size_bytes]
         if not sizes:
-            raise ConfigError("size_bytes is empty; it must hold at least one size")
+            raise ConfigError("size_bytes is empty; give at least one size")
         return sizes
     return [size_of(size_bytes)]

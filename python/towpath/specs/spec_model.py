@@ -32,12 +32,12 @@ _FIELDS_LISTED = 20
 def _allowed(fields: Iterable[str], unknown: object) -> str:
     names = list(fields)
     if len(names) <= _FIELDS_LISTED:
-        return f"allowed are {', '.join(names)}"
+        return f"choose one of {', '.join(names)}"
     import difflib
 
     alike = set(difflib.get_close_matches(str(unknown), names, _FIELDS_LISTED, cutoff=0))
     listed = ", ".join(name for name in names if name in alike)
-    return f"allowed are {listed} and {len(names) - len(alike)} more"
+    return f"choose one of {listed} and {len(names) - len(alike)} more"
 
 
 class Frozen(BaseModel):
@@ -186,7 +186,7 @@ def _first_error(error: ValidationError, document: YamlDocument, file: str) -> C
     elif kind == "union_tag_not_found":
         problem = "lacks the field 'shape'"
     elif kind == "union_tag_invalid":
-        problem = f"has shape {quoted(context['tag'])}; allowed are {context['expected_tags']}"
+        problem = f"has shape {quoted(context['tag'])}; choose one of {context['expected_tags']}"
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
         problem = f"is {quoted(first['input'])}; it must be a block of fields"
     else:

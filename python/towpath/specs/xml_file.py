@@ -41,7 +41,7 @@ class XmlElement:
             ConfigError: the attribute is missing.
         """
         if name not in self.attributes:
-            raise self.error(f"lacks the attribute '{name}'")
+            raise self.error(f"has no attribute '{name}'")
         return self.attributes[name]
 
     def integer(self, name: str, minimum: int, maximum: int, default: int | None = None) -> int:
@@ -80,7 +80,7 @@ class XmlElement:
             tags = allowed.get(self.tag, ())
             if child.tag not in tags:
                 may = "nothing" if not tags else ", ".join(f"<{tag}>" for tag in tags)
-                raise child.error(f"cannot be in <{self.tag}>, which may hold {may}")
+                raise child.error(f"cannot be in <{self.tag}>, which may contain {may}")
             child.check_children(allowed)
 
 
@@ -129,11 +129,11 @@ class _Handler(ContentHandler):
             problem = f"holds too many elements; at most {_ELEMENTS_MAX} are read"
             raise ConfigError(problem, file=self._file, line=line)
         if len(self._open) >= _DEPTH_MAX:
-            problem = f"is nested too deeply; at most {_DEPTH_MAX} levels are read"
+            problem = f"is nested too deeply; it must have at most {_DEPTH_MAX} levels"
             raise ConfigError(problem, file=self._file, line=line)
         control = next(filter(None, map(control_character, attrs.values())), None)
         if control is not None:
-            problem = f"holds the character {ascii(control)}, which is not text"
+            problem = f"contains the character {ascii(control)}, which is not text"
             raise ConfigError(problem, file=self._file, line=line)
         tag = name if len(name) <= 40 and name.isascii() else quoted(name)
         element = XmlElement(tag, dict(attrs.items()), line, self._file)

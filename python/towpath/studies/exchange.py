@@ -132,10 +132,10 @@ def check_kernels(spec: MachineSpec) -> None:
     where = f"machine '{spec.name}'"
     if spec.gpu_cost.kernel is None:
         raise ConfigError(
-            "does not say what kernels cost; its gpu_cost needs the block 'kernel'", field=where
+            "has no costs of kernels; add the block 'kernel' to its gpu_cost", field=where
         )
     if spec.gpus_per_host < 2:
-        raise ConfigError("has hosts of one GPU; two in a host are needed", field=where)
+        raise ConfigError("has hosts of one GPU; each host must have at least two", field=where)
 
 
 def routes(spec: MachineSpec) -> dict[str, tuple[Machine, tuple[int, int]]]:
@@ -180,9 +180,9 @@ def exchanges(
             found = list(_sweep(Sweep(route, stage, size_bytes), machine, gpus))
             if not found:
                 raise ConfigError(
-                    f"a buffer of {size_bytes} bytes is not divided into 1 to {_BLOCKS_MAX} "
-                    f"slices; allowed are multiples of {THREADS[0] * BYTES_PER_THREAD[0]} bytes, "
-                    "up to 32 GiB"
+                    f"a buffer of {size_bytes} bytes cannot be divided into 1 to {_BLOCKS_MAX} "
+                    f"slices; use a multiple of {THREADS[0] * BYTES_PER_THREAD[0]} bytes, up "
+                    "to 32 GiB"
                 )
             rows += found
     return rows

@@ -89,7 +89,7 @@ def parse_cores(text: str | None) -> tuple[int, int] | None:
     numbers = [int(part) for part in parts if part.strip().isdecimal()]
     if len(parts) != 2 or len(set(numbers)) != 2 or not set(numbers) <= set(allowed):
         known = ", ".join(map(str, allowed))
-        raise ConfigError(f"--cores is {text!r}; allowed are two different cores of {known}")
+        raise ConfigError(f"--cores is {text!r}; it must be two different cores of {known}")
     return numbers[0], numbers[1]
 
 
@@ -101,7 +101,9 @@ def measure_live(request: LiveRequest) -> LiveStudy:
     """
     if not 0 <= request.size_bytes <= MESSAGE_BYTES_MAX:
         most = MESSAGE_BYTES_MAX
-        raise ConfigError(f"a live message has {request.size_bytes} bytes; allowed is 0 to {most}")
+        raise ConfigError(
+            f"a live message has {request.size_bytes} bytes; it must have 0 to {most}"
+        )
     names = [f"bench-{os.getpid()}-{secrets.token_hex(4)}-{side}" for side in range(2)]
     processes: list[subprocess.Popen[str]] = []
     try:

@@ -115,8 +115,8 @@ def check_built(folder: Path, nodes: int = 2) -> None:
     for name in (f"cluster{nodes}", "ping_pong.elf"):
         if not (folder / name).is_file():
             raise ConfigError(
-                f"--engine rtl needs {folder / name}, which is not there; `make rtl` builds it, "
-                "and --rtl says where it was built"
+                f"--engine rtl needs {folder / name}, which does not exist; build it with "
+                "`make rtl`, or give its folder with --rtl"
             )
 
 
@@ -151,7 +151,7 @@ def run_rtl(folder: Path, asked: RtlRun, *, vcd: Path | None = None) -> RtlOutco
     found = json.loads(done.stdout)
     if any(found["codes"]):
         raise ConfigError(
-            f"{asked.program} ended with {found['codes']} on its nodes, and said "
+            f"{asked.program} ended with {found['codes']} on its nodes, and printed "
             f"{''.join(found['consoles']).strip() or 'nothing'}"
         )
     return RtlOutcome(
@@ -255,8 +255,8 @@ def measure_rtl_study(
     check_built(folder)
     if request.size_bytes not in _SIZES or request.iterations > _ITERATIONS_MAX:
         raise ConfigError(
-            f"{request.iterations} messages of {request.size_bytes} bytes were asked for; the RTL "
-            f"plays up to {_ITERATIONS_MAX}, of {', '.join(map(str, _SIZES))} bytes"
+            f"{request.iterations} messages of {request.size_bytes} bytes are requested; the "
+            f"RTL supports at most {_ITERATIONS_MAX}, of {', '.join(map(str, _SIZES))} bytes"
         )
     # Without interrupts, with them, eight phases, three clocks, a point per size, in iterations.
     total = request.iterations + request.calm_iterations + 15 * _PROBED_ITERATIONS

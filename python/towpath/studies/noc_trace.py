@@ -194,7 +194,7 @@ def _list_items(text: str, file: str) -> Iterator[tuple[int, object]]:
     )
     position, line = _skip_blank(text, 0), 1 + text.count("\n", 0, _skip_blank(text, 0))
     if text[position : position + 1] != "[":
-        raise ConfigError("is not a NoC trace: a JSON list is expected", file=file, line=line)
+        raise ConfigError("is not a NoC trace; it must be a JSON list", file=file, line=line)
     is_first = True
     while True:
         begin = _skip_blank(text, position + 1)
@@ -208,7 +208,7 @@ def _list_items(text: str, file: str) -> Iterator[tuple[int, object]]:
             line += text.count("\n", begin, error.pos)
             raise ConfigError(f"is not valid JSON: {error.msg}", file=file, line=line) from None
         except ValueError as error:
-            raise ConfigError(f"holds an item that {error}", file=file, line=line) from None
+            raise ConfigError(f"has an item that {error}", file=file, line=line) from None
         except RecursionError:
             raise ConfigError("is nested too deeply", file=file, line=line) from None
         yield line, value
@@ -223,7 +223,7 @@ def _list_items(text: str, file: str) -> Iterator[tuple[int, object]]:
     rest = _skip_blank(text, position + 1)
     if rest < len(text):
         line += text.count("\n", position, rest)
-        raise ConfigError("goes on after the end of its list", file=file, line=line)
+        raise ConfigError("continues after the end of its list", file=file, line=line)
 
 
 def _skip_blank(text: str, position: int) -> int:
@@ -236,18 +236,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"gives {quoted(twice)} a second time")
+        raise ValueError(f"has {quoted(twice)} twice")
     return values
 
 
 def _integer(text: str) -> int:
     if len(text) > _DIGITS_MAX:
-        raise ValueError(f"holds the number {quoted(text)}; at most {_DIGITS_MAX} digits are read")
+        raise ValueError(
+            f"has the number {quoted(text)}; it must have at most {_DIGITS_MAX} digits"
+        )
     return int(text)
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"holds {text}, which is not a number")
+    raise ValueError(f"has {text}, which is not a number")
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -286,9 +288,9 @@ class _Reader:
     def add(self, number: int, line: int, value: object) -> None:
         self._number, self._line = number, line
         if number >= EVENTS_MAX:
-            raise self._error(f"at most {EVENTS_MAX} events are read")
+            raise self._error(f"it must have at most {EVENTS_MAX} events")
         if not isinstance(value, dict):
-            raise self._error(f"is {quoted(value)}; an object is expected")
+            raise self._error(f"is {quoted(value)}; it must be an object")
         chip = None
         if "src_device_id" in value:
             chip = self._whole(value, "src_device_id", 0, CHIPS_MAX - 1)
@@ -320,7 +322,7 @@ class _Reader:
     def _first_cycle(self) -> int:
         begins = [own.begin for own in self._cores if own.begin is not None]
         if not begins:
-            raise ConfigError("holds no events of a kernel", file=self._file, line=self._line)
+            raise ConfigError("has no events of a kernel", file=self._file, line=self._line)
         ends = [own.events[-1].cycle for own in self._cores if own.events]
         if max(begins + ends) - min(begins) > CYCLES_MAX:
             problem = f"spans more than {CYCLES_MAX} cycles; that is not one run of a program"
@@ -357,7 +359,7 @@ class _Reader:
 
     def _second_kernel(self, core: Core, processor: str) -> ConfigError:
         name = _name(core, processor)
-        return self._error(f"begins a second kernel on {name}; a trace holds one run")
+        return self._error(f"starts a second kernel on {name}; a trace must have one run")
 
     def _error(self, problem: str) -> ConfigError:
         place = f"event {self._number}"
@@ -401,8 +403,8 @@ class _Reader:
         before = own.events[-1].cycle if own.events else own.begin
         if timestamp < before:
             raise self._error(
-                f"is {before - timestamp} cycles before the one ahead of it on "
-                f"{_name(core, processor)}; a core's events are in order of time"
+                f"is {before - timestamp} cycles before its predecessor on "
+                f"{_name(core, processor)}; a core's events must be in order of time"
             )
         event = self._event(value, kind, noc, timestamp, own)
         self._check_barrier(own, event)
@@ -449,12 +451,12 @@ class _Reader:
         if send is None:  # a trace that says no more than the tile
             return self._coordinates(value, "dx", "dy"), None
         if not isinstance(send, dict):
-            raise self._error(f"its fabric_send is {quoted(send)}; an object is expected")
+            raise self._error(f"its fabric_send is {quoted(send)}; it must be an object")
         if "path" not in send:
             return None, self._whole(send, "eth_chan", 0, ETHERNET_CHANNELS_MAX - 1)
         path = send["path"]
         if not isinstance(path, list) or not path or not isinstance(path[0], dict):
-            raise self._error("its fabric_send.path is not a list of parts of a way")
+            raise self._error("its fabric_send.path is not a list of parts of a path")
         # Older traces name only where a part of the way ends.
         end = "forward" if "forward_x" in path[0] else "segment_end"
         return self._coordinates(path[0], f"{end}_x", f"{end}_y"), None
@@ -464,12 +466,12 @@ class _Reader:
     ) -> tuple[Core, int]:
         """The registers contain the other end, whatever the event's own fields are."""
         if state is None:
-            raise self._error(f"is a {kind} without the event before it that sets the state")
+            raise self._error(f"is a {kind} without a preceding event that sets the state")
         to, state_bytes = state
         own_bytes = self._size(value, least=0) if "num_bytes" in value else 0
         size_bytes = own_bytes or state_bytes
         if size_bytes == 0:
-            raise self._error(f"is a {kind} of a size that neither it nor its state says")
+            raise self._error(f"is a {kind} without a size, in the event and in its state")
         return to, size_bytes
 
     def _check_barrier(self, own: _CoreInProgress, event: NocEvent) -> None:
@@ -480,7 +482,7 @@ class _Reader:
             own.open_barrier = None
         elif event.kind in BARRIER_ENDS:
             raise self._error(
-                f"is a {event.kind} on {_name(own.core, own.processor)} without its start before it"
+                f"is a {event.kind} on {_name(own.core, own.processor)} without a preceding start"
             )
         elif event.kind in BARRIER_BEGINS:
             own.open_barrier, own.open_barrier_line = event, self._line
@@ -490,7 +492,7 @@ class _Reader:
         assert begun is not None
         return ConfigError(
             f"is a {begun.kind} on {_name(own.core, own.processor)} that no "
-            f"{BARRIER_BEGINS[begun.kind]} follows; the trace has a hole",
+            f"{BARRIER_BEGINS[begun.kind]} follows; the trace is incomplete",
             file=self._file, line=own.open_barrier_line, field=f"event {begun.number}",
         )  # fmt: skip
 
@@ -501,8 +503,8 @@ class _Reader:
             raise self._error(f"has no {quoted(name)}")
         number = value[name]
         if type(number) is not int or not least <= number <= most:
-            allowed = f"whole numbers {least} to {most}"
-            raise self._error(f"its {name} is {quoted(number)}; allowed are {allowed}")
+            allowed = f"a whole number from {least} to {most}"
+            raise self._error(f"its {name} is {quoted(number)}; it must be {allowed}")
         return number
 
     def _size(self, value: dict[str, Any], least: int = 1) -> int:
@@ -517,10 +519,10 @@ class _Reader:
             raise self._error(f"has no {quoted(name)}")
         word = value[name]
         if not isinstance(word, str):
-            raise self._error(f"its {name} is {quoted(word)}; a word is expected")
+            raise self._error(f"its {name} is {quoted(word)}; it must be a word")
         if allowed is not None and word not in allowed:
             known = ", ".join(sorted(allowed)) if len(allowed) <= 8 else _KNOWN_ELSEWHERE
-            raise self._error(f"its {name} is {quoted(word)}; known are {known}")
+            raise self._error(f"its {name} is {quoted(word)}; choose one of {known}")
         return word
 
 

@@ -125,7 +125,7 @@ def points(
     """
     for name in kernels:
         if name not in KERNELS:
-            raise ConfigError(f"there is no kernel '{name}'; allowed are {', '.join(KERNELS)}")
+            raise ConfigError(f"there is no kernel '{name}'; choose one of {', '.join(KERNELS)}")
     found = []
     for name in kernels:
         own_rings = rings if "ring" in name else 1

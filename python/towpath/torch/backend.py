@@ -72,7 +72,7 @@ def _transport() -> str:
     named = os.environ.get("TOWPATH_TRANSPORT", "shm")
     allowed = _core.live_transports()
     if named not in allowed:
-        raise ConfigError(f"TOWPATH_TRANSPORT is '{named}'; allowed are {', '.join(allowed)}")
+        raise ConfigError(f"TOWPATH_TRANSPORT is '{named}'; choose one of {', '.join(allowed)}")
     return named
 
 

@@ -165,8 +165,8 @@ def check_xml(folder: Path, collective: str) -> None:
     earlier = sorted(file.name for file in folder.glob("*.xml") if name.fullmatch(file.name))
     if earlier:
         raise ConfigError(
-            f"--xml finds {earlier[0]} of an earlier run; allowed is a folder without schedules "
-            f"of {collective}",
+            f"--xml finds {earlier[0]} of an earlier run; choose a folder without schedules of "
+            f"{collective}",
             file=str(folder),
         )
 

@@ -237,8 +237,8 @@ def form_of(row: Row, column: str = "topology") -> Form:
     text = row[column].strip()
     form = _FORMS.get(letters_of(text))
     if form is None:
-        allowed = "line, ring, mesh, torus"
-        raise CannotSimulate(f"{column} is {quoted(text)}; allowed are {allowed}")
+        allowed = "line, ring, mesh or torus"
+        raise CannotSimulate(f"{column} is {quoted(text)}; it must be {allowed}")
     return form
 
 
@@ -251,7 +251,7 @@ def chip_of(row: Row) -> str:
     text = row["arch"].strip()
     chip = _ARCHITECTURES.get(letters_of(text))
     if chip is None:
-        raise CannotSimulate(f"arch is {quoted(text)}; allowed are wormhole_b0, blackhole")
+        raise CannotSimulate(f"arch is {quoted(text)}; choose wormhole_b0 or blackhole")
     return chip
 
 
@@ -302,7 +302,7 @@ def named_system(row: Row, form: Form) -> ChipSystem:
     family = next((one for one in _FAMILIES if re.search(one.pattern, f"{chip} {name}")), None)
     if family is None:
         known = "t3k_8, n300, p150_x8, p300_x2, wh_galaxy_32, bh_galaxy_32"
-        raise CannotSimulate(f"system is {quoted(text)}; names like these are known: {known}")
+        raise CannotSimulate(f"system is {quoted(text)}; use a name like {known}")
     if chip not in ("", family.chip):
         raise CannotSimulate(f"system is {quoted(text)}, whose chips are {family.chip}s")
     count = _count_in(name, family)

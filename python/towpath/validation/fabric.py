@@ -393,7 +393,7 @@ def _with_underscores(row: Row, column: str) -> Row:
 def _calls_of(row: Row) -> int:
     mode = letters_of(row["mode"])
     if mode not in _MODES:
-        raise CannotSimulate(f"mode is {quoted(row['mode'])}; allowed are single, back-to-back")
+        raise CannotSimulate(f"mode is {quoted(row['mode'])}; choose single or back-to-back")
     return _MODES[mode]
 
 

@@ -100,7 +100,7 @@ def _environment(config: str) -> Environment:
             variables[f"NCCL_{name}"] = value
         elif word != "default" and name not in _WITHOUT_EFFECT:
             known = ", ".join(("default", *VARIABLES, *_WITHOUT_EFFECT))
-            raise CannotSimulate(f"config has {quoted(word)}; known are {known}")
+            raise CannotSimulate(f"config has {quoted(word)}; choose one of {known}")
     try:
         return Environment.of(variables)
     except ConfigError as error:
@@ -196,7 +196,7 @@ def _predict_collective(row: Row, context: Context) -> Prediction:
     spec = _spec(machine, hosts)
     if gpus % hosts != 0 or gpus > spec.ranks:
         raise CannotSimulate(
-            f"{gpus} GPUs on {hosts} nodes; allowed are equally many on each, at most "
+            f"{gpus} GPUs on {hosts} nodes; each node must have the same number, at most "
             f"{spec.gpus_per_host}"
         )
     _check_fabric(row, spec)

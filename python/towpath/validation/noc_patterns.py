@@ -239,7 +239,7 @@ def _unicast_cast(pattern: Pattern, chip: _core.Chip) -> Cast:
         case "column_to_column":
             column = _rectangle(1, count)
             return Cast(column, column)
-    raise CannotSimulate(f"pattern is '{pattern.name}'; allowed are {', '.join(PATTERNS)}")
+    raise CannotSimulate(f"pattern is '{pattern.name}'; choose one of {', '.join(PATTERNS)}")
 
 
 def _multicast_cast(pattern: Pattern, chip: _core.Chip) -> Cast:

@@ -135,7 +135,7 @@ def _predict_umd(row: Row, context: Context) -> Prediction:
     case = one_of(row, "case", _CASES)
     size_bytes = whole(row, "bytes", _DMA_BYTES_MAX)
     if case != "DMA" and size_bytes > 64 * _MIB:
-        raise CannotSimulate(f"bytes is {size_bytes}; allowed are 1 to {64 * _MIB} without DMA")
+        raise CannotSimulate(f"bytes is {size_bytes}; it must be 1 to {64 * _MIB} without DMA")
     is_write = one_of(row, "op", ("read", "write")) == "write"
     if case == "DMA":
         move = cluster.dma_write_to_device if is_write else cluster.dma_read_from_device

@@ -93,8 +93,8 @@ def whole(row: Row, column: str, most: int, least: int = 1) -> int:
     """
     text = row[column].strip()
     if _WHOLE.fullmatch(text) is None or not least <= int(text) <= most:
-        allowed = f"whole numbers {least} to {most}"
-        raise CannotSimulate(f"{column} is {quoted(text)}; allowed are {allowed}")
+        allowed = f"a whole number from {least} to {most}"
+        raise CannotSimulate(f"{column} is {quoted(text)}; it must be {allowed}")
     return int(text)
 
 
@@ -118,5 +118,5 @@ def one_of(row: Row, column: str, allowed: tuple[str, ...]) -> str:
     """
     text = row[column].strip()
     if text not in allowed:
-        raise CannotSimulate(f"{column} is {quoted(text)}; allowed are {', '.join(allowed)}")
+        raise CannotSimulate(f"{column} is {quoted(text)}; choose one of {', '.join(allowed)}")
     return text

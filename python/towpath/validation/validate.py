@@ -132,7 +132,7 @@ def validate(
 
 def _chosen(kind: TableKind, table: TableFile, half: str | None, group: str | None) -> list[Row]:
     if half not in (None, "fit", "check"):
-        raise ConfigError(f"--half is {quoted(half)}; allowed are fit and check")
+        raise ConfigError(f"--half is {quoted(half)}; choose fit or check")
     try:
         pattern = re.compile(group or "")
     except (re.error, RecursionError, OverflowError) as error:

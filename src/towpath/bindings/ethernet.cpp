@@ -38,7 +38,7 @@ LinkBandwidthKind kind_from(std::string_view name) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", known_name);
   }
   throw std::invalid_argument(
-      fmt::format("'{}' is not a test of a link; there are {}", name, known));
+      fmt::format("'{}' is not a test of a link; choose one of {}", name, known));
 }
 
 // A new cluster for each test.

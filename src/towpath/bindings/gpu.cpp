@@ -177,7 +177,7 @@ void translate_gpu_error(const std::exception_ptr& thrown, void*) {
   }
 }
 
-// A limit of kernels. Infinity is none.
+// A limit of kernels. Infinity means no limit.
 Time limit_from(double seconds) {
   const Time limit = transport::timeout_from(seconds);
   return limit == Time::max() ? Time() : limit;
@@ -259,8 +259,9 @@ double launch(SimulatedPes& pes, const std::string& name, std::vector<unsigned> 
     std::vector<void*> places;
     for (std::uint64_t& word : words) places.push_back(&word);
     if (pe.launch_kernel(kernel, configuration, places.data(), false) != 0) {
-      throw KernelError(KernelError::Kind::usage,
-                        "a grid and a block have at least one element, a block at most 1024");
+      throw KernelError(
+          KernelError::Kind::usage,
+          "a grid and a block must have at least one element, and a block at most 1024");
     }
   });
   return (pes.finished_at() - begin).us();

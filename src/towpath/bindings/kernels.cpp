@@ -30,9 +30,9 @@ Processor processor_from(const std::string& name) {
                                     Processor::compute, Processor::ethernet}) {
     if (name == name_of(processor)) return processor;
   }
-  throw std::invalid_argument("'" + name +
-                              "' is not a processor; there are data_movement_0, data_movement_1, "
-                              "compute and ethernet");
+  throw std::invalid_argument(
+      "'" + name +
+      "' is not a processor; choose data_movement_0, data_movement_1, compute or ethernet");
 }
 
 // Number, offset, size, page size, format.
@@ -43,7 +43,7 @@ CircularBuffers buffers_from(const std::vector<Buffer>& rows) {
   for (const auto& [number, offset, size_bytes, page_bytes, format] : rows) {
     if (number < 0 || number >= kCircularBuffers) {
       throw std::invalid_argument("there is no circular buffer " + std::to_string(number) +
-                                  "; 0 to 31 are possible");
+                                  "; it must be 0 to 31");
     }
     if (buffers.size() <= static_cast<std::size_t>(number)) {
       buffers.resize(static_cast<std::size_t>(number) + 1);

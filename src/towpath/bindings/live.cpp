@@ -49,14 +49,13 @@ Comparison comparison_from(std::string_view name) {
   if (name == "==") return Comparison::equal;
   if (name == "!=") return Comparison::not_equal;
   if (name == ">=") return Comparison::greater_equal;
-  throw std::invalid_argument(
-      fmt::format("comparison is '{}'; allowed are '==', '!=' and '>='", name));
+  throw std::invalid_argument(fmt::format("comparison is '{}'; choose '==', '!=' or '>='", name));
 }
 
 SignalOperation operation_from(std::string_view name) {
   if (name == "set") return SignalOperation::set;
   if (name == "add") return SignalOperation::add;
-  throw std::invalid_argument(fmt::format("operation is '{}'; allowed are 'set' and 'add'", name));
+  throw std::invalid_argument(fmt::format("operation is '{}'; choose 'set' or 'add'", name));
 }
 
 // A view of this rank's heap that keeps the transport alive.

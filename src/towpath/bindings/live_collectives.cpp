@@ -47,8 +47,8 @@ class Collectives {
     const auto known_operation = transport::reduction_operation_from(operation);
     if (!known_type) throw std::invalid_argument(fmt::format("'{}' is not a type", type));
     if (!known_operation) {
-      throw std::invalid_argument(fmt::format(
-          "'{}' is not a reduction; allowed are sum, prod, min, max and avg", operation));
+      throw std::invalid_argument(
+          fmt::format("'{}' is not a reduction; choose sum, prod, min, max or avg", operation));
     }
     asked.how = {{*known_type, *known_operation}, transport_.ranks()};
     asked.request = request_of(collective, asked.how, root, span_of(input), span_of(output));

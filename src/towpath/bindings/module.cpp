@@ -53,6 +53,7 @@ NB_MODULE(_core, module) {
   bind_group_api(module);
   bind_ethernet(module);
   bind_kernels(module);
-  // For a process that exits without a final garbage collection: live objects are then no leak.
+  // For a process that exits without a final garbage collection, in which live objects are not a
+  // leak.
   module.def("allow_leaks", [] { nanobind::set_leak_warnings(false); });
 }

@@ -130,7 +130,7 @@ void bind_link_failures(nb::module_& module) {
               if (us == INFINITY) return Time::max();
               if (!(std::abs(us) <= kFaultTimeUsMax)) {
                 throw std::invalid_argument(
-                    fmt::format("a fault has a time of {} us; allowed are up to {}, or infinity",
+                    fmt::format("a fault has a time of {} us; it must be at most {}, or infinity",
                                 us, kFaultTimeUsMax));
               }
               return Time::from_us(us);
@@ -140,7 +140,7 @@ void bind_link_failures(nb::module_& module) {
             if (!training_time_us) return;
             if (*training_time_us == INFINITY) {
               throw std::invalid_argument(
-                  "a link's training never ends; for one that never comes back set an infinite "
+                  "a link's training never ends; for a link that never comes back, set an infinite "
                   "dead_time_us");
             }
             faults->training_time = time(*training_time_us);

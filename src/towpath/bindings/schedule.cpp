@@ -48,7 +48,7 @@ void check_element_bytes(std::uint64_t element_bytes) {
   constexpr std::uint64_t kElementBytesMax = 16;
   if (element_bytes == 0 || element_bytes > kElementBytesMax) {
     throw nb::value_error(
-        fmt::format("element_bytes is {}; allowed is 1 to {}", element_bytes, kElementBytesMax)
+        fmt::format("element_bytes is {}; it must be 1 to {}", element_bytes, kElementBytesMax)
             .c_str());
   }
 }

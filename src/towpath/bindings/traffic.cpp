@@ -49,7 +49,7 @@ Kind kind_from(std::string_view name) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", known_name);
   }
   throw std::invalid_argument(
-      fmt::format("'{}' is not a kind of traffic; there are {}", name, known));
+      fmt::format("'{}' is not a kind of traffic; choose one of {}", name, known));
 }
 
 using Matrix = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<3>>;

@@ -11,14 +11,14 @@
 
 #include "towpath/base/units.hpp"
 
-// The order in which agents learned of each other, asked by walking back. There is no limit to the
-// number of agents, and questions are rare, so nothing is joined until one is asked.
+// The order in which agents have observed each other, found by walking backward. The number of
+// agents is not limited. Queries are rare, so nothing is merged before a query.
 //
-// A wait for a signal gives an agent all that the sender had done and seen by then, and the arrival
-// of the payload. After a quiet the transfers of its process are
-// complete. A fence orders them before later signals to the same peer. An agent that polls memory,
-// reads memory of a peer or changes a word atomically may see anything that happened before, so all
-// of it counts as seen. This way an agent is never wrongly accused.
+// A wait for a signal gives an agent everything that the sender had done and observed by then, and
+// the arrival of the payload. After a quiet the transfers of its process are complete. A fence
+// orders them before later signals to the same peer. An agent that polls memory, reads memory of a
+// peer or changes a word atomically may observe any earlier event, so all of them count as
+// observed. An agent is therefore never reported by mistake.
 
 namespace towpath::causality {
 
@@ -56,7 +56,7 @@ class History {
     Time time;
     Moment moment{};                   // added to the history
     const SignalWord* word = nullptr;  // the word with the observed signals, from the first to
-                                       // before the end:
+                                       // Position before the end:
     std::size_t first_signal = 0;
     std::size_t signals = 0;
     std::uint64_t number = 0;  // last operation covered by a quiet or fence
@@ -73,11 +73,11 @@ class History {
   void learn_everything(Time time) { entries_.push_back({Kind::everything, time}); }
   void complete(Time time, std::uint64_t number, bool is_quiet);
 
-  // Whether the completion of a transfer is in the owner's past.
+  // True if the completion of a transfer is in the owner's past.
   Known knows(const Transfer& transfer) const;
   // True if a moment of another agent, at `time`, is in the owner's past.
   bool knows(Moment moment, Time time) const;
-  // Whether it is in the owner's past that an agent of `process` had the transfer's completion in
+  // True if it is in the owner's past that an agent of `process` had the transfer's completion in
   // its past.
   bool knows_that(int process, const Transfer& transfer) const;
 

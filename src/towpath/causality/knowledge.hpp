@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-// The knowledge of agents about each other, as vector clocks. The clock of an agent advances with
-// every action that others may see. An agent that sees the effect of an action knows all that the
-// acting agent knew at that time.
+// The events that agents have observed of each other, as vector clocks. The clock of an agent
+// advances with every action that other agents can observe. An agent that observes the effect of an
+// action has observed everything that the acting agent had observed at that time.
 
 namespace towpath::causality {
 
@@ -61,19 +61,19 @@ struct Knowledge {
   }
 };
 
-// The knowledge of an agent at one moment of its clock. Travels with messages.
+// The observations of an agent at one moment of its clock. Stamps travel with messages.
 struct Stamp {
   std::shared_ptr<const Knowledge> known;
   Place place = 0;
   std::uint32_t clock = 0;
 
-  // Whether this moment includes another.
+  // True if this moment includes another.
   bool covers(const Stamp& other) const {
     return place == other.place || known->clocks.at(other.place) >= other.clock;
   }
 };
 
-// The growing knowledge of one agent. Stamps share it until it grows.
+// The growing observations of one agent. Stamps share them until they grow.
 class Learner {
  public:
   Learner(Place place, std::uint32_t clock)

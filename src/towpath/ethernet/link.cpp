@@ -33,8 +33,9 @@ Link::Link(sim::Simulation& simulation, Port& a, Port& b, const LinkFaults& faul
   }
   for (Port* const port : ports_) {
     if (!port->is_connected()) continue;
-    throw std::invalid_argument(fmt::format("{} is connected to {} already; a port has one link",
-                                            port->name(), port->far_end()->name()));
+    throw std::invalid_argument(
+        fmt::format("{} is already connected to {}; a port can have only one link", port->name(),
+                    port->far_end()->name()));
   }
   for (Port* const port : ports_) port->link_ = this;
   if (faults_.drop_at < Time::max()) {
@@ -49,7 +50,7 @@ Time Link::training_time() const {
 void Link::check_faults() const {
   if (!(faults_.frame_loss >= 0 && faults_.frame_loss < 1)) {
     throw std::invalid_argument(
-        fmt::format("the {} has a frame loss of {}; it is a probability from 0 up to, and not, 1",
+        fmt::format("the {} has a frame loss of {}; it must be a probability from 0 to below 1",
                     name_, faults_.frame_loss));
   }
   if (faults_.drop_at < simulation_.now()) {
@@ -58,12 +59,11 @@ void Link::check_faults() const {
   }
   if (faults_.dead_time < Time()) {
     throw std::invalid_argument(
-        fmt::format("the {} is dead for {} ns after a drop; at least 0 are "
-                    "possible",
-                    name_, faults_.dead_time.ns()));
+        fmt::format("the {} is dead for {} ns after a drop; it must be at least 0", name_,
+                    faults_.dead_time.ns()));
   }
   if (training_time() < Time()) {
-    throw std::invalid_argument(fmt::format("the {} is trained for {} ns; at least 0 are possible",
+    throw std::invalid_argument(fmt::format("the {} is trained for {} ns; it must be at least 0",
                                             name_, training_time().ns()));
   }
   if (faults_.drop_period < Time::max() &&

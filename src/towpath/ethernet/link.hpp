@@ -57,9 +57,9 @@ class Link {
   Port& far_end(const Port& port) const { return *ports_[1 - index_of(port)]; }
   bool is_up() const { return !down_since_.has_value(); }
   std::optional<Time> down_since() const { return down_since_; }
-  // Whether an end's software has called run_routing() since the link went down.
+  // True if an end's software has called run_routing() since the link went down.
   bool is_ready_to_train(const Port& port) const { return is_ready_[index_of(port)]; }
-  // Whether it is down without training in progress. It then stays down until run_routing().
+  // True if it is down without training in progress. It then stays down until run_routing().
   bool is_stuck() const { return !is_up() && !training_.is_armed(); }
   const LinkFaults& faults() const { return faults_; }
   bool has_faults() const { return has_faults_; }

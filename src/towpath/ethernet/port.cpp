@@ -75,7 +75,7 @@ void Port::check(const Command& command) const {
   }
   if (command.kind == Command::Kind::register_write) return;
   if (command.size_bytes == 0) {
-    throw std::invalid_argument(fmt::format("{} was told to send 0 bytes; at least {} are possible",
+    throw std::invalid_argument(fmt::format("{} has a send of 0 bytes; it must be at least {}",
                                             name_, figures_.word_bytes));
   }
   check_multiple("size", command.size_bytes);

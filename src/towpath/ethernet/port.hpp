@@ -97,7 +97,7 @@ class Port {
   // the word, or the range exceeds the L1 of either end.
   CommandNumber send(int queue, const Command& command);
 
-  // Whether a queue is full: its last command is being fetched, or too many are not yet on the
+  // True if a queue is full: its last command is being fetched, or too many are not yet on the
   // wire. Throws std::invalid_argument if the queue does not exist.
   bool is_busy(int queue) const { return is_busy(queues_[checked(queue)]); }
   // Wakes the process once, when the queue becomes free. The process must suspend in a loop until
@@ -121,10 +121,10 @@ class Port {
   // Base firmware's action when the core yields to it: marks this end of a down link as ready to
   // train. No effect if the link is up or absent.
   void run_routing();
-  // Whether run_routing() was called since the link went down. False if the link is up.
+  // True if run_routing() was called since the link went down. False if the link is up.
   bool has_run_routing() const;
 
-  // Whether all commands are on the wire and acknowledged.
+  // True if all commands are on the wire and acknowledged.
   bool is_idle() const;
   const PortCounters& counters() const { return counters_; }
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// The loads and stores that the compiler reports: counted, checked, and seen by threads that poll.
+// The loads and stores that the compiler reports: counted, checked, and observed by threads that
+// poll.
 #include <algorithm>
 #include <exception>
 
@@ -70,13 +71,13 @@ Place count_store(Pe& pe, const volatile void* address, std::uint64_t size_bytes
   return place;
 }
 
-// The time until a word stored at a peer is there: half of a load.
+// The time until a word stored at a peer has arrived: half of a load.
 Time time_to_peer(const Pe& pe) {
   return pe.is_timed() ? Time::from_ps(pe.cost().peer_latency.ps() / 2) : Time();
 }
 
-// Keeps the part of a range around an address that needs no check, so that later accesses to it do
-// not call.
+// Records the part of a range around an address that needs no further check, so that later accesses
+// to it do not make a call.
 void keep_quiet(abi::Range* ranges, const MonitoredRanges::Bounds& found, const abi::Range& range) {
   const std::uintptr_t begin = std::max(found.begin, range.begin);
   const std::uintptr_t end = std::min(found.end, range.begin + range.size);
@@ -84,8 +85,8 @@ void keep_quiet(abi::Range* ranges, const MonitoredRanges::Bounds& found, const 
   ranges[0] = {begin, end - begin};
 }
 
-// The host program continues to its next call: an exception does not pass a function that the
-// compiler takes for one that throws none.
+// The host program continues to its next call, because an exception cannot pass through a function
+// that the compiler assumes not to throw.
 abi::Range check_host(Pe& pe, const MemoryAccess& access) {
   if (pe.run().failure != nullptr) return {};
   try {
@@ -96,7 +97,7 @@ abi::Range check_host(Pe& pe, const MemoryAccess& access) {
   return {};
 }
 
-// The memory that an access is inside. Empty if it is not to be kept.
+// The memory that contains an access. Empty if the range must not be recorded.
 abi::Range check(Pe& pe, Place place, const MemoryAccess& access) {
   switch (place) {
     case Place::host: return check_host(pe, access);
@@ -116,7 +117,7 @@ abi::Range check(Pe& pe, Place place, const MemoryAccess& access) {
   return {};
 }
 
-// Whether later accesses must also be seen.
+// True if later accesses must also be observed.
 bool note_access(Pe& pe, const MemoryAccess& access, bool is_store) {
   RaceMonitor* const races = pe.run().races;
   if (races == nullptr) return false;
@@ -178,7 +179,7 @@ void poll(void* self, const volatile void* address, unsigned size_bytes, const v
   });
 }
 
-// The store itself comes after this call.
+// The store itself follows this call.
 void flag(void* self, volatile void* address, unsigned size_bytes, const void* where) {
   Pe& pe = pe_of(self);
   const Place place = count_store(pe, address, size_bytes);

@@ -278,7 +278,7 @@ void* Block::shared(const abi::SharedVariable& variable) {
   pe_.current().shared = shared_memory_.range();
   if (memory != nullptr) return memory;
   throw KernelError(KernelError::Kind::usage,
-                    fmt::format("{} declares more than {} KiB of __shared__ memory; ask for more "
+                    fmt::format("{} declares more than {} KiB of __shared__ memory; request more "
                                 "as dynamic shared memory at the launch",
                                 describe(), SharedMemory::kStaticBytes >> 10));
 }

@@ -63,7 +63,7 @@ class Block {
   const SharedMemory& shared_memory() const { return shared_memory_; }
   // Null without a record.
   BlockTimeline* timeline() { return timeline_.get(); }
-  // The order of events that the block has seen. Null in a live run.
+  // The order of events that the block has observed. Null in a live run.
   History* history() const { return history_; }
   // "block (3,0,0) of all_reduce on PE 2"
   std::string describe() const;
@@ -75,7 +75,8 @@ class Block {
   // The words that a thread waits for have changed.
   void woken(int thread, Profile::Words words);
   void release_grid_barrier(Moment all);
-  // Its stay on the multiprocessor is over. Later blocks of this PE have seen what it has seen.
+  // Its residence on the multiprocessor has ended. Later blocks of this PE have observed everything
+  // that it has observed.
   void hand_on();
 
   // --- calls of the running thread --------------------------------------------------------------
@@ -86,13 +87,13 @@ class Block {
   // Never returns: an error ends the run.
   [[noreturn]] void halt();
   // Waits until make_ready(). The second form is recorded. The third also sets the state of the
-  // thread, which the others expect to be set.
+  // thread, which the other forms expect to be set.
   void suspend(const abi::Site& site);
   void suspend_for(Activity activity, const abi::Site& site);
   void wait_for_event(Activity activity, const abi::Site& site);
   // Waits until a time.
   void reach(Time when);
-  // All that has happened counts as seen by the block.
+  // All earlier events count as observed by the block.
   void learn_everything();
 
  private:

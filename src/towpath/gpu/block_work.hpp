@@ -10,8 +10,8 @@ namespace towpath::gpu {
 
 class Pe;
 
-// The loads and stores of a block, counted while its threads run in no time, and the time that they
-// take. Those of one moment are a segment. Segments follow each other.
+// The loads and stores of a block, counted while its threads run in zero time, and the time that
+// they take. The accesses of one moment form a segment. Segments follow each other.
 class BlockWork {
  public:
   // `timeline` may be null.
@@ -19,7 +19,7 @@ class BlockWork {
 
   // Adds the accesses of the running thread since the last call.
   void fold_counters();
-  // The end of all work by now.
+  // The end of all work until now.
   Time busy_until() const;
   // The end of the running thread's accesses, including those not yet added.
   Time thread_time() const;

@@ -30,7 +30,8 @@ std::string environment_or(const char* name, const std::string& otherwise) {
   return value == nullptr || *value == 0 ? otherwise : std::string(value);
 }
 
-// Code is made for this processor. Another one with the same home directory has other code.
+// Code is compiled for this processor. Another processor with the same home directory has other
+// code.
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
@@ -40,8 +41,8 @@ std::string processor() {
   return {};
 }
 
-// A stack of floating-point and pointer habits: no contraction, so that a host without fused
-// multiplication gives the same bits. No strict aliasing, because kernels read float as float4.
+// A stack of floating-point and pointer options: no contraction, so that a host without fused
+// multiplication gives the same bits, and no strict aliasing, because kernels read float as float4.
 const std::vector<std::string>& common_flags() {
   static const std::vector<std::string> flags = {"-std=c++20",
                                                  "-O2",
@@ -62,12 +63,12 @@ const std::vector<std::string>& counting_flags() {
   static const std::vector<std::string> flags = {"-fsanitize=thread", "--param",
                                                  "tsan-distinguish-volatile=1", "--param",
                                                  "tsan-instrument-func-entry-exit=0",
-                                                 // A place is where a call returns to.
+                                                 // A place is the return address of a call.
                                                  "-fno-optimize-sibling-calls"};
   return flags;
 }
 
-// The compiler names the text that it was given after its standard input.
+// The compiler names a text from its standard input after standard input.
 std::string named_as(const std::string& source, std::string text) {
   const std::string was = "\"<stdin>\"";
   for (std::size_t at = text.find(was); at != std::string::npos; at = text.find(was, at)) {

@@ -80,8 +80,8 @@ void Device::start(const abi::Launch& launch, std::function<void()> finished) {
   if (share_of(*grid) > kLoadMax) {
     throw KernelError(
         KernelError::Kind::usage,
-        fmt::format("a block of kernel {} has {} threads and {} bytes of shared memory, which no "
-                    "multiprocessor of this GPU holds; at most {} threads and {} KiB are possible",
+        fmt::format("a block of kernel {} has {} threads and {} bytes of shared memory, which do "
+                    "not fit on a multiprocessor of this GPU; use at most {} threads and {} KiB",
                     grid->name(), grid->threads_per_block(), launch.configuration.shared_bytes,
                     abi::kThreadsPerBlockMax, cost_.shared_memory_kib - 1));
   }
@@ -89,7 +89,7 @@ void Device::start(const abi::Launch& launch, std::function<void()> finished) {
   fill();
 }
 
-// The emptiest multiprocessor that has room, the first of equals, or -1.
+// The emptiest multiprocessor with room, the first among equals, or -1.
 int Device::choose(const Grid& grid) const {
   const double share = share_of(grid);
   const auto emptiest =
@@ -139,7 +139,8 @@ void Device::finish(Block& block) {
 void Device::arrive_at_grid_barrier(Grid& grid) {
   if (++grid.at_barrier_ < grid.blocks()) return;
   grid.at_barrier_ = 0;
-  // The barrier is over when all have arrived: each has seen what any of them has seen.
+  // The barrier ends when all threads have arrived. Each has then observed everything that any of
+  // them has observed.
   Moment all;
   if (pe_.is_timed()) {
     History& joined = pe_.hazards().new_history();

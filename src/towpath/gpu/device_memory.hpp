@@ -12,7 +12,7 @@
 
 namespace towpath::gpu {
 
-// The memory of cudaMalloc. Between allocations are gaps, and freed memory is given again late, so
+// The memory of cudaMalloc. There are gaps between allocations, and freed memory is reused late, so
 // that a wrong access is not inside another allocation.
 class DeviceMemory {
  public:
@@ -24,7 +24,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Null if there is not enough.
+  // Null if there is not enough memory.
   void* allocate(std::uint64_t size_bytes, MemoryKind kind, const abi::Site& site);
   // False if nothing was allocated there.
   bool free(void* address, const abi::Site& site);
@@ -33,7 +33,7 @@ class DeviceMemory {
  private:
   static constexpr std::uint64_t kGapBytes = 256;
   static constexpr std::uint64_t kGapBytesMax = 1 << 20;
-  // Freed allocations that are not yet given again.
+  // Freed allocations that have not been reused.
   static constexpr std::size_t kFreedMax = 1024;
 
   void release_oldest();

@@ -48,7 +48,7 @@ std::string type_of_current_exception() {
 void rethrow_named(const std::string& who) {
   constexpr const char* kWhatToDo = "; catch it where it is thrown";
   const std::string type = type_of_current_exception();
-  // Errors of a run, and the end of a process of it.
+  // Errors of a run, and the end of a process with such an error.
   if (type.starts_with("towpath::")) throw;
   try {
     throw;

@@ -28,7 +28,7 @@ enum class Hazard : std::uint8_t {
 
 const char* name_of(Hazard hazard);
 
-// A run that cannot continue: one sentence for a person, the kind for a program.
+// A run that cannot continue, as a sentence for people and a kind for programs.
 class KernelError : public std::runtime_error {
  public:
   enum class Kind : std::uint8_t { usage, hazard, deadlock, compilation };
@@ -43,8 +43,8 @@ class KernelError : public std::runtime_error {
   Hazard hazard_{};
 };
 
-// In a handler: throws the current exception again, with a name if it is one of the source's: "the
-// host program of PE 1 throws std::length_error: TEXT".
+// In a handler: throws the current exception again, with a name if it is from the source: "the host
+// program of PE 1 throws std::length_error: TEXT".
 [[noreturn]] void rethrow_named(const std::string& who);
 
 }  // namespace towpath::gpu

@@ -21,7 +21,7 @@ void Fences::flush_library_fence() {
   if (library_fence_.threads.empty()) return;
   sim::Simulation& simulation = block_.pe().simulation();
   if (library_fence_.from <= simulation.now()) return start_library_fence();
-  // Until then other threads may join. Their stores are ordered too.
+  // Until then other threads may join. Their stores are also ordered.
   simulation.at(
       library_fence_.from,
       [](void* fences) { static_cast<Fences*>(fences)->start_library_fence(); }, this);
@@ -64,9 +64,9 @@ void Fences::thread_fence(abi::FenceScope scope, const abi::Site& site) {
   block_.wait_for_event(Activity::quiet, site);
 }
 
-// Starts after the work of the block by now. A fence of the device lasts until stores are in the L2
-// cache. One of the system also waits for stores at peers, and then takes the time of the library's
-// fence without adapters. Threads that come later have another fence.
+// Starts after all earlier work of the block. A device fence lasts until stores are in the L2
+// cache. A system fence also waits for stores at peers, and then takes the time of the library's
+// fence without adapters. Threads that arrive later have another fence.
 void Fences::flush_thread_fence() {
   struct Started {
     Block* block;

@@ -24,8 +24,8 @@ class Fences {
   // The running thread waits in __threadfence or __threadfence_system, for stores without the
   // library.
   void thread_fence(abi::FenceScope scope, const abi::Site& site);
-  // All threads have run until they wait: starts the fence that they wait in. A fence that ends at
-  // once makes threads ready, and the other one then waits for them.
+  // All threads have run until they wait. Starts the fence that they wait in. A fence that ends
+  // immediately makes threads ready, and the other fence then waits for them.
   void flush_library_fence();
   void flush_thread_fence();
 

@@ -18,21 +18,19 @@ namespace {
   if (known == Known::only_fenced) {
     throw KernelError(
         Hazard::fence_for_quiet,
-        fmt::format(
-            "fence where quiet is needed: {} reads bytes of {}, after which comes a fence; "
-            "a fence orders what goes to one PE, and the word of it came by way of another; "
-            "call nvshmem_quiet before telling others",
-            reader, transfer.what));
+        fmt::format("fence where quiet is needed: {} reads bytes of {}, after which comes a fence; "
+                    "a fence orders puts to one PE, but the signal came from another PE; call "
+                    "nvshmem_quiet before other PEs are notified",
+                    reader, transfer.what));
   }
   throw KernelError(
       Hazard::unawaited_data,
-      fmt::format(
-          "unawaited data: {} reads bytes of {} and cannot know that they are there: it has "
-          "not waited for a signal that follows them; wait for that signal first",
-          reader, transfer.what));
+      fmt::format("unawaited data: {} reads bytes of {} without proof that they have arrived: it "
+                  "has not waited for a signal that follows them; wait for that signal first",
+                  reader, transfer.what));
 }
 
-// NVSHMEM promises the update of a signal only to the waits for signals.
+// NVSHMEM guarantees the update of a signal only to waits for signals.
 void remark_signal(const WaitRecord& wait, const SignalWord& word) {
   const Allocation* const of =
       wait.pe.memory().map().find(reinterpret_cast<std::uintptr_t>(wait.call.first));
@@ -49,8 +47,8 @@ void remark_signal(const WaitRecord& wait, const SignalWord& word) {
   throw KernelError(
       Hazard::signal_reused,
       fmt::format("signal reused: {} sends a signal on a word on which {} sent one before, of the "
-                  "same or a higher value, and cannot know that its peer has seen that; let the "
-                  "peer signal back, or a barrier come between, or send a higher value",
+                  "same or a higher value, without proof that its peer has seen that signal; let "
+                  "the peer signal back, add a barrier between them, or send a higher value",
                   again, last));
 }
 
@@ -87,7 +85,7 @@ void HazardMonitor::check_change(const MonitoredTransfer& transfer, const Block&
     throw KernelError(
         Hazard::fence_for_quiet,
         fmt::format("fence where quiet is needed: {} stores to bytes that {} may still read; the "
-                    "fence between them orders puts and does not wait for them; call nvshmem_quiet",
+                    "fence between them orders puts but does not wait for them; call nvshmem_quiet",
                     thread_of(block, where), transfer.what));
   }
   if (known == Known::no) {
@@ -144,14 +142,12 @@ void HazardMonitor::check_overshot() const {
   for (const WaitRecord* const wait : waits_) {
     const bool is_single = wait->call.count == 1 && wait->call.comparison == abi::Comparison::equal;
     if (!is_single || wait->order_at(0) <= 0) continue;
-    throw KernelError(
-        Hazard::overshot_wait,
-        fmt::format(
-            "overshot wait: {} at {}:{} in {} waits until its word is {}, but the word went "
-            "on to {} before the thread looked; wait for NVSHMEM_CMP_GE, or let the peer "
-            "know before it signals again",
-            wait->site.call, wait->site.file, wait->site.line, wait->block->describe(),
-            wait->values[0], wait->value_at(0)));
+    throw KernelError(Hazard::overshot_wait,
+                      fmt::format("overshot wait: {} at {}:{} in {} waits until its word is {}, "
+                                  "but the word continued to {} before the thread read it; wait "
+                                  "for NVSHMEM_CMP_GE, or notify the peer before it signals again",
+                                  wait->site.call, wait->site.file, wait->site.line,
+                                  wait->block->describe(), wait->values[0], wait->value_at(0)));
   }
 }
 

@@ -11,9 +11,9 @@
 #include "towpath/causality/range_map.hpp"
 
 // Finds mistakes of kernels in the use of one PE's memory, from the order of events that each block
-// has seen (causality/history.hpp): bytes of a put that are read too early, sources of puts that
-// change too early, signals that overtake each other. Found in every run, whether or not the
-// mistake does harm in it.
+// has observed (causality/history.hpp): bytes of a put that are read too early, sources of puts
+// that change too early, and signals that overtake each other. A mistake is found in every run,
+// even if it has no effect in it.
 
 namespace towpath::gpu {
 
@@ -45,7 +45,8 @@ class HazardMonitor {
 
   // The history of a new block, which lives as long as the monitor.
   History& new_history() { return histories_.emplace_back(past_.process()); }
-  // The history of the PE: a block that ends adds to it, a block that begins starts with it.
+  // The history of the PE. A block that ends adds its history, and a block that begins starts with
+  // it.
   History& past() { return past_; }
 
   // The checks throw KernelError. A thread reads or changes a byte of a transfer.
@@ -59,12 +60,12 @@ class HazardMonitor {
   // A block starts to wait for words. A word that was signalled again too early is an error only if
   // a thread waits for it.
   void note_wait(const WaitRecord& wait);
-  // A wait of the block has ended, which has seen the signals.
+  // A wait of the block has ended and has observed the signals.
   void learn_from(const WaitRecord& wait, History& history);
 
   void add_wait(const WaitRecord& wait) { waits_.insert(&wait); }
   void remove_wait(const WaitRecord& wait) { waits_.erase(&wait); }
-  // Checks for equality waits with a word beyond the value.
+  // Checks equality waits for words beyond the value.
   void check_overshot() const;
 
  private:

@@ -125,7 +125,7 @@ void Heap::check_remote(const abi::Access& access, const Block& block,
                         const abi::Site& site) const {
   if (access.peer < 0 || access.peer >= transport_.ranks()) {
     throw KernelError(KernelError::Kind::usage,
-                      fmt::format("{} names PE {}; allowed are 0 to {}", call_of(site, block),
+                      fmt::format("{} names PE {}; it must be 0 to {}", call_of(site, block),
                                   access.peer, transport_.ranks() - 1));
   }
   const bool names_bytes = access.size_bytes > 0;
@@ -148,14 +148,14 @@ void Heap::check_remote(const abi::Access& access, const Block& block,
 void Heap::check_local(const abi::Access& access, const Block& block, const abi::Site& site) const {
   if (access.kind == abi::AccessKind::atomic || access.size_bytes == 0) return;
   const std::uintptr_t begin = number_of(access.local);
-  // Library temporaries and single-thread values travel with the instruction.
+  // Temporaries of the library and values of single threads travel with the instruction.
   const bool is_private = stack_.contains(access.local) || access.size_bytes <= 8;
   if (is_private || is_allocated(access.local, access.size_bytes)) return;
   if (is_registered(begin, access.size_bytes)) return;
   throw KernelError(
       Hazard::unregistered_buffer,
       fmt::format("unregistered buffer: {} {} {} bytes of memory that is neither symmetric nor "
-                  "registered; call nvshmemx_buffer_register for all of it first",
+                  "registered; call nvshmemx_buffer_register first",
                   call_of(site, block), access.kind == abi::AccessKind::put ? "sends" : "fills",
                   access.size_bytes));
 }

@@ -11,8 +11,8 @@
 #include "towpath/transport/remote_memory.hpp"
 #include "towpath/transport/transport.hpp"
 
-// The symmetric heap of a PE: its allocations, the heaps of the peers, and the memory that a
-// transfer may name.
+// The symmetric heap of a PE: its allocations, the heaps of the peers, and the memory that
+// transfers may use.
 
 namespace towpath::gpu {
 
@@ -44,7 +44,7 @@ class Heap {
 
   bool contains(const void* address) const;
   transport::Offset offset_of(const void* address) const;
-  // An address in the heap of a peer for loads and stores. Null if they do not reach it.
+  // An address in the heap of a peer for loads and stores. Null if it is not reachable by them.
   void* reach(const void* address, int peer) const;
   std::uint64_t* team_words(int team) const;
   const abi::Range& own() const { return heaps_[static_cast<std::size_t>(rank_)]; }
@@ -59,7 +59,7 @@ class Heap {
   void check_remote(const abi::Access& access, const Block& block, const abi::Site& site) const;
 
  private:
-  // Behind each allocation, so that an access beyond it is not inside the next one.
+  // After each allocation, so that an access beyond it is not inside the next one.
   static constexpr std::uint64_t kGapBytes = 256;
 
   struct Size {

@@ -54,7 +54,7 @@ void HostProgram::start_main(std::vector<std::string> arguments) {
   const auto main = object_.object().main;
   if (main == nullptr) {
     throw KernelError(KernelError::Kind::usage,
-                      "the source has no main(); launch its kernels by name, from Python or C++");
+                      "the source has no main(); launch its kernels by name from Python or C++");
   }
   start([this, main, arguments = std::move(arguments)]() mutable {
     std::vector<char*> words;

@@ -16,8 +16,8 @@ class LoadedObject;
 // The host program of a GPU, as a process of the simulation.
 class HostProgram {
  public:
-  // `idle` returns whether all started work has finished. The program ends after that.
-  // `ended` is called in its process once main() has ended, with how it did.
+  // `idle` returns true if all started work has finished. The program then ends. `ended` is called
+  // in its process when main() has ended, with the way in which it ended.
   HostProgram(sim::Simulation& simulation, const LoadedObject& object, int rank,
               std::function<bool()> idle, std::function<void(const std::string&)> ended)
       : simulation_(simulation),
@@ -26,7 +26,7 @@ class HostProgram {
         idle_(std::move(idle)),
         ended_(std::move(ended)) {}
 
-  // Starts main(). Its status, as the system reports it, is there once is_finished().
+  // Starts main(). Its status, in the system's form, is available when is_finished() is true.
   void start_main(std::vector<std::string> arguments);
   // Starts a function of this program instead.
   void start(std::function<void()> body);
@@ -34,7 +34,7 @@ class HostProgram {
   int status() const { return status_; }
   [[noreturn]] void exit(int status);
 
-  // The host program waits. Called from its process. `what` is a literal.
+  // Makes the host program wait. Called from its process. `what` is a literal.
   void block(const std::function<bool()>& holds, const char* what);
   void block_until_idle(const char* what) { block(idle_, what); }
   void wake();

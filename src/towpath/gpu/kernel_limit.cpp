@@ -14,8 +14,8 @@ KernelLimit::KernelLimit(Run& run)
       code_ticks_(Time::from_ps(run.kernel_limit.ps() / kTicks),
                   {[](void* limit) { static_cast<KernelLimit*>(limit)->tick(); }, this}) {}
 
-// In a signal handler on the stack of the thread, whose code holds no lock. The thread does not
-// return to it.
+// Runs in a signal handler on the stack of the thread, whose code holds no lock. The thread does
+// not return to its code.
 void KernelLimit::tick() {
   if (run_.running == nullptr || run_.resumes != resumes_) {
     resumes_ = run_.resumes;
@@ -30,12 +30,12 @@ void KernelLimit::tick() {
     place = block.pe().object().place_of(call);
     if (!place.empty()) break;
   }
-  run_.failure = std::make_exception_ptr(KernelError(
-      KernelError::Kind::deadlock,
-      fmt::format("endless kernel: thread {} of {}{}{} has computed for {:g} s and has not waited "
-                  "for anything; let it end, or allow it more time (kernel_limit_s)",
-                  block.running_index(), block.describe(), place.empty() ? "" : " at ", place,
-                  run_.kernel_limit.seconds())));
+  run_.failure = std::make_exception_ptr(
+      KernelError(KernelError::Kind::deadlock,
+                  fmt::format("endless kernel: thread {} of {}{}{} has computed for {:g} s without "
+                              "a wait; let it end, or allow it more time (kernel_limit_s)",
+                              block.running_index(), block.describe(), place.empty() ? "" : " at ",
+                              place, run_.kernel_limit.seconds())));
   block.halt();
 }
 

@@ -17,9 +17,9 @@ using namespace literals;
 
 namespace {
 
-// Between two looks at the other PEs, so that each has looked at its own waits meanwhile.
+// Time between two checks of the other PEs, so that each has checked its own waits in the meantime.
 constexpr Time kBetweenLooks = 50_ms;
-// A PE that is not to blame lets the culprit report first.
+// A PE without a mistake lets the responsible PE report first.
 constexpr Time kPatience = 500_ms;
 // Until all have described their waits.
 constexpr Time kForWords = 150_ms;
@@ -94,7 +94,7 @@ bool Meeting::is_complete() const {
     throw KernelError(
         Hazard::mismatched_allocation,
         fmt::format("mismatched symmetric allocations: PE {} wants {} ({}), but PE {} wants {} "
-                    "({}); every PE makes the same calls with the same sizes in the same order",
+                    "({}); every PE must make the same calls with the same sizes in the same order",
                     transport_.rank(), mine.what.data(), mine.where.data(), rank,
                     theirs.what.data(), theirs.where.data()));
   }
@@ -193,7 +193,7 @@ void Meeting::refuse() const {
   }
   if (inside.empty()) {
     throw KernelError(KernelError::Kind::deadlock,
-                      fmt::format("deadlock: no PE can go on; {}", waits_of(outside)));
+                      fmt::format("deadlock: no PE can continue; {}", waits_of(outside)));
   }
   const int speaker = is_inside_ ? transport_.rank() : inside.front();
   const Slot& slot = page(speaker).slots[load(page(speaker).number) % 2];
@@ -205,13 +205,13 @@ void Meeting::refuse() const {
   const bool is_allocation = std::strstr(slot.what.data(), "symmetric") != nullptr;
   if (is_allocation) {
     throw KernelError(Hazard::mismatched_allocation,
-                      fmt::format("mismatched symmetric allocations: {}; every PE makes the same "
-                                  "calls with the same sizes in the same order",
+                      fmt::format("mismatched symmetric allocations: {}; every PE must make the "
+                                  "same calls with the same sizes in the same order",
                                   sentence));
   }
   throw KernelError(KernelError::Kind::deadlock,
-                    fmt::format("deadlock: {}; end every PE by nvshmem_finalize, after the last "
-                                "transfer and wait of all",
+                    fmt::format("deadlock: {}; end every PE with nvshmem_finalize, after the last "
+                                "transfer and wait of all PEs",
                                 sentence));
 }
 

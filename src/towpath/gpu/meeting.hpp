@@ -11,11 +11,11 @@
 #include "towpath/base/units.hpp"
 #include "towpath/transport/transport.hpp"
 
-// How the PEs of a live run meet for calls that all of them make, and notice that none of them can
-// continue. Each has a page in its symmetric heap, which all other PEs load.
+// Meetings of the PEs of a live run for calls that all of them make, and the detection of a run in
+// which no PE can continue. Each PE has a page in its symmetric heap, which all other PEs load.
 //
-// A run is stuck if every PE waits, and each has looked at all that it waits for, in vain, after
-// all of them waited. Nobody is left then who could store anything.
+// A run is stuck if every PE waits, and each has checked all its waits without success after all of
+// them were waiting. No PE is then left that could store a word.
 
 namespace towpath::gpu {
 
@@ -30,17 +30,17 @@ class Meeting {
     std::string where;  // "nvshmem_malloc at FILE:LINE"
   };
   void enter(const Statement& statement);
-  // Whether all have entered. Throws KernelError if one of them wants something else.
+  // True if all PEs have entered. Throws KernelError if one of them makes a different call.
   bool is_complete() const;
   void leave() { is_inside_ = false; }
   bool is_inside() const { return is_inside_; }
 
-  // This PE has done something.
+  // This PE has made progress.
   void note_progress();
-  // It has looked at all that it waits for, in vain.
+  // This PE has checked all its waits without success.
   void note_pass();
-  // Throws KernelError if no PE can continue: at once if this PE is to blame, otherwise a little
-  // later. `waits` describes the waits of this PE.
+  // Throws KernelError if no PE can continue: immediately if this PE is responsible, otherwise a
+  // little later. `waits` describes the waits of this PE.
   void check(Time now, const std::function<std::string()>& waits);
 
  private:
@@ -63,7 +63,7 @@ class Meeting {
   };
   const Page& page(int rank) const { return *pages_[static_cast<std::size_t>(rank)]; }
   bool has_entered(int rank) const;
-  // Whether all wait, and their counters.
+  // True if all PEs wait, and their counters.
   bool look(std::vector<Seen>& seen) const;
   bool is_stuck(Time now);
   [[noreturn]] void refuse() const;

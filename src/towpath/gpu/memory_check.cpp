@@ -60,7 +60,7 @@ void MemoryCheck::check_other(const MemoryAccess& access, const Block& block) co
   const abi::Range& arguments = pe_.current().arguments;
   if (is_variable(access.address, access.size_bytes) || access.is_inside(arguments)) return;
   if (pe_.heap().is_registered(access.address, access.size_bytes)) return;
-  // The processor refuses these, with the same words for all code.
+  // The processor rejects these addresses, with the same message for all code.
   if (access.address < kNowhereBytes) return;
   refuse(access.address, access.size_bytes, thread_of(access, block));
 }
@@ -100,8 +100,8 @@ void MemoryCheck::refuse_misaligned(const MemoryAccess& access, const Block& blo
   const Culprit culprit = thread_of(access, block);
   throw KernelError(
       Hazard::misaligned_access,
-      fmt::format("misaligned access: {} {} at once, at an address that is no multiple of {}{}; a "
-                  "GPU accesses a type only at a multiple of its alignment",
+      fmt::format("misaligned access: {} {} at once, at an address that is not a multiple of {}{}; "
+                  "a GPU accesses a type only at a multiple of its alignment",
                   culprit.who, culprit.what, access.size_bytes,
                   place_inside(access.address, block)));
 }
@@ -155,16 +155,17 @@ void MemoryCheck::check_side(const void* side, std::uint64_t size_bytes, bool is
     return;
   }
   if (!os::is_mapped(side, size_bytes)) {
-    throw KernelError(Hazard::out_of_bounds,
-                      fmt::format("out of bounds: {} {} at {}, where no memory is; give it an "
-                                  "address of an allocation",
-                                  culprit.who, culprit.what,
-                                  side == nullptr ? "nullptr" : fmt::format("{:#x}", address)));
+    throw KernelError(
+        Hazard::out_of_bounds,
+        fmt::format(
+            "out of bounds: {} {} at {}, where there is no memory; use an address of an allocation",
+            culprit.who, culprit.what,
+            side == nullptr ? "nullptr" : fmt::format("{:#x}", address)));
   }
   if (!is_of_device) return;
   throw KernelError(Hazard::host_memory,
-                    fmt::format("host memory: {} {} of the host's memory where it says that they "
-                                "are the GPU's; give it memory of cudaMalloc",
+                    fmt::format("host memory: {} {} of the host's memory but declares them as the "
+                                "GPU's memory; use memory from cudaMalloc",
                                 culprit.who, culprit.what));
 }
 
@@ -229,8 +230,8 @@ void MemoryCheck::refuse(std::uintptr_t address, std::uint64_t size_bytes,
   if (found == nullptr) {
     throw KernelError(
         Hazard::host_memory,
-        fmt::format("host memory: {} {} at {:#x}, which is the host's or nobody's; a kernel uses "
-                    "memory of cudaMalloc, cudaMallocManaged, cudaMallocHost or nvshmem_malloc",
+        fmt::format("host memory: {} {} at {:#x}, which is the host's or not allocated; use memory "
+                    "from cudaMalloc, cudaMallocManaged, cudaMallocHost or nvshmem_malloc",
                     culprit.who, culprit.what, address));
   }
   if (found->freed.call != nullptr) {

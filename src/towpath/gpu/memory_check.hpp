@@ -15,7 +15,7 @@ class Block;
 class Pe;
 struct CopyRequest;
 
-// An access as the compiler reports it.
+// An access in the form that the compiler reports.
 struct MemoryAccess {
   std::uintptr_t address = 0;
   std::uint64_t size_bytes = 0;
@@ -25,22 +25,22 @@ struct MemoryAccess {
   bool is_inside(const abi::Range& range) const { return range.contains(address); }
 };
 
-// Finds wrong accesses to memory: of kernels, of the host program, of copies and transfers.
+// Finds invalid accesses to memory by kernels, by the host program, and by copies and transfers.
 class MemoryCheck {
  public:
   explicit MemoryCheck(Pe& pe) : pe_(pe) {}
 
   MemoryMap& map() { return map_; }
 
-  // The memory of a GPU, of this PE or of one that it reaches, that an access is inside. Throw
-  // KernelError.
+  // The GPU memory, of this PE or of one that it can reach, that contains an access. These
+  // functions throw KernelError.
   const Allocation& of_device(const MemoryAccess& access, const Block& block) const;
-  // An access to neither the memory of a GPU, nor of the block, nor of the source's variables.
+  // An access outside the memory of a GPU, of the block and of the source's variables.
   void check_other(const MemoryAccess& access, const Block& block) const;
-  // The shared variable of the block that an access is inside.
+  // The shared variable of the block that contains an access.
   abi::Range of_shared(const MemoryAccess& access, const Block& block) const;
   [[noreturn]] void refuse_misaligned(const MemoryAccess& access, const Block& block) const;
-  // The host program's. The range around the access that needs no further check.
+  // For the host program: the range around the access that needs no further check.
   abi::Range check_host(const MemoryAccess& access) const;
   void check_copy(const CopyRequest& request, const abi::Site& site) const;
   void check_transfer(const abi::Access& access, const Block& block, const abi::Site& site) const;
@@ -51,7 +51,7 @@ class MemoryCheck {
     std::string what;  // "stores 4 bytes"
   };
   Culprit thread_of(const MemoryAccess& access, const Block& block) const;
-  // An address of this or a reachable GPU as one of this PE. 0 for other memory.
+  // The address in this PE's memory for an address of this or a reachable GPU; 0 for other memory.
   std::uintptr_t own_address_of(std::uintptr_t address) const;
   // ", 4 bytes into ALLOCATION", or empty.
   std::string place_inside(std::uintptr_t address, const Block& block) const;

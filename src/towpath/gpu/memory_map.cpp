@@ -16,7 +16,7 @@ std::string Allocation::describe() const {
 
 void MemoryMap::add(const Allocation& allocation) {
   last_ = nullptr;
-  // Memory of the host is also freed by calls that are not seen here.
+  // Host memory can also be freed by calls that are not observed here.
   auto at = used_.lower_bound(allocation.begin);
   while (at != used_.end() && at->first - allocation.begin < allocation.size_bytes) {
     at = used_.erase(at);

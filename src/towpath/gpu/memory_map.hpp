@@ -31,18 +31,17 @@ struct Allocation {
   std::string describe() const;
 };
 
-// The memory that kernels of a PE may use, by address. Freed allocations are kept for a while, to
-// be named.
+// The memory that kernels of a PE may use, by address. Freed allocations are kept for a while, so
+// that errors can name them.
 class MemoryMap {
  public:
   void add(const Allocation& allocation);
   // False if no allocation in use begins there.
   bool free(std::uintptr_t begin, const abi::Site& site);
-  // The allocation in use that begins at or before an address and ends after it. Null if there is
-  // none.
+  // The allocation in use that contains an address. Null if there is none.
   const Allocation* find(std::uintptr_t address) const;
-  // The freed one that held the address last, otherwise the nearest one in use within the range.
-  // Null if there is none.
+  // The freed allocation that contained the address last, otherwise the nearest one in use within
+  // the range. Null if there is none.
   const Allocation* nearest(std::uintptr_t address, const abi::Range& within) const;
 
  private:

@@ -22,9 +22,9 @@ LoadedObject::LoadedObject(const std::filesystem::path& file) : library_(file) {
   if (object_.kernel_count > abi::kKernelsMax) {
     throw KernelError(
         KernelError::Kind::usage,
-        fmt::format("a source has {} kernels and instances of kernel templates; at most {} are "
-                    "possible",
-                    object_.kernel_count, abi::kKernelsMax));
+        fmt::format(
+            "a source has {} kernels and instances of kernel templates; it must have at most {}",
+            object_.kernel_count, abi::kKernelsMax));
   }
 }
 

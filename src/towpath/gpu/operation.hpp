@@ -12,13 +12,13 @@
 
 namespace towpath::gpu {
 
-// A transfer of a thread, or of a group of threads, under way at the transport. It deletes itself
-// after the last callback, once no thread waits for it.
+// A transfer of a thread, or of a group of threads, in progress at the transport. It deletes itself
+// after the last callback, when no thread waits for it.
 struct Operation {
   Operation(Pe& from, Block& by, const abi::Access& what, const abi::Site& where);
 
   void start();
-  // Whether the threads continue right after its start.
+  // True if the threads continue right after its start.
   bool is_detached() const;
 
   Pe& pe;

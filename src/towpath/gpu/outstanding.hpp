@@ -20,7 +20,7 @@ class Outstanding {
   }
   std::uint64_t last() const { return last_; }
   void visible(std::uint64_t number);
-  // Calls `then` once all operations that were started before are visible.
+  // Calls `then` when all earlier operations are visible.
   void when_quiet(std::function<void()> then);
 
  private:

@@ -25,14 +25,14 @@ namespace {
     throw KernelError(KernelError::Kind::deadlock, fmt::format("deadlock: {}", sentence));
   }
   throw KernelError(Hazard::mismatched_allocation,
-                    fmt::format("mismatched symmetric allocations: {}; every PE makes the same "
+                    fmt::format("mismatched symmetric allocations: {}; every PE must make the same "
                                 "calls with the same sizes in the same order",
                                 sentence));
 }
 
 transport::RemoteMemory& remote_memory_of(transport::Transport& transport) {
   if (transport.remote_memory() != nullptr) return *transport.remote_memory();
-  throw std::invalid_argument("this transport has no remote memory; kernels need one");
+  throw std::invalid_argument("this transport has no remote memory, which kernels need");
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ void Pe::initialize(int rank, int ranks, const abi::Site& site) {
   if (ranks >= 0 && (rank != this->rank() || ranks != transport_.ranks())) {
     throw KernelError(KernelError::Kind::usage,
                       fmt::format("{} at {}:{} names PE {} of {}, but this process is PE {} of {}; "
-                                  "give the rank that the launcher gave it",
+                                  "pass the launcher's rank",
                                   site.call, site.file, site.line, rank, ranks, this->rank(),
                                   transport_.ranks()));
   }
@@ -165,8 +165,8 @@ void Pe::agree(const Meeting::Statement& statement) {
       refuse_agreement(*this, statement);
     if (error.kind() != transport::TransportError::Kind::disagreement) throw;
     throw KernelError(Hazard::mismatched_allocation,
-                      fmt::format("mismatched symmetric allocations: {}; every PE makes the same "
-                                  "calls with the same sizes in the same order",
+                      fmt::format("mismatched symmetric allocations: {}; every PE must make the "
+                                  "same calls with the same sizes in the same order",
                                   error.what()));
   }
   if (is_timed()) hazards_.past().learn_everything(run_.simulation.now());

@@ -54,7 +54,7 @@ struct Run {
   bool is_over = false;          // no PE meets another one any more
   Profile* profile = nullptr;    // null: no record
   RaceMonitor* races = nullptr;  // null: races of blocks are not looked for
-  // About a run that is right, but relies on more than NVSHMEM promises.
+  // A note about a run that is correct, but relies on more than NVSHMEM guarantees.
   std::set<std::string> remarks{};
   Meeting* meeting = nullptr;  // of a live run
   // The processor time for which a thread of a kernel may compute without a wait.
@@ -117,11 +117,11 @@ class Pe {
   void call_host(const abi::Kernel& function, std::vector<std::uint64_t>& arguments);
   DeviceMemory& device_memory() { return device_memory_; }
   int copy(const CopyRequest& request, void* stream, bool is_asynchronous);
-  // Collective: all PEs make these calls in the same order.
+  // Collective: all PEs must make these calls in the same order.
   void initialize(int rank, int ranks, const abi::Site& site);
   void begin_finalize(const abi::Site& site);
   void finalize() { is_initialized_ = false; }
-  // main() has ended, by `how`.
+  // main() has ended, in the way given by `how`.
   void end_program(const std::string& how);
   void* symmetric_malloc(std::uint64_t size_bytes, std::uint64_t alignment, bool is_zeroed,
                          const abi::Site& site);
@@ -132,8 +132,8 @@ class Pe {
   void forget_quiet_ranges();
   // These bytes of a heap are read or changed without signals and waits.
   void note_plain(const void* address, std::uint64_t size_bytes);
-  // A volatile store to the memory of a peer, which others may poll. Returns its number in the
-  // profile.
+  // A volatile store to the memory of a peer, which other threads may poll. Returns its number in
+  // the profile.
   std::uint64_t note_flag(Block& block, volatile void* address, unsigned size_bytes) const;
 
   // Its waits, one sentence per line.

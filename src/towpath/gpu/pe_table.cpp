@@ -15,7 +15,7 @@ namespace {
 
 // Called by destructors of the program, which no exception may leave: neither an error, nor the end
 // of a host program that is unwound while it blocks here. The code of the program is unloaded after
-// most of its PE: a static object may still free memory then.
+// most of its PE, and a static object may still free memory then.
 void free_symmetric(Pe& pe, void* address, const abi::Site& site) {
   Run& run = pe.run();
   if (run.is_over) return;
@@ -96,7 +96,7 @@ void fill_memory(abi::Table& table) {
   fill_accesses(table);
 }
 
-// Of the type that clang wants for the table, where [[noreturn]] is no part of one.
+// The type that clang requires for the table, in which [[noreturn]] is not part of a type.
 __attribute__((noreturn)) void exit_program(void* self, int status) {
   pe_of(self).host().exit(status);
 }

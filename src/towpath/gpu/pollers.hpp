@@ -26,7 +26,7 @@ class Pollers {
   std::size_t count() const { return pollers_.size(); }
   // Threads with changed memory poll again.
   void look_again();
-  // All threads look again. Returns their number.
+  // All threads poll again. Returns their number.
   std::size_t wake_all();
   // The running block is about to store these bytes.
   void note_store(const volatile void* address, std::uint64_t size_bytes);

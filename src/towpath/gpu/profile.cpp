@@ -200,7 +200,7 @@ void BlockTimeline::end_turn() {
 }
 
 Activity BlockTimeline::first() const {
-  // A block with threads that are ready waits for its turn, whatever its other threads wait for.
+  // A block with ready threads waits for its turn, whatever its other threads wait for.
   if (doing_[static_cast<std::size_t>(Activity::turn)].threads > 0) return Activity::turn;
   const auto found = std::find_if(doing_.begin(), doing_.end(),
                                   [](const Doing& what) { return what.threads > 0; });
@@ -214,8 +214,8 @@ void BlockTimeline::change() {
   current_ = next;
 }
 
-// Loads and stores whose end is computed afterwards come first: the threads that wait had done
-// them.
+// Loads and stores whose end is computed afterwards come first, because the waiting threads had
+// already done them.
 void BlockTimeline::close(Time now) {
   Doing& what = doing(current_);
   if (now > begin_) {
@@ -263,7 +263,8 @@ void BlockTimeline::emit(Profile::Span span) {
     pending_.back().calls = std::max(calls, span.calls);
     return;
   }
-  // Live, threads take turns: the same call of the next thread follows a short computation.
+  // In a live run, threads take turns: the same call of the next thread follows a short
+  // computation.
   if (pending_.size() == 2 && turn_begin_ != Time() && pending_[1].begin >= turn_begin_ &&
       pending_[1].activity == Activity::compute && is_same(pending_[0], span)) {
     pending_.pop_back();

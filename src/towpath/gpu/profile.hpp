@@ -15,9 +15,9 @@
 #include "towpath/base/units.hpp"
 #include "towpath/gpu/include/towpath_gpu.h"
 
-// The activities of the blocks of a run. Each block is at every moment in one activity, so the
-// spans of a block have no gap and no overlap, and add up to its stay on the GPU. Threads that do
-// the same together are one span. Transfers are kept separately, from their start to their arrival.
+// The activities of the blocks of a run. At any moment a block has one activity, so the spans of a
+// block have no gaps and no overlaps, and add up to its residence on the GPU. Threads with the same
+// activity form one span. Transfers are recorded separately, from their start to their arrival.
 //
 // Records are kept in rings, so memory is bounded. Sums are exact even if records were dropped.
 
@@ -156,7 +156,7 @@ class Profile {
   void add(const Span& span);
   std::uint64_t add(const Transfer& transfer) { return transfers_.add(transfer); }
   Transfer* transfer(std::uint64_t number) { return transfers_.find(number); }
-  // Its threads continue. Its bytes are there.
+  // Its threads continue. Its bytes have arrived.
   void transfer_done(std::uint64_t number);
   void transfer_landed(std::uint64_t number);
   void count_time(int track, Activity activity, Time time) {
@@ -190,20 +190,20 @@ class BlockTimeline {
   BlockTimeline(const BlockTimeline&) = delete;
   BlockTimeline& operator=(const BlockTimeline&) = delete;
 
-  // A thread begins an activity. The calls of a collective are all one activity.
+  // A thread starts an activity. All calls of a collective count as one activity.
   void enter(Activity activity, const abi::Site& site, int peer = Profile::kNobody,
              std::uint64_t size_bytes = 0);
   void leave(Activity activity, const abi::Site& site, int threads = 1);
   // The words that a thread waited for have changed.
   void woken(Profile::Words words) { woken_by_ = words; }
-  // Loads and stores that began now, and the end of all work of the block by now.
+  // Loads and stores that start now, and the end of all work of the block until now.
   void work(std::uint64_t size_bytes);
   void works_until(Time when) { works_until_ = when; }
   // Concurrent transfers of several threads are merged. Returns the number.
   std::uint64_t start(Profile::Transfer transfer, const abi::Site& site);
   Activity activity_at(Activity activity, const abi::Site& site);
 
-  // In a live run, blocks take turns: it is ready, it runs, it waits again.
+  // In a live run, blocks take turns: a block is ready, it runs, and it waits again.
   void await_turn();
   void begin_turn();
   void end_turn();

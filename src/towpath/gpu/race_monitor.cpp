@@ -60,9 +60,8 @@ void RaceMonitor::refuse(const Seen& before, const Seen& now, const Block& block
   };
   throw KernelError(
       Hazard::block_race,
-      fmt::format("race of blocks: {} {} a word that {} {}, and neither can know of the other; "
-                  "use an atomic, give the word to one block, or let a signal or a barrier come "
-                  "between",
+      fmt::format("race of blocks: {} {} a word that {} {}, and the two are not ordered; use an "
+                  "atomic, give the word to one block, or add a signal or a barrier between them",
                   describe(now), now.is_store ? "stores to" : "loads", describe(before),
                   before.is_store ? "stores to" : "loads"));
 }

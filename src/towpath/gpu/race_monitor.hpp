@@ -15,8 +15,8 @@ namespace towpath::gpu {
 class Block;
 
 // Finds words of global memory that two blocks load and store, or both store, without an order
-// between them: plain accesses, of blocks that cannot know of each other. On request, because each
-// access is then looked up.
+// between them: plain accesses of blocks without synchronization. Optional, because each access is
+// then looked up.
 class RaceMonitor {
  public:
   // Throws KernelError if the access of the running thread races with an earlier one.
@@ -24,7 +24,7 @@ class RaceMonitor {
 
  private:
   static constexpr std::uintptr_t kCellBytes = 8;
-  // Accesses of different blocks in a cell. The oldest makes way.
+  // Accesses of different blocks in a cell. A new one replaces the oldest.
   static constexpr std::size_t kSeenMax = 16;
 
   struct Seen {

@@ -8,7 +8,7 @@ namespace towpath::gpu {
 
 namespace {
 
-// A variable behind a gap begins at a multiple of the widest access.
+// A variable after a gap starts at a multiple of the widest access.
 constexpr std::uint64_t kUnit = 16;
 
 }  // namespace

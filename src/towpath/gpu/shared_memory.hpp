@@ -14,8 +14,8 @@ namespace towpath::gpu {
 
 namespace abi = towpath_gpu;
 
-// The shared memory of a block, allocated at its first use. Between its variables are gaps, so that
-// an access beyond one is not inside the next.
+// The shared memory of a block, allocated at its first use. There are gaps between its variables,
+// so that an access beyond one is not inside the next.
 class SharedMemory {
  public:
   static constexpr std::uint64_t kStaticBytes = 48 << 10;
@@ -23,11 +23,11 @@ class SharedMemory {
   explicit SharedMemory(std::uint64_t dynamic_bytes) : dynamic_bytes_(dynamic_bytes) {}
 
   void* dynamic();
-  // The variables that a declaration has. Null if there is no room.
+  // The variables of a declaration. Null if there is no room.
   void* variable(const abi::SharedVariable& declared);
   abi::Range range() const { return {reinterpret_cast<std::uintptr_t>(bytes_.get()), capacity_}; }
 
-  // The declaration that all these bytes are of. Empty if there is none.
+  // The declaration that contains all these bytes. Empty if there is none.
   abi::Range around(std::uintptr_t address, std::uint64_t size_bytes) const;
   // The declaration nearest to an address.
   struct Extent {

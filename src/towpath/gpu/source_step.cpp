@@ -154,7 +154,7 @@ class Rewriter {
     copy_to(end);
   }
 
-  // Whether this `main` is the program's definition: at file scope, before a body.
+  // True if this `main` is the program's definition: at file scope, before a body.
   bool is_main(std::size_t end) const {
     if (!scopes_.empty()) return false;
     const std::size_t open = skip_space(text_, end);
@@ -247,8 +247,7 @@ class Rewriter {
         "towpath_arguments) {{ {}(towpath_arguments...); }}{}",
         configuration, name, callee, has_arguments ? "," : "");
     at_ = open + 1;
-    // The arguments may hold launches only inside lambdas. They are read like the
-    // rest.
+    // The arguments may contain launches only inside lambdas. They are read like the rest.
   }
 
   void shared(std::size_t end) {
@@ -270,7 +269,7 @@ class Rewriter {
     if (is_extern) return dynamic_shared(declaration);
     const std::vector<std::string> names = declared(declaration);
     const std::string slot = fmt::format("towpath_slot_{}", slots_++);
-    // Without the bytes that alignment adds behind the last one.
+    // Without the bytes that alignment adds after the last variable.
     const std::string size =
         names.empty()
             ? fmt::format("sizeof({})", slot)
@@ -297,7 +296,7 @@ class Rewriter {
     const std::vector<std::string> names = declared(declaration);
     const std::size_t bracket = declaration.find('[');
     if (names.size() != 1 || bracket == std::string::npos) {
-      refuse("extern __shared__ declares one array without a size");
+      refuse("extern __shared__ must declare one array without a size");
     }
     std::string type = declaration.substr(0, declaration.rfind(names[0], bracket));
     std::size_t attribute;
@@ -357,7 +356,7 @@ class Rewriter {
     at_ = end;
   }
 
-  // Whether the current declaration starts with `template`.
+  // True if the current declaration starts with `template`.
   bool is_template() const {
     int depth = 0;
     for (std::size_t i = out_.size(); i > 0; --i) {

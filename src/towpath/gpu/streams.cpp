@@ -21,7 +21,7 @@ void* Streams::new_stream(bool is_blocking) {
   return handle;
 }
 
-// Its work continues, and no more can be added.
+// Its work continues, but no more work can be added.
 void Streams::free_stream(void* stream) {
   if (stream != nullptr) streams_.erase(stream);
 }

@@ -49,7 +49,7 @@ class Streams {
   void record(void* event, void* stream);
   void wait(void* stream, void* event);
   bool has_happened(void* event) const;
-  // From one event to another, in milliseconds. Negative if one has not happened.
+  // Time from one event to another, in milliseconds. Negative if one has not happened.
   double elapsed_ms(void* from, void* to) const;
 
  private:

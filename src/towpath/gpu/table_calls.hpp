@@ -20,8 +20,9 @@ template <typename Function>
 auto on_thread(void* self, Function function) -> decltype(function(std::declval<Block&>())) {
   Pe& pe = pe_of(self);
   if (pe.running_block == nullptr) {
-    throw KernelError(KernelError::Kind::usage,
-                      "the host program called what only a kernel may call, such as __syncthreads");
+    throw KernelError(
+        KernelError::Kind::usage,
+        "the host program called a function that only a kernel may call, such as __syncthreads");
   }
   try {
     return function(*pe.running_block);

@@ -17,7 +17,7 @@ namespace {
 
 std::uint32_t lanes(int count) { return count >= 32 ? ~0u : (1u << count) - 1; }
 
-// The present lanes with this value, as bits.
+// The active lanes with this value, as bits.
 std::uint64_t lanes_with(const std::array<std::uint64_t, abi::kWarpThreads>& values,
                          std::uint32_t present, std::uint64_t value) {
   std::uint64_t found = 0;
@@ -27,7 +27,7 @@ std::uint64_t lanes_with(const std::array<std::uint64_t, abi::kWarpThreads>& val
   return found;
 }
 
-// The lane from which a shuffle takes the value of `lane`.
+// The lane that provides the value of `lane` in a shuffle.
 int source_lane(abi::Exchange kind, int lane, int operand, int width) {
   const int begin = lane / width * width;
   int source = lane;
@@ -47,7 +47,7 @@ void ThreadGroups::refuse_divergence(const Group& group, const abi::Site& site) 
   throw KernelError(
       Hazard::divergent_barrier,
       fmt::format("divergent barrier: threads of {} wait in {} while thread {} of it is in {}; all "
-                  "threads of a block must come to the same barrier",
+                  "threads of a block must reach the same barrier",
                   block_.describe(), place_of(group.site), block_.running_index(), place_of(site)));
 }
 
@@ -62,7 +62,7 @@ bool ThreadGroups::arrive(Group& group, const abi::Site& site) {
              (group.site.call != site.call && std::string_view(group.site.call) != site.call)) {
     refuse_divergence(group, site);
   }
-  // A whole block gets its end of work at completion.
+  // A whole block records its end of work at completion.
   const bool is_block = group.mask == 0;
   if (block_.timeline() != nullptr) block_.timeline()->enter(Activity::sync, site);
   group.latest = std::max(group.latest,
@@ -88,7 +88,7 @@ int ThreadGroups::sync(int reduction, int predicate, const abi::Site& site) {
   return static_cast<int>(block_.running().value);
 }
 
-// All have arrived: they continue when the block has done its work.
+// All threads have arrived. They continue when the block has done its work.
 void ThreadGroups::complete(Group& group) {
   const bool is_block = &group == &whole_;
   if (group.mask != 0) finish_exchange(group);

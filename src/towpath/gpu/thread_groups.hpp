@@ -58,7 +58,7 @@ class ThreadGroups {
   bool arrive(Group& group, const abi::Site& site);
   // Its threads continue.
   void release(Group& group);
-  // The thread has ended, which counts as an arrival, as on a GPU. `left` threads have not.
+  // The thread has ended, which counts as an arrival, as on a GPU. `left` threads have not ended.
   void leave(int left);
 
  private:

@@ -67,7 +67,7 @@ bool ThreadStack::resume(Saved& thread, void (*body)(void*), void* argument) {
         auto& stack = *static_cast<ThreadStack*>(from.data);
         stack.caller_ = from.fctx;
         stack.body_(stack.argument_);
-        // Null means to resume() that the thread has finished. It does not return here.
+        // Null tells resume() that the thread has finished. This call does not return.
         detail::jump_fcontext(stack.caller_, nullptr);
       });
     }

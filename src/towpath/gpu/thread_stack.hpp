@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// The stack on which the threads of kernels run, one at a time. A thread that waits keeps a copy of
+// The stack on which the threads of kernels run, one at a time. A waiting thread keeps a copy of
 // the part of the stack that it uses, a few hundred bytes, and gets it back at the same addresses
-// when it continues: a million waiting threads take less than a gigabyte. The copy is made only
-// once another thread needs the stack.
+// when it continues. A million waiting threads therefore take less than a gigabyte. The copy is
+// made only when another thread needs the stack.
 
 namespace towpath::gpu {
 
@@ -16,8 +16,8 @@ class ThreadStack {
  public:
   static constexpr std::size_t kBytes = 256 << 10;
 
-  // A thread's state while it does not run. It does not move from its first resume() on, until
-  // it has finished or forget() was called.
+  // A thread's state while it does not run. It must not move from its first resume() until it has
+  // finished or forget() was called.
   class Saved {
    public:
     Saved() = default;
@@ -43,7 +43,8 @@ class ThreadStack {
 
   std::byte* begin() const { return bytes_; }
 
-  // Runs the thread until it suspends or `body` returns. True if it returned. Not from a thread.
+  // Runs the thread until it suspends or `body` returns. Returns true if `body` returned. Must not
+  // be called from a thread.
   bool resume(Saved& thread, void (*body)(void*), void* argument);
   // The running thread waits for its next resume().
   void suspend();

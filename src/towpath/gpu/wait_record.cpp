@@ -94,11 +94,10 @@ std::string WaitRecord::describe() const {
 std::uint64_t wait(Block& block, const abi::Wait& call, const abi::Site& site) {
   Pe& pe = block.pe();
   if (!pe.heap().contains(call.first)) {
-    throw KernelError(
-        Hazard::unregistered_buffer,
-        fmt::format("{} at {}:{} in {} waits for a word that is not symmetric; nobody can put to "
-                    "it: allocate it with nvshmem_malloc",
-                    site.call, site.file, site.line, block.describe()));
+    throw KernelError(Hazard::unregistered_buffer,
+                      fmt::format("{} at {}:{} in {} waits for a word that is not symmetric, so no "
+                                  "PE can put to it; allocate it with nvshmem_malloc",
+                                  site.call, site.file, site.line, block.describe()));
   }
   auto record = std::make_unique<WaitRecord>(pe, call);
   record->site = site;

@@ -13,8 +13,8 @@ namespace towpath::gpu {
 
 namespace {
 
-// Registers are given to a warp in units of 256, shared memory to a block in units of 128 bytes,
-// and the system keeps 1 KiB of it for each block (CUDA programming guide, since sm_80).
+// Registers are allocated to a warp in units of 256, and shared memory to a block in units of 128
+// bytes. The system keeps 1 KiB of it for each block (CUDA programming guide, since sm_80).
 constexpr int kRegisterUnit = 256;
 constexpr std::uint64_t kSharedUnit = 128;
 constexpr std::uint64_t kSharedReserve = 1024;
@@ -27,7 +27,7 @@ Time waited(const Accesses& loads, Time latency, int in_flight) {
   return latency * static_cast<std::int64_t>(groups);
 }
 
-// Accesses of a warp's threads go out together if all threads have the same number of them.
+// Accesses of a warp's threads are issued together if all threads have the same number of them.
 std::uint64_t warp_accesses(const Accesses& accesses) {
   const std::uint64_t together = divided_up(accesses.count, kWarpThreads);
   return std::max(together, accesses.most_of_thread);
@@ -47,7 +47,7 @@ Time duration(const Work& work, const Residency& residency, const machine::Kerne
       work.shared_accesses * static_cast<std::uint64_t>(warps_of(work.threads));
   const Time issuing = cost.warp_access * static_cast<std::int64_t>(accesses * sharing);
 
-  // Loads come in and stores go out at the same time. The memory does one or the other.
+  // Loads and stores can be in flight at the same time, but the memory serves one or the other.
   const std::uint64_t in = work.loads.bytes + work.peer_loads.bytes;
   const std::uint64_t out = work.stores.bytes + work.peer_stores.bytes;
   const std::uint64_t own = work.loads.bytes + work.stores.bytes;
@@ -66,9 +66,9 @@ Time duration(const Work& work, const Residency& residency, const machine::Kerne
 
 const machine::KernelCost& kernel_cost(const machine::Machine& machine) {
   if (machine.gpu().kernel) return *machine.gpu().kernel;
-  throw std::invalid_argument(fmt::format(
-      "machine '{}' does not say what kernels cost; its gpu_cost needs the block 'kernel'",
-      machine.name()));
+  throw std::invalid_argument(
+      fmt::format("machine '{}' has no costs of kernels; add the block 'kernel' to its gpu_cost",
+                  machine.name()));
 }
 
 int resident_blocks(const BlockShape& shape, const machine::KernelCost& cost) {

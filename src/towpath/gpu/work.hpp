@@ -38,10 +38,10 @@ struct Residency {
   Rate peer_rate{};  // of all these links in one direction, zero: no limit
 };
 
-// How long the block's threads take. Zero for no work.
+// Duration of the work of the block's threads. Zero without work.
 //
-// Loads wait: a thread goes through its loads in groups of KernelCost::loads_in_flight, each of
-// which takes the latency of the memory. Stores are posted. In addition, all accesses pass the
+// Loads wait: a thread issues its loads in groups of KernelCost::loads_in_flight, each of which
+// takes the latency of the memory. Stores are posted. In addition, all accesses pass the
 // multiprocessor, warp by warp and byte by byte, and their bytes pass the memory, or the links to
 // peers: loads in one direction, stores in the other.
 Time duration(const Work& work, const Residency& residency, const machine::KernelCost& cost);

@@ -42,8 +42,8 @@ struct Train {
 // The flows of a run, which are complete before its first message, and the links on which they
 // meet.
 //
-// A flow is all that one sender sends over one route. A link that one flow has for itself, or whose
-// flows all come from the same link before it, keeps the order of arrival. On all others flows
+// A flow is everything that one sender sends over one route. A link with a single flow, or whose
+// flows all come from the same previous link, keeps the order of arrival. On all other links flows
 // meet.
 class FlowTable {
  public:
@@ -73,14 +73,14 @@ class FlowTable {
     std::uint64_t count = 0;         // which are not in the loads yet
   };
 
-  // All messages are under one protocol. The network keeps its routes as long as this lives.
+  // All messages use one protocol. The network keeps its routes for the lifetime of this object.
   FlowTable(const Network& network, Protocol protocol);
   FlowTable(const FlowTable&) = delete;
   FlowTable& operator=(const FlowTable&) = delete;
 
-  // `turn` as that of a Message. The route has links.
+  // `turn` is that of a Message. The route must have links.
   std::uint32_t add(const Route& route, std::uint64_t turn) { return add(route, turn, {}); }
-  // Others must not have the lists of the group.
+  // No other flow may have the lists of the group.
   std::uint32_t add_group(const Route& route, const Group& group) {
     return add(route, kNoTurn, group);
   }
@@ -99,7 +99,7 @@ class FlowTable {
   // The latency from the last link on which a flow meets others to the end of the route, or of the
   // whole route if it meets no other.
   Time latency_after_meeting(std::uint32_t flow) const;
-  // The partition of each flow, after join(): flows that meet are in the same one.
+  // The partition of each flow, after join(): flows that meet are in the same partition.
   void divide(std::span<const std::uint32_t> partition_of_flow);
 
   // For messages of `size` on the wire, which is not zero, sent at `pace`.

@@ -7,7 +7,7 @@
 namespace towpath::gpu_links {
 namespace {
 
-// Order among the events of one moment.
+// Order of the events at one moment.
 constexpr std::uint64_t kInTurn = std::uint64_t{1} << 63;
 
 }  // namespace
@@ -48,7 +48,7 @@ Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, s
   return notice;
 }
 
-// With a single link, a segment arrives when the one before has left, and does not wait.
+// With a single link, a segment arrives when the previous one has left, and does not wait.
 void Flows::send_over_link(const Train& train, Time& free_at, Time when, Notice& notice) {
   const Train::Hop& cost = train.hops.front();
   free_at = std::max(when, free_at) + cost.first;
@@ -62,7 +62,7 @@ void Flows::send_over_link(const Train& train, Time& free_at, Time when, Notice&
   notice.arrived = left + cost.latency;
 }
 
-// All at once, segment by segment.
+// Passes all segments at once, one after the other.
 void Flows::send_alone(const Flow& flow, const Train& train, Time when, Notice& notice) {
   const std::span<const Hop> hops = table_.hops_of(flow);
   if (hops.size() == 1) return send_over_link(train, free_at_[hops.front().link], when, notice);
@@ -86,8 +86,9 @@ void Flows::send_alone(const Flow& flow, const Train& train, Time when, Notice& 
   notice.arrived = tail;
 }
 
-// If a whole segment is later on all links than the one before by the same time, all others of its
-// size will follow likewise. They pass at once. Returns the number of the last one.
+// If a whole segment is later than its predecessor by the same time on all links, all further
+// segments of its size behave in the same way. They pass at once. Returns the number of the last
+// one.
 std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uint32_t number,
                                   Time& left) {
   const std::span<const Hop> hops = table_.hops_of(flow);
@@ -170,7 +171,7 @@ Flows::Passage Flows::pass(Segment& segment, Time head) {
   return passage;
 }
 
-// Returns the time at which the last link is free again, and raises `start` to the latest begin.
+// Returns the time at which the last link is free again, and raises `start` to the latest start.
 Time Flows::occupy_beside(const Hop& hop, const Segment& segment, Time head, Time& start) {
   const Train& train = *segment.train;
   const Train::Hop* cost = train.hops.data() + hop.costs;
@@ -184,7 +185,7 @@ Time Flows::occupy_beside(const Hop& hop, const Segment& segment, Time head, Tim
   return end;
 }
 
-// Passes a segment and those behind it, until one has to wait for other flows.
+// Passes a segment and its successors, until one has to wait for other flows.
 void Flows::walk(Segment& at_head, Time head, Notice& notice) {
   const Train& train = *at_head.train;
   Segment* segment = &at_head;
@@ -200,7 +201,7 @@ void Flows::walk(Segment& at_head, Time head, Notice& notice) {
       if (is_through) release(*segment);
       return;
     }
-    // The record of a segment that is through serves the one behind it.
+    // The record of a completed segment is reused for its successor.
     if (!is_through) segment = &copy_of(*segment);
     segment->hop = 0;
     ++segment->number;

@@ -15,7 +15,7 @@
 #include "towpath/sim/snapshot.hpp"
 
 // The messages of a Network with fewer events, for runs whose senders and receivers are all known
-// beforehand: the same times and loads.
+// in advance. Times and loads are the same.
 //
 // A link takes segments in order of arrival, so an event is needed only on links on which flows
 // meet (see FlowTable). All other links are passed at once, ahead of simulated time.
@@ -28,10 +28,10 @@
 //   Flows::Notice notice = flows.send(flow, table.train(flow, 64_KiB, pace), when, tag);
 //   while (flows.next(0, Flows::kUnknown, notice)) ...  // each may call send()
 //
-// Flows that meet no others are of different partitions, if their user divides them so. Each has
-// its clock.
+// Flows that meet no other flows are in different partitions, if their user divides them so. Each
+// partition has its own clock.
 //
-// Wrong: a send() from before the notice that next() gave last in the flow's partition. Another
+// Wrong: a send() before the last notice that next() has returned in the flow's partition. Another
 // message may have passed.
 
 namespace towpath::gpu_links {
@@ -48,7 +48,7 @@ class Flows {
     Time at = kUnknown;       // of next(): the moment of the event
   };
 
-  // The table outlives it.
+  // The table outlives this object.
   explicit Flows(FlowTable& table) : table_(table) {}
   Flows(const Flows&) = delete;
   Flows& operator=(const Flows&) = delete;
@@ -63,28 +63,28 @@ class Flows {
   void call(std::uint32_t partition, Time when, std::uint64_t tag) {
     call_in_turn(partition, when, kNoTurn, tag);
   }
-  // In its turn among the segments that arrive then.
+  // In its turn among the segments that arrive at the same time.
   void call_in_turn(std::uint32_t partition, Time when, std::uint64_t turn, std::uint64_t tag);
   // Processes the earliest waiting segment or call of the partition. False if there is none before
   // `end`. The notice may be empty.
   bool next(std::uint32_t partition, Time end, Notice& notice);
-  // The time of that segment, in one partition or in all. kUnknown when none waits.
+  // The time of that segment, in one partition or in all. kUnknown if none waits.
   Time first_time(std::uint32_t partition) const { return waiting_[partition].first_time(); }
   Time first_time() const;
   // One per link of the machine.
   std::vector<LinkLoad> loads() const;
   // Only the links that flows use, with their numbers: on a large machine far fewer.
   std::vector<std::pair<int, LinkLoad>> used_loads() const;
-  // As Network::has_ties.
+  // See Network::has_ties.
   bool has_ties() const { return ties_.is_found(); }
   // Segments that reached a link on which flows meet, and calls.
   std::uint64_t meetings() const { return meetings_; }
 
-  // Appends the segments under way and the busy times of links. `name_of` removes from a tag the
+  // Appends the segments in flight and the busy times of links. `name_of` removes from a tag the
   // part that grows with each message.
   template <typename NameOf>
   void describe(sim::Snapshot& snapshot, const NameOf& name_of);
-  // Delays all segments under way and the busy times of links.
+  // Delays all segments in flight and the busy times of links.
   void shift(Time by);
   // Loads and meetings until now.
   struct Counts {

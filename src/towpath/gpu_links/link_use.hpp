@@ -7,8 +7,8 @@
 
 #include "towpath/base/units.hpp"
 
-// The use that a segment of a message makes of a link: the one rule for runs event by event
-// (Network) and for those with fewer events (Flows).
+// The use of a link by a segment of a message: the common rule of runs event by event (Network) and
+// runs with fewer events (Flows).
 
 namespace towpath::gpu_links {
 
@@ -23,22 +23,22 @@ struct LinkUse {
   Time overhead;  // of a message
   Time latency;
 
-  // By a segment, of which the first one of a message has the overhead.
+  // For a segment. The first segment of a message has the overhead.
   Time occupied_by(Bytes size, bool is_first) const {
     return transfer_time(size, rate) + (is_first ? overhead : Time());
   }
   auto operator<=>(const LinkUse&) const = default;
 };
 
-// The head of a segment reaches a link, which is free from `free_at` on. Returns when the head goes
-// on.
+// The head of a segment reaches a link, which is free from `free_at` on. Returns the time at which
+// the head continues.
 inline Time occupy(Time head, Time occupied, Time& free_at) {
   const Time start = std::max(head, free_at);
   free_at = start + occupied;
   return start;
 }
 
-// The time at which its tail leaves the link's sending end: not before it has come in.
+// The time at which its tail leaves the sending end of the link: not before it has arrived there.
 inline Time tail_left(Time free_at, Time tail_in) { return std::max(free_at, tail_in); }
 
 }  // namespace towpath::gpu_links

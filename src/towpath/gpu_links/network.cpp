@@ -91,7 +91,7 @@ void Network::send_at(Time when, Message& message) {
   schedule_entry(when, 0, message, send_now, &message);
 }
 
-// In another part, before all other events of that moment.
+// In another part, before all other events at that moment.
 void Network::schedule(Part& from, Part& to, Time when, sim::Action action, void* context) {
   if (&from == &to) {
     to.simulation.at(when, action, context);
@@ -154,7 +154,7 @@ void Network::enter_link(void* context) {
   segment.message->network->pass_link(segment);
 }
 
-// The head is here now. Returns when the tail has left this link's sending end.
+// The head has arrived. Returns the time at which the tail has left the sending end of this link.
 Time Network::pass_link(Segment& segment) {
   const Message& message = *segment.message;
   const std::vector<int>& links = message.route->links;
@@ -201,7 +201,7 @@ LinkUse Network::use_of(int number, Protocol protocol, Rate rate_max) const {
           link.latency};
 }
 
-// A proxy may slow an adapter down. See machine::ProtocolCost.
+// A proxy may slow down an adapter. See machine::ProtocolCost.
 Rate Network::rate_on(std::size_t link, Protocol protocol) const {
   const Rate own = machine_->links()[link].rate;
   if (!leaves_adapter_[link]) return own;

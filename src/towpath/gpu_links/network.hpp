@@ -23,11 +23,11 @@
 // switches between hosts.
 //
 // A message is cut into segments. Each link is a server that holds one segment at a time, in order
-// of arrival of their heads: a segment occupies it for its bytes at the link's rate (the first one
-// of a message also for the link's message overhead) while its head continues after the link's
-// latency (virtual cut-through). A segment's tail never leaves a link before it has come in, so the
-// slowest link of a route, or the sender's pace, sets the speed. The sender offers the next
-// segment when the one before has left it: that is its back-pressure.
+// of arrival of their heads. A segment occupies the link for its bytes at the link's rate (the
+// first segment of a message also for the link's message overhead), while its head continues after
+// the link's latency (virtual cut-through). The tail of a segment never leaves a link before it has
+// arrived, so the slowest link of a route, or the sender's pace, determines the speed. The sender
+// offers the next segment when the previous one has left it, which is its back-pressure.
 //
 // A link and its queue belong to the part of the machine of its sending end. A network with a fold
 // or a history has one part.
@@ -35,8 +35,8 @@
 namespace towpath::gpu_links {
 
 inline constexpr std::uint64_t kNoTurn = ~std::uint64_t{0};
-// Messages with a turn reach a link after all else that happens at that moment, so that all that
-// do are known.
+// Messages with a turn reach a link after all other events at that moment, so that all of them are
+// known.
 inline constexpr int kEntryPriority = 1;
 
 struct Route {
@@ -52,7 +52,7 @@ using sim::LinkLoad;
 
 struct Message;
 
-// A part of a message under way, for the network alone.
+// A part of a message in flight. Private to the network.
 struct Segment {
   Message* message = nullptr;
   Bytes size;
@@ -62,7 +62,7 @@ struct Segment {
   bool is_last = false;
 };
 
-// A message under way. The caller owns it and keeps it until `arrived` is called.
+// A message in flight. The caller owns it and keeps it until `arrived` is called.
 struct Message {
   const Route* route = nullptr;
   Bytes size;  // on the wire
@@ -70,19 +70,19 @@ struct Message {
   Protocol protocol = Protocol::simple;
   Rate rate_max;  // of each link it takes, or zero for the links' rates
   Bytes segment_max = kSegment;
-  // If a switch combines or copies: further links that every segment takes together with the first
+  // If a switch combines or copies: further links that every segment uses together with the first
   // link of the route, and with the last.
   std::span<const int> beside_first;
   std::span<const int> beside_last;
-  // Of several heads that reach a link at the same moment, the one with the lowest turn is first. A
-  // turn is below 2^40 and has one message at a time. Messages without a turn come before, in the
+  // If several heads reach a link at the same moment, the one with the lowest turn is first. A turn
+  // is below 2^40 and belongs to one message at a time. Messages without a turn come before, in the
   // order in which they were scheduled.
   std::uint64_t turn = kNoTurn;
   Time delay;                        // added at the far end, before `arrived`
   void (*left)(Message&) = nullptr;  // the last byte is on its way, may be null
   void (*arrived)(Message&) = nullptr;
 
-  // For the network alone.
+  // Private to the network.
   class Network* network = nullptr;
   Bytes remaining;
   Segment first;  // most messages have no other
@@ -94,35 +94,37 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // From now on routes lead over representatives, one per link of the machine. Before the first
-  // route.
+  // From now on routes use representatives, one per link of the machine. Must be called before the
+  // first route.
   void fold(std::shared_ptr<const std::vector<FoldedLink>> folded);
-  // Whether messages of ranks that are rotated by different numbers have come to a link at the same
-  // time since fold(). Which of them goes first is not the same for all that the link stands for.
+  // True if messages of ranks that are rotated by different numbers have reached a link at the same
+  // time since fold(). The order of these messages then differs between the links that it
+  // represents.
   bool has_ties() const { return ties_.is_found(); }
-  // Whether messages that are rotated differently may take the link, by the routes so far.
+  // True if messages with different rotations may use the link, according to the routes so far.
   bool is_shared(int link) const {
     return !is_shared_.empty() && is_shared_[static_cast<std::size_t>(link)];
   }
 
-  // Valid as long as the network is. Ask for all routes from a rank together, see RouteSearch, and
-  // in that rank's part.
+  // Valid for the lifetime of the network. Request all routes from a rank together, see
+  // RouteSearch, and in that rank's part.
   const Route& route(int from_rank, int to_rank);
 
-  // Starts now. An empty message takes its route's latency and loads no link.
+  // Starts now. An empty message takes its route's latency and does not load a link.
   void send(Message& message);
-  // Starts then, in its turn.
+  // Starts at that time, in its turn.
   void send_at(Time when, Message& message);
 
   const machine::Machine& machine() const { return *machine_; }
-  // A link of the machine under a protocol, at most at `rate_max` unless that is zero.
+  // A link of the machine under a protocol, limited to `rate_max` unless that is zero.
   LinkUse use_of(int link, Protocol protocol, Rate rate_max) const;
-  // One per link of the machine, since the beginning.
+  // One per link of the machine, since the start.
   const std::vector<LinkLoad>& loads() const {
     loads_.resize(machine_->links().size());
     return loads_;
   }
-  // From now on the history records the bytes of all links. Null ends that. The caller owns it.
+  // From now on the history records the bytes of all links. Null ends the recording. The caller
+  // owns the history.
   void record(LinkHistory* history) { history_ = history; }
 
  private:
@@ -166,12 +168,14 @@ class Network {
   std::vector<std::uint32_t> part_of_device_;  // empty: all in the first one
   std::vector<std::uint32_t> part_of_link_;
   std::vector<bool> leaves_adapter_;  // per link
-  // Per link. With one part, allocated at the first message: a user of routes does without.
+  // Per link. With one part, it is allocated at the first message, so that users of only routes do
+  // not need it.
   std::vector<Time> free_at_;
   mutable std::vector<LinkLoad> loads_;
   // Per link. Null without a fold.
   std::shared_ptr<const std::vector<FoldedLink>> folded_;
-  // Moves of the first route over each link. Ranks ask for their routes before the first message.
+  // Rotations of the first route over each link. Ranks request their routes before the first
+  // message.
   std::unordered_map<int, int> first_moves_;
   std::vector<bool> is_shared_;  // per link, empty without a fold
   Ties ties_;

@@ -14,7 +14,7 @@
 
 namespace towpath::gpu_links {
 
-// A machine cut between its hosts.
+// A machine divided between its hosts.
 struct HostParts {
   std::size_t count = 1;
   std::vector<std::uint32_t> of_device;  // empty: all in one part
@@ -26,7 +26,7 @@ struct HostParts {
 HostParts cut_between_hosts(const machine::Machine& machine, std::size_t most);
 
 struct Parts {
-  // All devices in one part. Every simulation is such a cut.
+  // All devices in one part. Every simulation fits this division.
   Parts(sim::Simulation& all) : simulations{&all} {}
   // The group has a partition for each part.
   Parts(sim::SimulationGroup& group, HostParts cut);

@@ -12,9 +12,9 @@
 
 namespace towpath::gpu_links {
 
-// The pending segments and calls of a partition of Flows. At one time, the lowest order is first.
-// Most entries come after all or most of the others and go into a sorted row, the others into a
-// heap.
+// The pending segments and calls of a partition of Flows. At the same time, the lowest order is
+// first. Most entries come after all or most of the others and go into a sorted row, and the others
+// go into a heap.
 template <typename Segment>
 class SegmentQueue {
  public:
@@ -64,7 +64,7 @@ class SegmentQueue {
     return first;
   }
 
-  // All, in no order. Entries may be changed, if their order is not.
+  // All entries, in no order. They may be changed if their order is not.
   template <typename Visit>
   void for_each(const Visit& visit) {
     for (std::size_t i = first_; i < row_.size(); ++i) visit(row_[i]);

@@ -8,12 +8,12 @@
 #include "towpath/base/units.hpp"
 
 // Messages that reach a link at the same moment pass in the order of their ranks. On the links that
-// a representative stands for, ranks with the same rotation keep that order. Ranks with different
-// rotations do not: some image of one is past the end of the circle and comes first.
+// a representative represents, ranks with the same rotation keep that order. Ranks with different
+// rotations do not: some image of one wraps around the end of the circle and comes first.
 
 namespace towpath::gpu_links {
 
-// The link that stands for another, and how often that is moved until it comes in its place.
+// The link that represents another, and the number of rotations between them.
 struct FoldedLink {
   int representative = 0;
   int moves = 0;
@@ -21,7 +21,7 @@ struct FoldedLink {
 
 class Ties {
  public:
-  // A message over a link that is moved so often reaches the one that stands for it.
+  // A message over a link with this number of rotations reaches its representative.
   void note(std::size_t representative, int moves, Time at) {
     const auto [known, is_first] = last_.try_emplace(representative, Visit{moves, at});
     if (is_first) return;
@@ -29,7 +29,7 @@ class Ties {
     is_found_ |= last.at == at && last.moves != moves;
     last = {moves, at};
   }
-  // Whether ranks that are rotated differently have met.
+  // True if ranks with different rotations have met.
   bool is_found() const { return is_found_; }
 
  private:

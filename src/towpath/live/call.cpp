@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t kElementBytesMax = 16;  // a complex number of two float64
 
-// How many inputs and outputs a call has.
+// The numbers of inputs and outputs of a call.
 std::pair<std::size_t, std::size_t> spans_of(Kind kind, std::size_t ranks) {
   switch (kind) {
     case Kind::exchange:
@@ -46,17 +46,20 @@ void check_own_part(const Request& request, std::size_t rank) {
   const Span& input = request.inputs.size() == 1 ? request.inputs[0] : request.inputs[rank];
   const Span& output = request.outputs.size() == 1 ? request.outputs[0] : request.outputs[rank];
   if (input.size_bytes == output.size_bytes) return;
-  refuse(request, fmt::format("this rank's own input has {} bytes, but its output has room for {}; "
-                              "they are equal",
-                              input.size_bytes, output.size_bytes));
+  refuse(
+      request,
+      fmt::format(
+          "this rank's own input has {} bytes, but its output has room for {}; they must be equal",
+          input.size_bytes, output.size_bytes));
 }
 
 void check_equal_parts(const Request& request) {
   for (const auto* spans : {&request.inputs, &request.outputs}) {
     for (const Span& span : *spans) {
       if (span.size_bytes == request.inputs[0].size_bytes) continue;
-      refuse(request, fmt::format("its parts have {} and {} bytes; in an all_to_all all are equal",
-                                  request.inputs[0].size_bytes, span.size_bytes));
+      refuse(request,
+             fmt::format("its parts have {} and {} bytes; in an all_to_all they must be equal",
+                         request.inputs[0].size_bytes, span.size_bytes));
     }
   }
 }
@@ -71,7 +74,7 @@ void check_spans(const Request& request, std::size_t rank, std::size_t ranks) {
   if (request.kind == Kind::all_to_all) check_equal_parts(request);
 }
 
-// The bytes from the first to the last one of some spans.
+// The bytes from the first to the last byte of some spans.
 Span hull_of(const std::vector<Span>& spans) {
   std::byte* begin = nullptr;
   std::byte* end = nullptr;
@@ -101,7 +104,7 @@ bool overlap_each_other(const std::vector<Span>& spans) {
   return false;
 }
 
-// Whether an input and an output may be the same bytes.
+// True if an input and an output may be the same bytes.
 bool is_in_place(Kind kind, std::size_t input, std::size_t output, std::size_t rank) {
   switch (kind) {
     case Kind::all_gather: return output == rank;
@@ -123,7 +126,7 @@ std::string_view in_place_form(Kind kind) {
 }  // namespace
 
 void check_overlap(const Request& request, int rank) {
-  // Most calls have one array, or two that are apart.
+  // Most calls have one array, or two that do not overlap.
   if (request.inputs.size() == 1 && request.outputs.size() == 1) {
     const Span& input = request.inputs[0];
     const Span& output = request.outputs[0];
@@ -141,8 +144,9 @@ void check_overlap(const Request& request, int rank) {
       if (are_same(input, output) && is_in_place(request.kind, i, o, index(rank))) {
         continue;
       }
-      refuse(request, fmt::format("its output overlaps its input; {}, and otherwise they are apart",
-                                  in_place_form(request.kind)));
+      refuse(request,
+             fmt::format("its output overlaps its input; {}, and otherwise they must not overlap",
+                         in_place_form(request.kind)));
     }
   }
 }
@@ -192,7 +196,7 @@ void check_request(const Request& request, int rank, int ranks) {
   const std::uint32_t element = request.combination.element_bytes;
   // Without std::has_single_bit, which counts bits one by one on the oldest processors.
   if (element == 0 || (element & (element - 1)) != 0 || element > kElementBytesMax) {
-    refuse(request, fmt::format("an element has {} bytes; 1, 2, 4, 8 and 16 are allowed", element));
+    refuse(request, fmt::format("an element has {} bytes; it must have 1, 2, 4, 8 or 16", element));
   }
   check_spans(request, index(rank), index(ranks));
   check_overlap(request, rank);

@@ -31,19 +31,19 @@ inline bool are_same(const Span& a, const Span& b) {
   return a.data == b.data && a.size_bytes == b.size_bytes;
 }
 
-// How elements are combined. The thread of the group may call both functions.
+// The combination of elements. The thread of the group may call both functions.
 struct Combination {
   // result[i] = a[i] op b[i]. `result` may be `a` or `b`.
   void (*combine)(void* context, std::byte* result, const std::byte* a, const std::byte* b,
                   std::uint64_t size_bytes) = nullptr;
-  // Called for each part of the result once all ranks are in it. May be null.
+  // Called for each part of the result when it includes all ranks. May be null.
   void (*finish)(void* context, std::byte* data, std::uint64_t size_bytes) = nullptr;
   void* context = nullptr;
   std::uint32_t element_bytes = 1;  // a power of 2, at most 16
 };
 
 // An exchange is any collective that only moves bytes, of any size from each rank to each other
-// one. all_gather and all_to_all are faster: the sizes of all parts are the same on all ranks.
+// rank. all_gather and all_to_all are faster: the sizes of all parts are the same on all ranks.
 enum class Kind : std::uint8_t {
   exchange,
   all_reduce,
@@ -75,7 +75,7 @@ struct Request {
   std::vector<Span> outputs;
   Combination combination;
   Time timeout = Time::from_seconds(60);
-  // Called once when the call has ended, by the thread that noticed. May be null.
+  // Called once when the call has ended, by the thread that detected it. May be null.
   void (*done)(void* context) = nullptr;
   void* context = nullptr;
 };
@@ -103,16 +103,16 @@ using CallPointer = std::shared_ptr<Call>;
 
 // Throws std::invalid_argument with the name of the call and the mistake.
 [[noreturn]] void refuse(const Request& request, const std::string& what);
-// Throws std::invalid_argument, one sentence, if a request is wrong in itself.
+// Throws std::invalid_argument, one sentence, if a request is invalid by itself.
 void check_request(const Request& request, int rank, int ranks);
 // The part of it about overlapping memory.
 void check_overlap(const Request& request, int rank);
 
-// Whether the ranks may bring parts of different sizes.
+// True if the ranks may have parts of different sizes.
 constexpr bool is_uneven(Kind kind) {
   return kind == Kind::exchange || kind == Kind::all_gather || kind == Kind::reduce_scatter;
 }
-// The size in the words of a report: of the inputs, or of the outputs if there are no inputs.
+// The size in the text of a report: of the inputs, or of the outputs if there are no inputs.
 std::uint64_t size_of(const Request& request);
 std::string_view name_of(Kind kind);
 // "broadcast float32 of 16 bytes from root 1".

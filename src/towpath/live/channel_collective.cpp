@@ -11,9 +11,9 @@ namespace towpath::live {
 
 namespace {
 
-// Up to here a rank sends its array to all others at once: a copy of this size between two cores
-// takes 2 us at 8 GB/s, as long as the second step of two shots among ranks that share cores (4
-// ranks on 2 cores: 2.6 us).
+// Up to this size a rank sends its array to all others at once: a copy of this size between two
+// cores takes 2 us at 8 GB/s, as long as the second step of two shots among ranks that share cores
+// (4 ranks on 2 cores: 2.6 us).
 constexpr std::uint64_t kOneShotBytesMax = 16 << 10;
 
 std::uint32_t mark_of(const Request& request, std::uint64_t number) {
@@ -124,7 +124,7 @@ bool ChannelCollective::prepare_all_gather() {
   return true;
 }
 
-// A byte from each to each.
+// One byte from each rank to each rank.
 bool ChannelCollective::prepare_barrier() {
   if (next_phase_ > 0) return false;
   Phase& phase = transfer_.phase();
@@ -192,7 +192,7 @@ bool ChannelCollective::prepare_two_shot() {
   return true;
 }
 
-// The part of a block that a rank combines: whole elements, the last ones may be shorter.
+// The part of a block that a rank combines: whole elements. The last parts may be shorter.
 Span ChannelCollective::part_of(const Span& block, int rank) const {
   const std::uint64_t ranks = static_cast<std::uint64_t>(channels_.ranks());
   const std::uint64_t unit = std::max<std::uint64_t>(request_.combination.element_bytes, 64);

@@ -48,7 +48,7 @@ class ChannelCollective {
   const Request& request_;
   std::uint32_t mark_;  // the same on all ranks for this call
   PhaseTransfer transfer_;
-  // A result that has memory on the root only, inputs that are replaced in place, or a barrier's.
+  // A result with memory only on the root, inputs that are replaced in place, or a barrier's data.
   std::vector<std::byte> parts_;
   std::uint64_t next_phase_ = 0;
   bool is_done_ = false;

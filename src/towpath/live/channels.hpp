@@ -44,13 +44,13 @@ class Channels {
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(ends_.size()); }
 
-  // Whether the peer has a free slot.
+  // True if the peer has a free slot.
   bool can_send(int peer);
   // Fills the next slot with `head` and `body`, together at most kSlotBytes. The body stays
   // unchanged until all_sent(). The head is at most kHeadBytes and is copied.
   static constexpr std::uint64_t kHeadBytes = 64;
   void send(int peer, Span head, Span body, std::uint32_t stamp);
-  // Whether the transport has completed all sends.
+  // True if the transport has completed all sends.
   bool all_sent() const { return in_flight_ == 0; }
 
   // The oldest slot from that peer that has not been consumed.

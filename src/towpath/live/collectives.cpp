@@ -75,8 +75,8 @@ void Collectives::check_peers() {
   }
 }
 
-// A rank may have left because a third one called something else. Ranks of other hosts are not
-// asked: they may have ended.
+// A rank may have left because a third rank made a different call. Ranks of other hosts are not
+// checked: they may have ended.
 void Collectives::check_last_calls() const {
   for (int peer = 0; peer < transport_.ranks(); ++peer) {
     if (!transport_.is_addressable(peer)) continue;
@@ -93,14 +93,14 @@ void Collectives::cancel() {
 void Collectives::run(const Request& request, Time timeout) {
   constexpr int kTurns = 40;
   if (fork_.is_forked()) {
-    refuse(request, fmt::format("this process is forked from rank {}; a child is no rank",
-                                transport_.rank()));
+    refuse(request,
+           fmt::format("this process is forked from rank {} and is not a rank", transport_.rank()));
   }
   check_request(request, transport_.rank(), transport_.ranks());
   transport_.note_activity();
   try {
     begin(request);
-    // Most calls end within microseconds, before any look at a clock or at a peer's health.
+    // Most calls end within microseconds, before any check of a clock or of a peer's health.
     for (int turn = 0; turn < kTurns; ++turn) {
       advance();
       if (is_done()) return;
@@ -178,7 +178,7 @@ void Collectives::throw_disagreement(const Request& request, int peer) {
   if (difference.empty()) difference = fmt::format("rank {} made other calls before", peer);
   throw TransportError(
       TransportError::Kind::disagreement, peer,
-      difference + "; all ranks call the same, with the same sizes, types and roots");
+      difference + "; all ranks must make the same call, with the same sizes, types and roots");
 }
 
 }  // namespace towpath::live

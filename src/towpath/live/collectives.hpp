@@ -33,15 +33,15 @@ class Collectives {
     return Channels::signals(ranks) + StatusPage::signals(ranks) + 1;
   }
 
-  // Every rank makes one, in the same order, on the symmetric heap. `serves_exchanges`: whether
-  // calls of Kind::exchange are possible, which always go by puts.
+  // Every rank creates one, in the same order, on the symmetric heap. `serves_exchanges`: true if
+  // calls of Kind::exchange are possible, which always use puts.
   explicit Collectives(transport::LiveTransport& transport, bool serves_exchanges = false);
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
 
-  // Blocks. Throws std::invalid_argument for a request that is wrong in itself, and TransportError
-  // if a rank died, left, is late, or makes another call.
+  // Blocks. Throws std::invalid_argument for a request that is invalid by itself, and
+  // TransportError if a rank died, left, is late, or makes another call.
   void run(const Request& request, Time timeout);
   // A barrier of ranks that make the same statement, such as the size of an allocation. Blocks.
   // Throws TransportError: a disagreement if a rank states something else, or makes another call.
@@ -50,13 +50,13 @@ class Collectives {
   // --- one call, driven by the caller ------------------------------------------------------------
   // The request must exist until the call is done.
   void begin(const Request& request);
-  // Whether anything moved. Throws Mismatch and TransportError.
+  // True if any data moved. Throws Mismatch and TransportError.
   bool advance();
   bool is_done() const { return request_ == nullptr; }
-  // Whether the current call depends on that rank.
+  // True if the current call depends on that rank.
   bool awaits(int peer);
-  // For waits of some length. Throws Mismatch if a rank makes another call, whether or not anything
-  // of it has arrived.
+  // For longer waits. Throws Mismatch if a rank makes another call, even if none of its data has
+  // arrived.
   void check_peers();
   // Drops the current call. No other call may follow.
   void cancel();

@@ -41,7 +41,7 @@ std::unique_ptr<transport::LiveTransport> connect(std::string_view name,
   for (const Entry& entry : kTransports) {
     if (entry.name == name) return entry.connect(options);
   }
-  throw std::invalid_argument(fmt::format("there is no live transport '{}'; allowed are {}", name,
+  throw std::invalid_argument(fmt::format("there is no live transport '{}'; choose one of {}", name,
                                           fmt::join(names(), ", ")));
 }
 

@@ -17,7 +17,7 @@ namespace towpath::live {
 // All names, the default first.
 std::vector<std::string_view> names();
 
-// Blocks until all ranks are there, or throws, as shm::connect says. An unknown name is a
+// Blocks until all ranks have joined, or throws as described for shm::connect. An unknown name is a
 // std::invalid_argument that lists all names.
 std::unique_ptr<transport::LiveTransport> connect(std::string_view name,
                                                   const transport::LiveOptions& options);

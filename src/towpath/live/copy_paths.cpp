@@ -8,8 +8,9 @@ namespace towpath::live {
 
 namespace {
 
-// Twice the bytes of the probe. Less is never worth the system call of a read, and takes the path
-// that the probe found: a trial takes a lap of the ring for each path, which is many small calls.
+// Twice the bytes of the probe. Fewer bytes never justify the system call of a read, and take the
+// path that the probe found: a trial takes a lap of the ring for each path, which is many small
+// calls.
 constexpr std::uint64_t kTunedBytesLeast = 64 << 10;
 
 }  // namespace
@@ -22,7 +23,8 @@ CopyPaths::CopyPaths(const transport::LiveTransport& transport)
 
 void CopyPaths::prefer_streaming(bool is_faster) {
   streams_ = is_faster;
-  // Ranks that share cores wait for each other more than for bytes, and the probe says little.
+  // Ranks that share cores wait for each other more than for bytes, and the probe is not
+  // informative.
   if (!is_crowded_) tuner_.expect(streams_ ? CopyPath::streamed : CopyPath::staged);
 }
 

@@ -14,8 +14,8 @@
 
 namespace towpath::live {
 
-// How the bytes of the current call are copied: to slots, to stages and to results, through the
-// caches or past them, or not staged at all.
+// The path for copying the bytes of the current call: to slots, to stages and to results, through
+// the caches or past them, or not staged at all.
 class CopyPaths {
  public:
   explicit CopyPaths(const transport::LiveTransport& transport);
@@ -23,7 +23,7 @@ class CopyPaths {
   // --- results of the probe ----------------------------------------------------------------------
   // Whether stores past the caches reach other ranks sooner.
   void prefer_streaming(bool is_faster);
-  // Whether ranks can read the memory of each other's processes.
+  // True if ranks can read the memory of each other's processes.
   void allow_reads(bool are_allowed) { reads_ = are_allowed; }
   bool has_tried_reads() const { return reads_.has_value(); }
 
@@ -35,7 +35,7 @@ class CopyPaths {
   // Uses the path that another rank chose.
   void follow(CopyPath path) { choice_ = {path}; }
   CopyPath path() const { return choice_.path; }
-  // Whether the duration includes the reads of all other ranks.
+  // True if the duration includes the reads of all other ranks.
   bool is_whole() const { return choice_.is_whole; }
   // The call has ended.
   void note_end();
@@ -60,9 +60,9 @@ class CopyPaths {
   }
 
  private:
-  // Smaller copies get from cache to cache sooner than through memory, at any distance: among two
-  // ranks far apart 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the same,
-  // 8 KiB 3.1 instead of 1.8.
+  // Smaller copies move from cache to cache faster than through memory, at any distance: between
+  // two distant ranks 128 B take 0.40 us instead of 0.66, 1 KiB 0.55 instead of 0.75, 2 KiB the
+  // same, 8 KiB 3.1 instead of 1.8.
   static constexpr std::uint64_t kStreamedBytesLeast = 2 << 10;
 
   const transport::LiveTransport& transport_;

@@ -66,7 +66,7 @@ Group::Group(std::string_view transport, transport::LiveOptions options)
       message_channels_(*transport_),
       collectives_(*transport_, true),
       messages_(message_channels_, [this](const CallPointer& call) { end(call); }) {
-  // Peers read this rank's memory, which is initialized once all have reached the barrier.
+  // Peers read this rank's memory, which is initialized when all ranks have reached the barrier.
   transport_->barrier(options.timeout);
   thread_ = std::thread([this] { run_thread(); });
 }
@@ -110,7 +110,7 @@ void Group::announce_leaving() {
 
 CallPointer Group::post(Request request) {
   if (fork_.is_forked()) {
-    refuse(request, fmt::format("this process is forked from rank {}; a child is no rank", rank_));
+    refuse(request, fmt::format("this process is forked from rank {} and is not a rank", rank_));
   }
   check_request(request, rank_, ranks_);
   auto call = std::make_shared<Call>();
@@ -147,7 +147,7 @@ bool Group::wait(const CallPointer& call, Time timeout) {
   return call->has_ended();
 }
 
-// Most calls end within microseconds, before any look at a clock or at a peer's health.
+// Most calls end within microseconds, before any check of a clock or of a peer's health.
 void Group::drive_at_once(const Call& call) {
   constexpr int kTurns = 40;
   const std::unique_lock driving(drive_mutex_, std::try_to_lock);
@@ -256,12 +256,11 @@ void Group::fail_mismatch(const Mismatch& mismatch) {
     fail_all(error);
     return;
   }
-  fail_collective(TransportError(
-      Reason::disagreement, mismatch.peer,
-      fmt::format("rank {} is in {}, but rank {} called something else, or with other sizes, "
-                  "types or roots{}{}:{}",
-                  rank_, titled(*current_), mismatch.peer, difference.empty() ? "" : "; ",
-                  difference, lines)));
+  fail_collective(TransportError(Reason::disagreement, mismatch.peer,
+                                 fmt::format("rank {} is in {}, but rank {} made a different call, "
+                                             "or used other sizes, types or roots{}{}:{}",
+                                             rank_, titled(*current_), mismatch.peer,
+                                             difference.empty() ? "" : "; ", difference, lines)));
 }
 
 void Group::drive(const Call* awaited, Time deadline) {
@@ -294,7 +293,7 @@ std::string Group::describe_difference() {
   return "no rank is behind";
 }
 
-// A peer that left in good order, and that the current collective depends on, will not come back.
+// A peer that has left normally, and that the current collective depends on, will not come back.
 void Group::check_deadlines() {
   const Time now = transport_->now();
   const StatusPage& status = collectives_.status();
@@ -329,7 +328,7 @@ void Group::check_deadlines() {
   }
 }
 
-// The time of a call begins at the first look at it. Most calls end before, and read no clock.
+// The time of a call starts at its first check. Most calls end before that, and read no clock.
 bool Group::is_overdue(Call& call, Time now) {
   if (!call.deadline) {
     const Time timeout = call.request.timeout;
@@ -338,8 +337,8 @@ bool Group::is_overdue(Call& call, Time now) {
   return now >= *call.deadline;
 }
 
-// A message that has not begun can be dropped. The rest of one that has begun would be taken for
-// the next message.
+// A message that has not started can be dropped. The rest of a started message would be mistaken
+// for the next message.
 void Group::fail_overdue(const CallPointer& call) {
   const TransportError error(Reason::timeout, call->request.peer,
                              fmt::format("{} ended by a timeout after {:g} s on rank {}",
@@ -352,7 +351,7 @@ void Group::fail_overdue(const CallPointer& call) {
   }
 }
 
-// Notifies the others. No call can follow, because chunks of this one may still be on their way.
+// Notifies the other ranks. No call can follow, because chunks of this call may still be in flight.
 void Group::fail_collective(const TransportError& error) {
   const std::string_view said = error.what();
   // The first line without the colon before a list.
@@ -406,7 +405,7 @@ void Group::call_back() {
 void Group::serve_peers() {
   const std::unique_lock driving(drive_mutex_, std::try_to_lock);
   if (!driving.owns_lock() || failure_) return;
-  // A thread that waits meanwhile makes this one stop at once.
+  // A thread that waits in the meantime makes this one stop immediately.
   is_thread_driving_.store(true, std::memory_order_relaxed);
   try {
     while (waiting_.load(std::memory_order_relaxed) == 0 && transport_->progress()) {
@@ -444,7 +443,7 @@ void Group::run_thread() {
 }
 
 void Group::abort(const std::string& reason) {
-  // A thread that drives throws the reason at its next look.
+  // A thread that drives throws the reason at its next check.
   std::call_once(look_->abort, [&] {
     look_->abort_reason = fmt::format("rank {} {}", rank_, reason);
     look_->is_aborted.store(true, std::memory_order_release);

@@ -48,19 +48,19 @@ class Group {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  // Begins a call, without blocking. Throws std::invalid_argument for a request that is wrong in
+  // Starts a call, without blocking. Throws std::invalid_argument for a request that is invalid by
   // itself, or in a forked child, which is not the rank. The memory of the request must exist until
   // the call has ended.
   CallPointer post(Request request);
   // Makes the thread of the group run the posted calls, without wait().
   void wake();
-  // Returns whether the call ended within the time.
+  // Returns true if the call ended within the time.
   bool wait(const CallPointer& call, Time timeout);
   // The number of posted collectives.
   std::uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
 
-  // Ends all calls with an error and leaves the ranks in good order. No call may follow. So does
-  // the destructor. Not to be called by a `done`.
+  // Ends all calls with an error and leaves the ranks normally. No call may follow. The destructor
+  // does the same. Must not be called by a `done`.
   void leave();
   // Ends all calls with an error that gives the reason, here and at the other ranks.
   void abort(const std::string& reason);
@@ -96,7 +96,7 @@ class Group {
   void serve_peers();
   void announce_leaving();
   bool is_idle() const;
-  // The first call that differs between this rank and another one.
+  // The first call that differs between this rank and another rank.
   std::string describe_difference();
   std::string describe_pending() const;
 

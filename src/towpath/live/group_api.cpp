@@ -98,8 +98,7 @@ static_assert(static_cast<int>(ReductionOperation::max) == TOWPATH_MAX);
 
 int checked(int number, int count, std::string_view what) {
   if (number >= 0 && number < count) return number;
-  throw std::invalid_argument(
-      fmt::format("{} is {}; allowed are 0 to {}", what, number, count - 1));
+  throw std::invalid_argument(fmt::format("{} is {}; it must be 0 to {}", what, number, count - 1));
 }
 
 Request request_from(const towpath_request& asked) {
@@ -130,7 +129,7 @@ int listen(const char* host, char* job, std::uint64_t job_bytes, towpath_error* 
     towpath::os::FileDescriptor socket = towpath::os::listen_anywhere(host, address);
     if (address.size() >= job_bytes) {
       throw std::invalid_argument(
-          fmt::format("the address \"{}\" has {} bytes; at most {} are possible", address,
+          fmt::format("the address \"{}\" has {} bytes; it must have at most {}", address,
                       address.size(), job_bytes - 1));
     }
     job[address.copy(job, address.size())] = '\0';

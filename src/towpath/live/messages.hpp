@@ -21,15 +21,15 @@ namespace towpath::live {
 
 class Messages {
  public:
-  // `ended` is called with each call that is done or has failed.
+  // `ended` is called with each call that has completed or failed.
   Messages(Channels& channels, std::function<void(const CallPointer&)> ended);
 
   void post(const CallPointer& call);
-  // Whether anything moved.
+  // True if any data moved.
   bool advance();
   // The calls that have not ended.
   std::vector<CallPointer> pending() const;
-  // Removes a call. False if part of its message has moved already.
+  // Removes a call. False if part of its message has already moved.
   bool cancel(const CallPointer& call);
   bool is_idle() const { return pending_ == 0; }
 

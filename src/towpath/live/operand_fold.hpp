@@ -20,7 +20,7 @@ class OperandFold {
   const std::byte*& operand(int rank) { return operands_[index(rank)]; }
   // Memory of this size for an operand that is read from another process.
   std::byte* buffer(int rank, std::uint64_t size_bytes);
-  // result[i] = operand(0)[i] op operand(1)[i] op ..., stored to `copies` as well.
+  // result[i] = operand(0)[i] op operand(1)[i] op ..., also stored to `copies`.
   void store(const Combination& how, std::byte* result, std::uint64_t size_bytes,
              std::span<std::byte* const> copies = {});
 

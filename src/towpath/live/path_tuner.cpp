@@ -12,7 +12,7 @@ namespace towpath::live {
 
 namespace {
 
-// Every eighth call, so that clocks are seldom read.
+// Every eighth call, so that clocks are rarely read.
 constexpr std::uint32_t kCallsPerCheck = 8;
 // If a virtual machine moves its processors, a path may take nine times as long: a staged broadcast
 // of 1 MiB among 2 ranks takes 30 us with the cores near, 266 with them far.
@@ -57,8 +57,9 @@ PathTuner::Entry& PathTuner::entry_of(Kind kind, std::uint64_t size_bytes) {
   return entries_[static_cast<std::size_t>(kind)][index(std::bit_width(size_bytes))];
 }
 
-// The first calls of a trial find the stages in the cache or memory that another path left them in,
-// until all have been used once. The same for all sizes that share an entry.
+// The first calls of a trial find the stages in the cache or memory in which another path left
+// them, until all stages have been used once. The number is the same for all sizes that share an
+// entry.
 PathTuner::Trials PathTuner::trials_of(std::uint64_t size_bytes) const {
   const std::uint64_t calls = stage_bytes_ / std::max<std::uint64_t>(std::bit_floor(size_bytes), 1);
   return {static_cast<std::uint32_t>(std::clamp<std::uint64_t>(calls, 1, 512)),
@@ -67,8 +68,8 @@ PathTuner::Trials PathTuner::trials_of(std::uint64_t size_bytes) const {
 
 // The first round warms up pages and the lines that a probe left in several caches. Later trials
 // are frequent enough to follow a virtual machine whose processors are moved, and so rare that two
-// paths of six times the duration cost a twenty-fifth. A call that uses all stages at once goes
-// through memory on any path, and needs no expectation.
+// paths of six times the duration cost a twenty-fifth. A call that uses all stages at once uses
+// memory on any path, and needs no expectation.
 const PathTuner::Period& PathTuner::period_of(const Entry& entry, const Trials& trials) const {
   static constexpr Period kFirst{8, {0, 1, 2}};
   static constexpr Period kExpected{24, {0, 6, 12}};
@@ -77,9 +78,9 @@ const PathTuner::Period& PathTuner::period_of(const Entry& entry, const Trials& 
   return is_expected_ && trials.untimed > 1 ? kExpected : kFirst;
 }
 
-// Interruptions only make calls longer, so that the better half of the trials counts. The sum of a
-// half counts, because calls overlap: if ranks share cores, one that got the core late finds all
-// its data there.
+// Interruptions only make calls longer, so only the faster half of the trials counts. The sum of
+// that half counts, because calls overlap: if ranks share cores, a rank that got the core late
+// finds all its data ready.
 void PathTuner::note_trial(Entry& entry, const Trials& trials, double& least, double per_byte) {
   entry.half += per_byte;
   if (++entry.noted % trials.half() != 0) return;

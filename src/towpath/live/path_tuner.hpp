@@ -23,9 +23,10 @@ enum class CopyPath : std::uint8_t {
 // result depends on the pages of the program's arrays, on the distance between the cores and on the
 // load of other ranks on the same core, which no separate measurement shows.
 //
-// A few calls take each path, and the fastest one is kept for a while, or until it becomes far
-// slower. A path that is expected to be fastest comes first, and is used five times as often before
-// each other one is tried: a program with a hundred calls pays little for slower paths.
+// A few calls use each path, and the fastest one is kept for a while, or until it becomes far
+// slower. The path that is expected to be fastest comes first, and is used five times as often
+// before each other path is tried, so a program with a hundred calls spends little time on slower
+// paths.
 class PathTuner {
  public:
   struct Choice {
@@ -38,11 +39,11 @@ class PathTuner {
   // `stage_bytes`: the bytes that are staged before memory is used again.
   explicit PathTuner(std::uint64_t stage_bytes) : stage_bytes_(stage_bytes) {}
 
-  // Hints which of the two staged paths is faster. Another hint restarts all trials.
+  // Suggests the faster one of the two staged paths. Another suggestion restarts all trials.
   void expect(CopyPath path);
-  // `size_bytes`: the bytes that a rank publishes. `may_read`: whether CopyPath::read is possible.
+  // `size_bytes`: the bytes that a rank publishes. `may_read`: true if CopyPath::read is possible.
   Choice choose(Kind kind, std::uint64_t size_bytes, bool may_read);
-  // The duration of a call that was timed.
+  // The duration of a timed call.
   void note(Kind kind, std::uint64_t size_bytes, CopyPath path, Time duration);
 
  private:

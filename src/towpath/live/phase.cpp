@@ -87,7 +87,7 @@ bool PhaseTransfer::has_arrived(int peer, std::uint64_t size) const {
   return true;
 }
 
-// Looks at all ranks, because each may make another call.
+// Checks all ranks, because each may make another call.
 bool PhaseTransfer::have_all_begun() const {
   bool have_all = true;
   for (int rank = 0; rank < channels_.ranks(); ++rank) {

@@ -12,7 +12,7 @@
 
 namespace towpath::live {
 
-// One step of a collective: the bytes for each rank, and the use of the bytes from each rank.
+// One step of a collective: the data for each rank, and the use of the data from each rank.
 struct Phase {
   std::vector<Span> sends;     // by rank, except this one
   std::vector<Span> receives;  // by rank, except this one
@@ -21,9 +21,10 @@ struct Phase {
   bool combines = false;
   const std::byte* own = nullptr;
   Span result;
-  // `result` may be sent memory: a part of it is written once it is on its way to all.
+  // `result` may overlap memory that is sent: a part of it is written when it is on its way to all
+  // ranks.
   bool is_result_sent = false;
-  // Nothing is written before a chunk of each rank that sends has come.
+  // No data is written before a chunk of each sending rank has arrived.
   bool begins_together = false;
   std::uint32_t mark = 0;  // part of the stamp of a chunk
 
@@ -37,10 +38,10 @@ class PhaseTransfer {
 
   Phase& phase() { return phase_; }
   void begin();
-  // Whether anything moved. Throws Mismatch.
+  // True if any data moved. Throws Mismatch.
   bool advance();
   bool is_done() const { return unfinished_ == 0 && channels_.all_sent(); }
-  // Whether the phase depends on that rank.
+  // True if the phase depends on that rank.
   bool awaits(int peer) const;
 
  private:

@@ -21,7 +21,7 @@ namespace towpath::live {
 
 namespace {
 
-// How often a thread looks that cannot wait in the transport because another one does.
+// Polling interval of a thread that cannot wait in the transport because another thread does.
 constexpr std::chrono::microseconds kLookInterval{100};
 
 std::uint64_t page_bytes() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
@@ -43,17 +43,17 @@ void check_place(const std::byte* place, std::uint64_t size_bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(place);
   if (size_bytes > 0 && size_bytes % page_bytes() == 0 && address % page_bytes() == 0) return;
   throw std::invalid_argument(
-      fmt::format("an array of {} bytes is to be shared; whole pages of {} bytes are needed",
-                  size_bytes, page_bytes()));
+      fmt::format("a shared array has {} bytes; it must have whole pages of {} bytes", size_bytes,
+                  page_bytes()));
 }
 
-// The pages of the heap appear at `place` as well. An old size of 0 asks for a second mapping. UCX,
-// once loaded, replaces mremap by a function that cuts the address to 32 bits.
+// Also maps the pages of the heap at `place`. An old size of 0 requests a second mapping. When UCX
+// is loaded, it replaces mremap by a function that truncates the address to 32 bits.
 void show_at(std::byte* place, std::byte* pages, std::uint64_t size_bytes) {
   if (::syscall(SYS_mremap, pages, 0, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) != -1) {
     return;
   }
-  throw std::system_error(errno, std::generic_category(), "cannot map an array that is shared");
+  throw std::system_error(errno, std::generic_category(), "cannot map a shared array");
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ void SharedArray::wait(const std::function<bool()>& holds, Time timeout, int pee
     }
     if (std::chrono::steady_clock::now() - begin > limit) {
       throw transport::TransportError(transport::TransportError::Kind::timeout, peer,
-                                      fmt::format("rank {} waited {:g} s in vain for {}",
+                                      fmt::format("rank {} waited {:g} s without success for {}",
                                                   transport_->rank(), timeout.seconds(), what));
     }
     std::this_thread::sleep_for(kLookInterval);

@@ -78,8 +78,8 @@ Task run_large_parts(SharedCall& call, const Request& request);
 
 // --- shared_reduction.cpp: all_reduce, reduce ----------------------------------------------------
 bool is_small_reduction(const SharedCall& call, const Request& request);
-// Runs a small reduction without a coroutine, which takes a fifth of the call's time. False if it
-// has to wait longer: run_small_reduction() completes it.
+// Runs a small reduction without a coroutine, which would take a fifth of the call's time. Returns
+// false if it has to wait longer: run_small_reduction() completes it.
 bool run_small_reduction_at_once(SharedCall& call, const Request& request);
 Task run_small_reduction(SharedCall& call, const Request& request);
 Task run_large_reduction(SharedCall& call, const Request& request);
@@ -88,9 +88,9 @@ Task run_following_blocks(SharedCall& call, const Request& request);
 // --- shared_probe.cpp ----------------------------------------------------------------------------
 // A lap of the ring: maps its memory in all processes, and loads it into the caches.
 Task run_first_lap(SharedCall& call);
-// Whether all ranks can read the memory of each other's processes.
+// True if all ranks can read the memory of each other's processes.
 Task run_read_probe(SharedCall& call);
-// Measures `costs`, and whether stores past the caches are faster.
+// Measures `costs`, and checks if stores past the caches are faster.
 Task run_probe(SharedCall& call);
 
 }  // namespace towpath::live

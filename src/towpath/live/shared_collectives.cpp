@@ -16,7 +16,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ hash >> 32;
 }
 
-// Continues the hash of all calls by one. It is the same on ranks that make the same calls.
+// Adds a call to the hash of all calls. The hash is the same on ranks that make the same calls.
 std::uint64_t continued(std::uint64_t hash, const Request& request, int rank) {
   hash = mixed(hash, static_cast<std::uint64_t>(request.kind) + 1);
   hash = mixed(hash, request.element);

@@ -30,22 +30,22 @@ class SharedCollectives {
     return kind != Kind::exchange && kind != Kind::send && kind != Kind::receive;
   }
 
-  // Every rank makes one, in the same order. A barrier must follow before the first call.
+  // Every rank creates one, in the same order. A barrier must follow before the first call.
   explicit SharedCollectives(transport::LiveTransport& transport)
       : transport_(transport), call_(transport) {}
   SharedCollectives(const SharedCollectives&) = delete;
   SharedCollectives& operator=(const SharedCollectives&) = delete;
 
-  // Begins a call. The request must exist until it is done.
+  // Starts a call. The request must exist until it is done.
   void begin(const Request& request);
-  // Whether anything moved. Throws Mismatch and transport::TransportError.
+  // True if any data moved. Throws Mismatch and transport::TransportError.
   bool advance();
   bool is_done() const { return request_ == nullptr; }
   // Throws Mismatch if a rank makes another call that no condition of this one depends on.
   void check_peers();
   // Drops the current call. No other call may follow.
   void cancel();
-  // Whether the current call depends on that rank.
+  // True if the current call depends on that rank.
   bool awaits(int peer) { return request_ != nullptr && call_.rank.awaits(peer); }
 
   // The measured costs. Empty before the first call.

@@ -38,7 +38,7 @@ Parts parts_of(const Request& request, int ranks) {
   return parts;
 }
 
-// Copies `size_bytes` of this rank's part for itself from `first` on, or the rest of it.
+// Copies `size_bytes` of this rank's own part, starting at `first`, or the rest of it.
 void copy_own_part(const SharedCall& call, const Request& request, std::uint64_t first,
                    std::uint64_t size_bytes) {
   const int self = call.rank.rank();
@@ -49,8 +49,8 @@ void copy_own_part(const SharedCall& call, const Request& request, std::uint64_t
                        std::min(size_bytes, own.size_bytes - first));
 }
 
-// The distance between the parts of a rank, if the others can read them in place: they are adjacent
-// and of equal size, and no output lies upon them.
+// The distance between the parts of a rank, if other ranks can read them in place: they are
+// adjacent and of equal size, and do not overlap an output.
 std::optional<std::uint64_t> common_distance(const Request& request, int rank) {
   const std::vector<Span>& inputs = request.inputs;
   for (const Span& input : inputs) {
@@ -81,8 +81,7 @@ Descriptor describe_parts(SharedCall& call, const Request& request, const Parts&
           .second = *distance};
 }
 
-// Stages the next `pitch` bytes of each part after `done`. The part for this rank itself is read in
-// place.
+// Stages the next `pitch` bytes of each part after `done`. The rank's own part is read in place.
 void stage_parts(const SharedCall& call, const Request& request, const Parts& parts,
                  std::uint64_t done, std::uint64_t place) {
   const int self = call.rank.rank();
@@ -168,9 +167,9 @@ Task run_blocks_of_parts(SharedCall& call, const Request& request) {
     block.place = rank.take_stage(parts.stage_bytes(ranks), block.step);
     if (is_staged) stage_parts(call, request, parts, block.done, block.place);
     rank.publish(block.step, descriptor);
-    // The output stays as it is until all ranks are known to make the same call.
+    // The output is unchanged until all ranks are known to make the same call.
     if (number == 0) co_await rank.until_arrived(block.step);
-    // A block that was staged just now is still in a cache.
+    // A block that was just staged is still in a cache.
     if (!combines && is_staged) copy_own_part(call, request, block.done, parts.pitch);
     if (!combines && !is_staged && number == 0) copy_own_part(call, request, 0, parts.most);
     co_await rank.until_arrived(block.step);
@@ -214,7 +213,7 @@ Task run_parts(SharedCall& call, const Request& request) {
   }
   rank.publish(step);
   const bool combines = request.kind == Kind::reduce_scatter;
-  // The output stays as it is until all ranks are known to make the same call.
+  // The output is unchanged until all ranks are known to make the same call.
   co_await rank.until_arrived(step);
   if (!combines) copy_own_part(call, request, 0, pitch);
   rank.note_all_ended(step - 1);

@@ -16,12 +16,13 @@ namespace towpath::live {
 namespace {
 
 constexpr std::uint64_t kProbeBytes = 32 << 10;
-// The least of several passes counts: an interruption only makes a pass longer.
+// The minimum of several passes counts, because an interruption only makes a pass longer.
 constexpr int kPasses = 4;
 constexpr int kSteps = 16;
-// Less than a line takes from memory: the cores share a cache, and stores through it arrive sooner.
-// Steps take 20 to 80 ns there, 130 to 310 elsewhere. The probe's bytes alone took near cores for
-// far ones every fifth time, because they depend on the cache that holds the stages.
+// If a line takes less time than from memory, the cores share a cache, and stores through it arrive
+// sooner. Steps take 20 to 80 ns there, and 130 to 310 ns elsewhere. The bytes of the probe are not
+// sufficient: they misclassified near cores as far ones every fifth time, because they depend on
+// the cache that holds the stages.
 constexpr double kNearStepSeconds = 100e-9;
 // More peers would make a probe of many ranks long.
 constexpr int kProbePeersMost = 3;
@@ -53,9 +54,9 @@ void read_stages(const SharedRank& rank, std::uint64_t place, std::byte* to) {
 
 }  // namespace
 
-// The duration of a step without bytes and of the read of a staged byte, and whether a block gets
-// from rank to rank sooner through memory than from cache to cache: a store of this rank and a read
-// of a peer's store.
+// The duration of a step without bytes, the duration of the read of a staged byte, and whether a
+// block moves between ranks faster through memory than from cache to cache: a store of this rank
+// and a read of a peer's store.
 Task run_probe(SharedCall& call) {
   SharedRank& rank = call.rank;
   // A step of ranks that share cores is a context switch, whatever the duration.

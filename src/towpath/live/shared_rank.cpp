@@ -12,9 +12,9 @@ using transport::TransportError;
 
 namespace {
 
-// Looks at a word before the caller regains control: about a microsecond.
+// Polls a word before the caller regains control: about a microsecond.
 constexpr int kLooks = 50;
-// A rank whose process has ended is found at the next look, 1 ms later.
+// A rank whose process has ended is detected at the next check, 1 ms later.
 constexpr Time kCauseWithin = Time::from_seconds(0.5);
 
 std::vector<std::byte*> reached(transport::LiveTransport& transport, transport::Offset offset) {

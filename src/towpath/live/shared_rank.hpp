@@ -29,21 +29,22 @@ struct Descriptor {
 };
 static_assert(sizeof(Descriptor) <= SharedSlots::kInlineBytes);
 
-// The protocol of one rank with the ranks that map its memory. A call is cut into steps. In a step
-// a rank publishes a slot, or the descriptor of more bytes, and reads the data of the others.
+// The protocol of one rank with the ranks that map its memory. A call is divided into steps. In a
+// step a rank publishes a slot, or the descriptor of more bytes, and reads the data of the other
+// ranks.
 //
-// A rank that publishes the first step of a call has ended all steps before it. A rank that
-// publishes a block has ended the last but one, because it waited for the others to read it. Only a
-// rank without waits has to look at the progress of the others.
+// A rank that publishes the first step of a call has ended all earlier steps. A rank that publishes
+// a block has ended the last step but one, because it waited for the others to read it. Only a rank
+// without waits has to check the progress of the others.
 class SharedRank {
  public:
   static std::uint64_t heap_bytes(int ranks) {
     return slots_bytes(ranks) + StageRing::bytes(ranks);
   }
-  // Whether all ranks map each other's memory.
+  // True if all ranks map each other's memory.
   static bool is_possible(transport::LiveTransport& transport);
 
-  // Every rank makes one, in the same order. A barrier must follow before the first step.
+  // Every rank creates one, in the same order. A barrier must follow before the first step.
   explicit SharedRank(transport::LiveTransport& transport);
   SharedRank(const SharedRank&) = delete;
   SharedRank& operator=(const SharedRank&) = delete;
@@ -91,12 +92,13 @@ class SharedRank {
     return {*this, {Condition::Kind::ended, transport::kNoPeer, step}};
   }
   bool is_free(std::uint64_t step) { return slots_.is_free(step); }
-  // Whether the coroutine can continue. Throws Mismatch.
+  // True if the coroutine can continue. Throws Mismatch.
   bool can_continue() { return holds(awaited_); }
   void forget_condition() { awaited_ = {}; }
-  // Throws Mismatch if a rank makes another call, though the condition may depend on another rank.
+  // Throws Mismatch if a rank makes another call, even if the condition depends on a different
+  // rank.
   void check_peers();
-  // Whether the current condition depends on that rank.
+  // True if the current condition depends on that rank.
   bool awaits(int peer);
 
   // --- steps -------------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ class SharedRank {
   bool are_all(Descriptor::Location location, std::uint64_t step) const;
   bool is_any(Descriptor::Location location, std::uint64_t step) const;
   void end(std::uint64_t step) { slots_.end(step); }
-  // All ranks have ended a step: saves a look at their memory.
+  // All ranks have ended a step: saves a read of their memory.
   void note_all_ended(std::uint64_t step) {
     for (int rank = 0; rank < ranks(); ++rank) slots_.note_ended(rank, step);
   }
@@ -144,13 +146,13 @@ class SharedRank {
   std::byte* heap(int rank, std::uint64_t offset) const { return heaps_[index(rank)] + offset; }
   // Empty if the memory is not on this rank's heap.
   std::optional<std::uint64_t> heap_offset(const Span& span) const;
-  // Copies from a peer's process. False if the system refuses.
+  // Copies from a peer's process. Returns false if the system rejects it.
   bool try_read(int peer, std::uint64_t address, const Span& to);
-  // Throws TransportError if the system refuses.
+  // Throws TransportError if the system rejects it.
   void read(int peer, std::uint64_t address, const Span& to);
 
  private:
-  // The ring of stages follows the slots and begins on a page.
+  // The ring of stages follows the slots and starts on a page.
   static std::uint64_t slots_bytes(int ranks) {
     constexpr std::uint64_t kPageBytes = 4096;
     return (SharedSlots::bytes(ranks) + kPageBytes - 1) / kPageBytes * kPageBytes;

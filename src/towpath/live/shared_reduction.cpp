@@ -5,7 +5,7 @@
 
 #include "towpath/live/shared_call.hpp"
 
-// all_reduce and reduce. Among two ranks, or if it is faster, every rank combines everything (one
+// all_reduce and reduce. Between two ranks, or if it is faster, every rank combines everything (one
 // shot). Otherwise each rank combines a part, which all others then read (two shots).
 
 namespace towpath::live {
@@ -14,10 +14,10 @@ using Location = Descriptor::Location;
 
 namespace {
 
-// Two-shot parts of eight ranks are 64 KiB then, and no step costs more than its bytes.
+// Two-shot parts of eight ranks are then 64 KiB, and no step costs more than its bytes.
 constexpr std::uint64_t kTwoShotBytes = StageRing::kBlockBytesMost;
-// From here on one rank chooses the copy path of all: the wait for its line is less than a
-// hundredth of the call.
+// From this size on, one rank chooses the copy path of all ranks: the wait for its line is less
+// than a hundredth of the call.
 constexpr std::uint64_t kLedBytesLeast = 512 << 10;
 constexpr int kLeader = 0;
 
@@ -98,7 +98,7 @@ void stage_block(SharedCall& call, const Request& request, const Blocks& blocks,
   }
 }
 
-// One shot: combines a block, which the others staged.
+// One shot: combines a block that the other ranks staged.
 void fold_block(SharedCall& call, const Request& request, const Blocks& blocks, std::uint64_t block,
                 std::uint64_t place) {
   const std::uint64_t begin = block * blocks.bytes;
@@ -128,7 +128,7 @@ void fold_part(SharedCall& call, const Request& request, const Blocks& blocks, s
   }
 }
 
-// Two shots: takes the parts that the others combined.
+// Two shots: takes the parts that the other ranks combined.
 void take_parts(SharedCall& call, const Request& request, const Blocks& blocks, std::uint64_t block,
                 std::uint64_t place) {
   const int ranks = call.rank.ranks();
@@ -171,7 +171,7 @@ void reduce_in_process(SharedCall& call, const Request& request, std::uint64_t s
   }
 }
 
-// Reads the parts that the others combined from their results, which a step described.
+// Reads the parts that the other ranks combined from their results, which a step described.
 void read_results(SharedCall& call, const Request& request, std::uint64_t step) {
   const int ranks = call.rank.ranks();
   for (int next = 1; next < ranks; ++next) {
@@ -183,8 +183,8 @@ void read_results(SharedCall& call, const Request& request, std::uint64_t step) 
   }
 }
 
-// The first step publishes which ranks have their arrays on the heap. If all have, there is no
-// staging. If only some have, those have not staged a block yet, and all begin again.
+// The first step publishes which ranks have their arrays on the heap. If all have, nothing is
+// staged. If only some have, those ranks have not staged a block yet, and all ranks start again.
 Task run_unled_reduction(SharedCall& call, const Request& request) {
   SharedRank& rank = call.rank;
   const Blocks blocks = blocks_of(call, request);
@@ -220,9 +220,9 @@ Task run_unled_reduction(SharedCall& call, const Request& request) {
   }
 }
 
-// All ranks take the copy path of the leader, because arrays are read in place only if all are.
-// Staging begins after the leader's line, and not at all if arrays are read in place or all are on
-// the heap.
+// All ranks use the copy path of the leader, because arrays are read in place only if all ranks do
+// this. Staging starts after the leader's line, and is skipped if arrays are read in place or are
+// all on the heap.
 Task run_led_reduction(SharedCall& call, const Request& request) {
   SharedRank& rank = call.rank;
   const std::uint64_t first = rank.last_step() + 1;

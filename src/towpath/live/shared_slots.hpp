@@ -11,17 +11,17 @@
 #include "towpath/live/call.hpp"
 
 // The slots of each rank, in memory that all ranks map: a cycle of slots that the rank publishes,
-// and the last step that it has read of the others. No rank writes to the memory of another one.
+// and the last step of other ranks that it has read. No rank writes to another rank's memory.
 //
-// Work is cut into steps that all ranks count alike. In a step a rank may fill a slot and publish
-// it. The others read it and then end the step. A slot begins with a line of 64 bytes: a word with
-// the step and a stamp, and up to kInlineBytes of data.
+// Work is divided into steps that all ranks count in the same way. In a step a rank may fill a slot
+// and publish it. The other ranks read it and then end the step. A slot starts with a line of 64
+// bytes: a word with the step and a stamp, and up to kInlineBytes of data.
 //
-// Memory order. The word is stored with release after the data that it announces, and loaded with
-// acquire before they are read: a reader that finds the step finds its bytes. `ended` is stored
-// with release after the last read of a step and loaded with acquire before the slot is filled
-// again: a writer never changes bytes that are being read. Each word has one writer and only grows,
-// so that no other order is needed, on processors that reorder stores, too.
+// Memory order: the word is stored with release after the data that it announces, and loaded with
+// acquire before the data is read, so a reader that finds the step also finds its bytes. `ended` is
+// stored with release after the last read of a step and loaded with acquire before the slot is
+// filled again, so a writer never changes bytes that are being read. Each word has one writer and
+// only grows, so no other order is needed, even on processors that reorder stores.
 
 namespace towpath::live {
 
@@ -30,10 +30,10 @@ class SharedSlots {
   static constexpr std::uint64_t kLineBytes = 64;
   static constexpr std::uint64_t kInlineBytes = kLineBytes - sizeof(std::uint64_t);
   static constexpr int kStampBits = 24;
-  // The lead of the fastest rank over the slowest, so that the root of small broadcasts seldom
+  // The lead of the fastest rank over the slowest, so that the root of small broadcasts rarely
   // waits. If ranks share cores, such a wait is a context switch: 4 ranks on 2 cores take 0.50 us
   // for 8 bytes with 32 slots, and 0.24 with 256. All slots of a rank, 2 to 4 MiB, exceed a
-  // second-level cache, for the reason that StageRing gives.
+  // second-level cache, for the reason given in StageRing.
   static constexpr std::uint64_t kSlots = 256;
   // Smaller data take one slot. The limit is higher between two ranks, because each of more ranks
   // reads all others' slots: an all_reduce of 16 KiB takes 1.09 us in a slot and 1.12 in a stage,
@@ -43,8 +43,8 @@ class SharedSlots {
     return kEndedBytes + slots * stride(ranks);
   }
 
-  // `memory`: bytes(ranks, slots) of each rank, zeroed, as this rank sees it. `slots`: a power
-  // of 2.
+  // `memory`: bytes(ranks, slots) of each rank, zeroed, at its address in this rank. `slots`: a
+  // power of 2.
   SharedSlots(int rank, std::vector<std::byte*> memory, std::uint64_t slots = kSlots);
 
   int rank() const { return rank_; }
@@ -89,7 +89,7 @@ class SharedSlots {
     return known >= step;
   }
   bool have_ended(std::uint64_t step);
-  // A rank has ended a step, by a later word of it: saves a look at its memory.
+  // A rank has ended a step, as its later word shows: saves a read of its memory.
   void note_ended(int peer, std::uint64_t step) {
     std::uint64_t& known = ended_[index(peer)];
     if (known < step) known = step;
@@ -97,8 +97,8 @@ class SharedSlots {
 
  private:
   static constexpr std::uint64_t kEndedBytes = 2 * kLineBytes;  // processors fetch lines in pairs
-  // Behind each slot, for the reason that StageRing gives: an all_reduce of 8 KiB takes 0.48 us
-  // with it, 1.29 without.
+  // After each slot, for the reason given in StageRing: an all_reduce of 8 KiB takes 0.48 us with
+  // it, 1.29 without.
   static constexpr std::uint64_t kGapBytes = 2 << 10;
   static constexpr std::uint64_t kStampMask = (1U << kStampBits) - 1;
 

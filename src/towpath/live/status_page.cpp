@@ -18,7 +18,7 @@ using transport::TransportError;
 
 namespace {
 
-// Enough for a rank of another host, unless the network is very slow.
+// Sufficient for a rank of another host, unless the network is very slow.
 constexpr Time kAnswerWithin = Time::from_seconds(0.5);
 
 }  // namespace
@@ -64,7 +64,7 @@ bool StatusPage::makes_another_call(int rank) const {
   const std::size_t begun = offsetof(Entry, begun) / 8;
   if (!transport_.is_addressable(rank) || load(rank, begun) != begun_) return false;
   const Made there = load_call(rank, begun_);
-  // A rank that has begun further calls meanwhile may have replaced this one.
+  // A rank that has started further calls in the meantime may have replaced this one.
   if (load(rank, begun) != begun_) return false;
   return !load_call(transport_.rank(), begun_).may_meet(there);
 }
@@ -82,7 +82,8 @@ StatusPage::Entry StatusPage::read(int rank) const {
   return entry;
 }
 
-// Word by word, because others may read at this time. The words of two calls may then be mixed.
+// Word by word, because other ranks may read at the same time. The words of two calls may then be
+// mixed.
 std::uint64_t StatusPage::begin(const Request& request) {
   if (request.name != name_) publish_name(request.name);
   ++begun_;
@@ -110,7 +111,7 @@ void StatusPage::leave() {
   }
 }
 
-// A rank answers at once, in a call or not.
+// A rank answers immediately, inside or outside a call.
 std::optional<StatusPage::Entry> StatusPage::ask(int rank) const {
   try {
     return read(rank);
@@ -168,8 +169,9 @@ std::string StatusPage::describe(int rank, const std::optional<Entry>& entry) co
   return has_left(rank) ? line + "; it has left the group" : line;
 }
 
-// The last rank first. Among ranks that began equally many calls, one that has ended them is
-// elsewhere in its program while the others wait. A rank that does not answer is behind all.
+// The last rank first. Among ranks that have started the same number of calls, one that has ended
+// them is elsewhere in its program while the others wait. A rank that does not answer is behind all
+// others.
 StatusPage::Report StatusPage::report() const {
   using Place = std::pair<std::uint64_t, bool>;
   struct Line {

@@ -15,8 +15,8 @@
 
 namespace towpath::live {
 
-// The state of each rank in its symmetric heap, for the reports of others: the last collective that
-// it began, and whether that has ended.
+// The state of each rank in its symmetric heap, for the reports of other ranks: the last collective
+// that it started, and its state.
 class StatusPage {
  public:
   static constexpr std::uint64_t kBytes = 512;
@@ -35,14 +35,14 @@ class StatusPage {
   }
   // The last call of a rank: "broadcast of 4096 bytes".
   std::string describe_call(int rank) const;
-  // Whether that rank has begun as many calls as this one.
+  // True if that rank has started the same number of calls as this rank.
   bool is_in_step_with(int rank) const;
   // The first of the last calls that differs between that rank and this one: "call 3 is broadcast
   // of 16 bytes from root 0 on rank 0, but broadcast of 16 bytes from root 1 on rank 1". Empty if
   // none does.
   std::string difference(int rank) const;
-  // Whether a rank, whose memory this one maps, makes another call of this number. Neither may wait
-  // for the other one then, such as two ranks that each take the other for the root.
+  // True if a rank, whose memory this one maps, makes another call of this number. Neither may then
+  // wait for the other, such as two ranks that each assume the other to be the root.
   bool makes_another_call(int rank) const;
   struct Report {
     // The rank that is behind all others, or kNoPeer.
@@ -50,7 +50,7 @@ class StatusPage {
     // One per rank, the straggler first: "rank 2: in broadcast 16 of 4096 bytes".
     std::string lines;
   };
-  // Asks all others. Throws TransportError if one of them has failed meanwhile.
+  // Queries all other ranks. Throws TransportError if one of them has failed in the meantime.
   Report report() const;
 
  private:

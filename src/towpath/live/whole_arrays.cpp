@@ -27,8 +27,8 @@ Kind kind_from(std::string_view name) {
     if (known == name) return kind;
   }
   throw std::invalid_argument(
-      fmt::format("collective '{}' runs by a schedule only; without one run all_reduce, reduce, "
-                  "broadcast, all_gather, reduce_scatter, all_to_all and barrier",
+      fmt::format("collective '{}' needs a schedule; without one, choose all_reduce, reduce, "
+                  "broadcast, all_gather, reduce_scatter, all_to_all or barrier",
                   name));
 }
 

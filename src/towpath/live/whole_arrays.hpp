@@ -15,13 +15,13 @@ struct LibraryReduction {
   int ranks = 1;
 };
 
-// `how` stays as long as the combination is used.
+// `how` must live as long as the combination is used.
 Combination combination_of(const LibraryReduction& how);
 
-// A call over two contiguous arrays, which are cut into equal parts for the ranks if the
+// A call over two contiguous arrays, which are divided into equal parts for the ranks if the
 // collective works on parts. `collective` is one of all_reduce, reduce, broadcast, all_gather,
-// reduce_scatter, all_to_all, barrier. Throws std::invalid_argument for another one. `how` stays as
-// long as the request.
+// reduce_scatter, all_to_all, barrier. Throws std::invalid_argument for any other. `how` must live
+// as long as the request.
 Request request_of(std::string_view collective, const LibraryReduction& how, int root, Span input,
                    Span output);
 

@@ -18,7 +18,7 @@ namespace towpath::machine {
 // An invalid description: its owner, the problem, and the allowed values, in one sentence.
 class DescriptionError : public std::invalid_argument {
  public:
-  // The owner in words, e.g. "host 'xeon'". The field, e.g. "router.hop_cycles", is empty if the
+  // The owner as text, e.g. "host 'xeon'". The field, e.g. "router.hop_cycles", is empty if the
   // problem is not in a single field.
   DescriptionError(const std::string& owner, std::string field, std::string problem)
       : std::invalid_argument(field.empty() ? fmt::format("{}: {}", owner, problem)
@@ -46,14 +46,15 @@ class Checks {
  public:
   explicit Checks(std::string owner) : owner_(std::move(owner)) {}
 
-  // A parameter of a block is within its bounds. An optional one without a default may be zero.
+  // Checks that a parameter of a block is within its bounds. An optional one without a default may
+  // be zero.
   void parameter(std::string_view name, const void* block, const Parameter& parameter) const;
   // Every parameter of a block.
   void block(std::string_view name, const void* block, std::span<const Parameter> table) const;
   // Every parameter of a block of a description, or of a list of blocks.
   void blocks(const void* description, const BlockTable& table) const;
 
-  // A parameter must be at most, or at least, the value of another one.
+  // Checks that a parameter is at most, or at least, the value of another one.
   void at_most(std::string_view field, double value, double most, std::string_view bound) const {
     if (value > most) fail_at(field, "is {}; it must be at most {}, {}", value, most, bound);
   }

@@ -59,7 +59,7 @@ void check_pcie(const Checks& checks, const PcieParameters& pcie) {
   for (std::size_t i = 0; i < pcie.windows.size(); ++i) {
     const WindowSize& window = pcie.windows[i];
     if (window.size_bytes <= last_bytes) {
-      checks.fail_at("pcie.windows", "must list each size once, smallest first");
+      checks.fail_at("pcie.windows", "must list each size once, the smallest first");
     }
     last_bytes = window.size_bytes;
     checks.at_most(fmt::format("pcie.windows[{}].reserved", i), window.reserved, window.count,
@@ -104,8 +104,8 @@ std::vector<std::vector<Coordinate>> dram_groups_of(const Chip& chip) {
     const int group_max = chip.width * chip.height - 1;
     if (is_dram != (tile.dram_group >= 0) || tile.dram_group > group_max) {
       checks.fail(
-          "the {} tile {}-{} has DRAM group {}; DRAM tiles have one, from 0 to {}, and "
-          "other tiles have none",
+          "the {} tile {}-{} has DRAM group {}; DRAM tiles must have one, from 0 to {}, and other "
+          "tiles none",
           name_of(tile.kind), at.x, at.y, tile.dram_group, group_max);
     }
     if (!is_dram) continue;
@@ -115,7 +115,7 @@ std::vector<std::vector<Coordinate>> dram_groups_of(const Chip& chip) {
   }
   for (std::size_t group = 0; group < groups.size(); ++group) {
     if (groups[group].empty()) {
-      checks.fail("DRAM group {} has no tile; groups are numbered without gaps", group);
+      checks.fail("DRAM group {} has no tile; groups must be numbered without gaps", group);
     }
   }
   return groups;
@@ -129,12 +129,12 @@ void check_dram_groups(const Chip& chip, const std::vector<std::vector<Coordinat
               [](Coordinate a, Coordinate b) { return std::pair(a.y, a.x) < std::pair(b.y, b.x); });
   }
   if (listed.size() != of_tiles.size()) {
-    checks_of(chip).fail("lists {} DRAM groups; its tiles have {}", listed.size(), of_tiles.size());
+    checks_of(chip).fail("lists {} DRAM groups, but its tiles have {}", listed.size(),
+                         of_tiles.size());
   }
   for (std::size_t group = 0; group < listed.size(); ++group) {
     if (listed[group] != of_tiles[group]) {
-      checks_of(chip).fail("DRAM group {} lists other tiles than those that have its number",
-                           group);
+      checks_of(chip).fail("DRAM group {} must list the tiles with its number", group);
     }
   }
 }
@@ -162,12 +162,12 @@ void check_ethernet_cores(const Chip& chip, const std::vector<Coordinate>& of_ti
     const auto same = std::find(chip.ethernet_cores.begin(), chip.ethernet_cores.end(), at);
     const auto first = static_cast<std::size_t>(same - chip.ethernet_cores.begin());
     if (first != channel) {
-      checks.fail("Ethernet channels {} and {} are both at {}-{}; each tile has one", first,
-                  channel, at.x, at.y);
+      checks.fail("Ethernet channels {} and {} are both at {}-{}; each tile can have only one",
+                  first, channel, at.x, at.y);
     }
   }
   if (chip.ethernet_cores.size() != of_tiles.size()) {
-    checks.fail("lists {} Ethernet channels; it has {} Ethernet tiles", chip.ethernet_cores.size(),
+    checks.fail("lists {} Ethernet channels, but has {} Ethernet tiles", chip.ethernet_cores.size(),
                 of_tiles.size());
   }
 }
@@ -232,12 +232,11 @@ std::shared_ptr<const Chip> build_chip(Chip chip) {
   }
   const std::vector<Coordinate> workers = workers_of(chip);
   if (!chip.workers.empty() && chip.workers != workers) {
-    checks.fail("lists {} workers in another order or place than its tiles have them",
-                chip.workers.size());
+    checks.fail("lists {} workers in another order or place than its tiles", chip.workers.size());
   }
   const int columns = worker_columns_of(chip, workers);
   if (chip.worker_columns != 0 && chip.worker_columns != columns) {
-    checks.fail("worker_columns is {}; its tiles have {}", chip.worker_columns, columns);
+    checks.fail("worker_columns is {}, but its tiles have {}", chip.worker_columns, columns);
   }
   chip.workers = workers;
   chip.worker_columns = columns;

@@ -52,7 +52,7 @@ std::pair<std::size_t, std::size_t> checked(const ChipCluster& cluster, Ethernet
   return {index(end.chip), index(end.channel)};
 }
 
-// Whether the framing of both ends is compatible.
+// True if the framing of both ends is compatible.
 bool can_join(const EthernetParameters& a, const EthernetParameters& b) {
   return a.line_rate == b.line_rate && a.delivery_rate == b.delivery_rate &&
          a.word_bytes == b.word_bytes && a.frame_payload_bytes_max == b.frame_payload_bytes_max &&
@@ -63,13 +63,14 @@ void add_link(ChipCluster& cluster, std::size_t number) {
   const Checks checks = checks_of(cluster);
   const std::string field = fmt::format("links[{}]", number);
   const auto& [a, b] = cluster.links[number].ends;
-  if (a == b) checks.fail_at(field, "joins {} to itself; a link has two ends", name_of(a));
+  if (a == b)
+    checks.fail_at(field, "joins {} to itself; a link must have two different ends", name_of(a));
   for (const EthernetEnd end : {a, b}) {
     const std::string problem = problem_of_end(cluster, end);
     if (!problem.empty()) checks.fail_at(field, "joins {}: {}", name_of(end), problem);
     int& link = cluster.link_of_channel[index(end.chip)][index(end.channel)];
     if (link != kNoLink) {
-      checks.fail_at(field, "joins {}, which has link {} already; a channel has at most one",
+      checks.fail_at(field, "joins {}, which already has link {}; a channel can have only one",
                      name_of(end), link);
     }
     link = static_cast<int>(number);

@@ -27,7 +27,7 @@ struct EthernetEnd {
 struct EthernetLink {
   // In description order. Links have no direction.
   std::array<EthernetEnd, 2> ends;
-  // Whether the dispatcher uses it to send programs to chips without a host link. Kernels must not
+  // True if the dispatcher uses it to send programs to chips without a host link. Kernels must not
   // use such a link.
   bool is_reserved = false;
 };

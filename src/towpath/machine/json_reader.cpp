@@ -18,7 +18,7 @@ JsonObject::JsonObject(const Json& json, std::string owner, std::string field)
 
 const Json& JsonObject::at(std::string_view name) const {
   const Json* const found = json_.find(name);
-  if (found == nullptr) checks_.fail_at(field_, "lacks the field '{}'", name);
+  if (found == nullptr) checks_.fail_at(field_, "has no field '{}'", name);
   return *found;
 }
 
@@ -71,7 +71,7 @@ std::vector<int> JsonObject::numbers(const Json& list, const char* name, int max
   };
   const bool is_list = list.kind == Json::Kind::list;
   if (!is_list || !std::all_of(list.items.begin(), list.items.end(), is_number)) {
-    checks_.fail_at(field_of(name), "must hold lists of whole numbers from 0 to {}", max);
+    checks_.fail_at(field_of(name), "must contain lists of whole numbers from 0 to {}", max);
   }
   std::vector<int> numbers;
   for (const Json& item : list.items) numbers.push_back(static_cast<int>(item.number));
@@ -84,7 +84,7 @@ std::vector<std::vector<int>> JsonObject::tuples(const char* name, std::size_t s
   for (const Json& entry : list(name)) {
     tuples.push_back(numbers(entry, name, max));
     if (tuples.back().size() != size) {
-      checks_.fail_at(field_of(name), "must hold lists of {} numbers", size);
+      checks_.fail_at(field_of(name), "must contain lists of {} numbers", size);
     }
   }
   return tuples;
@@ -116,7 +116,7 @@ void JsonObject::check_names(const std::vector<std::string_view>& known) const {
     for (const std::string_view one : known) {
       allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", one);
     }
-    checks_.fail_at(field_, "has no field '{}'; allowed are {}", name, allowed);
+    checks_.fail_at(field_, "has no field '{}'; choose one of {}", name, allowed);
   }
 }
 
@@ -131,7 +131,7 @@ class Parser {
   Json whole_text() {
     Json value = next_value(0);
     skip_space();
-    if (at_ != text_.size()) fail("nothing may follow the value");
+    if (at_ != text_.size()) fail("the text continues after the value");
     return value;
   }
 
@@ -181,7 +181,7 @@ class Parser {
     do {
       skip_space();
       std::string name = quoted();
-      if (value.find(name) != nullptr) fail(fmt::format("the field '{}' is there twice", name));
+      if (value.find(name) != nullptr) fail(fmt::format("the field '{}' appears twice", name));
       expect(':');
       value.items.push_back(next_value(depth + 1));
       value.names.push_back(std::move(name));
@@ -221,14 +221,14 @@ class Parser {
         digits.size() > 1 && digits[0] == '0' && kDigits.find(digits[1]) != kDigits.npos;
     const bool begins_well = !digits.empty() && kDigits.find(digits[0]) != kDigits.npos;
     if (!begins_well || has_leading_zero || error != std::errc() || stop != end) {
-      fail("a value is missing or is not one of JSON");
+      fail("a value is missing or is not valid JSON");
     }
     value.kind = Json::Kind::number;
     value.is_whole = digits.find_first_not_of(kDigits) == digits.npos;
   }
 
   std::string quoted() {
-    if (peek() != '"') fail("a text in quotes is missing");
+    if (peek() != '"') fail("a quoted text is missing");
     std::string text;
     for (++at_; peek() != '"'; ++at_) {
       if (static_cast<unsigned char>(peek()) < ' ') fail("a text does not end on its line");
@@ -238,7 +238,7 @@ class Parser {
     return text;
   }
 
-  // The character behind a backslash. Leaves the place at its last letter.
+  // The character after a backslash. Leaves the position at its last letter.
   std::string escaped() {
     constexpr std::string_view kLetters = "\"\\/bfnrt";
     constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
@@ -246,7 +246,7 @@ class Parser {
     if (const std::size_t found = kLetters.find(peek()); found != kLetters.npos && peek() != '\0') {
       return std::string(1, kMeanings[found]);
     }
-    if (peek() != 'u') fail("an escape in a text is not one of JSON");
+    if (peek() != 'u') fail("an escape in a text is not valid JSON");
     const std::uint32_t first = code_unit();
     if (first < 0xd800 || first > 0xdfff) return utf8_of(first);
     if (text_.substr(at_ + 1, 2) != "\\u") fail("half of a surrogate pair is missing");

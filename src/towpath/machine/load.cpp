@@ -66,9 +66,10 @@ Source source_of(const std::string& name_or_file) {
     }
     names += fmt::format("{}{}", names.empty() ? "" : ", ", shipped.name);
   }
-  throw std::invalid_argument(fmt::format(
-      "there is no machine '{}'; shipped are {}; TOWPATH_MACHINES can name folders of more",
-      name_or_file, names));
+  throw std::invalid_argument(
+      fmt::format("there is no machine '{}'; choose one of {}, or name folders of more machines in "
+                  "TOWPATH_MACHINES",
+                  name_or_file, names));
 }
 
 Json parsed(std::string_view text, const std::string& origin) {
@@ -131,7 +132,7 @@ TileKind tile_kind_of(const JsonObject& object, const Json& word) {
   for (const TileKind kind : kTileKinds) {
     if (word.kind == Json::Kind::text && word.text == name_of(kind)) return kind;
   }
-  object.checks().fail_at(object.field_of("tiles"), "holds {}, which is not a kind of tile",
+  object.checks().fail_at(object.field_of("tiles"), "has {}, which is not a kind of tile",
                           word.source);
 }
 
@@ -391,7 +392,7 @@ int MachineParts::add_device(std::string name, std::string_view kind, int host, 
 void MachineParts::add_wire(int a, int b, const std::string& link_type, double parallel) {
   const Checks checks(impl_->origin);
   if (!(parallel >= kParallelMin && parallel <= kParallelMax)) {
-    checks.fail_at("parallel", "is {}; allowed is {} to {}", parallel, kParallelMin, kParallelMax);
+    checks.fail_at("parallel", "is {}; it must be {} to {}", parallel, kParallelMin, kParallelMax);
   }
   impl_->add_wire(a, b, impl_->type_named(link_type, checks, "link_type"), parallel);
 }

@@ -104,7 +104,7 @@ void MachineBuilder::add_link(const Link& link) {
       fmt::format("machine '{}', link {} -> {}", machine_.name_,
                   machine_.devices_[index(link.from)].name, machine_.devices_[index(link.to)].name);
   if (link.from == link.to) {
-    throw std::invalid_argument(fmt::format("{}: a link joins two different devices", where));
+    throw std::invalid_argument(fmt::format("{}: a link must join two different devices", where));
   }
   // Parallel wires form one link with their total rate, so the rate has no upper bound.
   const Checks checks(where);
@@ -210,7 +210,7 @@ std::shared_ptr<const Machine> MachineBuilder::build() && {
   }
   if (!has_gpu_cost_) {
     throw std::invalid_argument(
-        fmt::format("machine '{}' lacks the cost of its GPUs", machine_.name_));
+        fmt::format("machine '{}' has no costs of its GPUs", machine_.name_));
   }
   join_links();
   find_junctions();

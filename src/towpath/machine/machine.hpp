@@ -114,18 +114,18 @@ class Machine {
   // Outgoing or incoming links of a device, in insertion order.
   std::span<const int> links_from(int device) const { return links_from_.of(device); }
   std::span<const int> links_to(int device) const { return links_to_.of(device); }
-  // Whether traffic between two other forwarding devices may pass through.
+  // True if traffic between two other forwarding devices may pass through.
   bool is_junction(int device) const { return is_junction_[static_cast<std::size_t>(device)]; }
   // For a forwarding device: the links from or to junctions. If it is not a junction itself, the
   // links from or to all forwarding devices.
   std::span<const int> passages_from(int device) const { return passages_from_.of(device); }
   std::span<const int> passages_to(int device) const { return passages_to_.of(device); }
-  // Whether some hosts have GPUs with a separate cost.
+  // True if some hosts have GPUs with a separate cost.
   bool has_several_costs() const { return !gpu_of_host_.empty(); }
 
  private:
   int checked_device_of_rank(int rank) const;
-  // Whether a route from source to target prefers a link to another of equal cost.
+  // True if a route from source to target prefers a link to another of equal cost.
   bool is_preferred(int link, int other, int source, int target) const;
 
   friend class MachineBuilder;
@@ -157,7 +157,7 @@ class MachineBuilder {
 
   // Throws DescriptionError for a cost out of bounds.
   void set_gpu_cost(const GpuCost& cost);
-  // For the GPUs of one host, if hosts differ. Throws likewise.
+  // For the GPUs of one host, if hosts differ. Throws DescriptionError for a cost out of bounds.
   void set_gpu_cost_of_host(int host, const GpuCost& cost);
 
   // Seed of the choice among equal paths between network switches.

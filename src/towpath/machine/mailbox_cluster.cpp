@@ -142,8 +142,9 @@ std::shared_ptr<const MailboxCluster> without_interruptions(const MailboxCluster
 void check_programs_per_node(const MailboxCluster& cluster, int programs) {
   const int most = std::min(cluster.cores_per_node, cluster.packetizer.contexts);
   if (programs >= 1 && programs <= most) return;
-  checks_of(cluster).fail("{} programs would run on a node; its cores and contexts allow 1 to {}",
-                          programs, most);
+  checks_of(cluster).fail(
+      "{} programs would run on a node; it must have 1 to {}, by its cores and contexts", programs,
+      most);
 }
 
 }  // namespace towpath::machine

@@ -15,7 +15,7 @@
 namespace towpath::machine {
 
 // Costs of the library on a core, in cycles of the core's clock. Stores and loads of the packetizer
-// and the mailbox bypass the caches. A store is acknowledged at once.
+// and the mailbox bypass the caches. A store is acknowledged immediately.
 struct MailboxSoftwareParameters {
   int store_cycles = 0;
   int load_cycles = 0;
@@ -61,7 +61,7 @@ struct PacketizerParameters {
   bool operator==(const PacketizerParameters&) const = default;
 };
 
-// The links between neighbours. An acknowledgement is only a header.
+// The links between neighbors. An acknowledgment is only a header.
 struct RingParameters {
   Rate line_rate;
   int header_bytes = 0;

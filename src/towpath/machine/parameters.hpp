@@ -68,7 +68,7 @@ consteval ValueType value_type_of() {
   if constexpr (std::is_same_v<Value, Frequency>) return ValueType::clock;
 }
 
-// A member of a block. Made by TOWPATH_MEMBER(Block, member) only.
+// A member of a block. Created only by TOWPATH_MEMBER(Block, member).
 struct Member {
   std::size_t offset = 0;
   ValueType type = ValueType::whole;
@@ -79,7 +79,7 @@ struct Member {
       offsetof(Block, member),        \
       ::towpath::machine::value_type_of<std::remove_cv_t<decltype(Block::member)>>()})
 
-// Name and member of a row, where they are spelled alike.
+// Name and member of a row with the same spelling.
 #define TOWPATH_PARAMETER(Block, member) #member, TOWPATH_MEMBER(Block, member)
 
 struct Parameter {
@@ -88,7 +88,7 @@ struct Parameter {
   Allowed allowed;
   std::string_view meaning;
   Form form = Form::quantity;
-  // Of the default of an optional quantity. Without one, such a quantity may be zero.
+  // For the default of an optional quantity. Without a default, such a quantity may be zero.
   std::string_view default_source{};
 
   bool is_optional() const {

@@ -147,7 +147,7 @@ void RouteSearch::settle(Side& side) {
   look(side, device, links);
 }
 
-// Whether there is a device to settle. If so, it is at the front.
+// True if there is a device to settle. If so, it is at the front.
 bool RouteSearch::is_open(Side& side) {
   while (!side.open.empty()) {
     const auto [latency, links, device] = side.open.front();

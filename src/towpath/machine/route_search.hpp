@@ -29,10 +29,10 @@ struct RouteTie {
 
 class RouteSearch {
  public:
-  // The machine must outlive it.
+  // The machine must outlive this object.
   explicit RouteSearch(const Machine& machine) : machine_(machine) {}
 
-  // Throws as Machine::route.
+  // Throws the same errors as Machine::route.
   std::vector<int> route(int from_rank, int to_rank);
   // Alternatives of equal cost along the route. Empty if there is no route.
   std::vector<RouteTie> ties(int from_rank, int to_rank);

@@ -29,7 +29,7 @@ class Core {
   // The cycle counter. It also counts during interruptions.
   Cycles now() const { return clock_.cycle_at(simulation_.now()); }
 
-  // When off, there are no interruptions. Skipped ones are not made up for later.
+  // When off, there are no interruptions. Skipped ones do not occur later.
   void set_interruptible(bool is_interruptible) { is_interruptible_ = is_interruptible; }
 
   // The calling process computes for `cycles`.
@@ -37,7 +37,7 @@ class Core {
   // A store to an array in memory, possibly with a page walk.
   void store_to_array();
 
-  // End of `cycles` of work that start at `begin`. Calls must be in order of time.
+  // End of `cycles` of work that starts at `begin`. Calls must be in order of time.
   Cycles end_of(Cycles begin, std::int64_t cycles);
   // End of the first poll at or after `seen_from`. The last poll ended at `polled`, and one ends
   // every `period` cycles.

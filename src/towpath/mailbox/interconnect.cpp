@@ -75,7 +75,7 @@ void Interconnect::submit(Address from, Address to, std::span<const std::byte> p
   Node& node = checked(from.node);
   checked(to.node);
   if (payload.empty() || payload.size() > static_cast<std::size_t>(figures.payload_bytes_max)) {
-    throw std::invalid_argument(fmt::format("a packet carries {} bytes; 1 to {} are possible",
+    throw std::invalid_argument(fmt::format("a packet carries {} bytes; it must carry 1 to {}",
                                             payload.size(), figures.payload_bytes_max));
   }
   TOWPATH_CHECK(has_room(from), "context {} of node {} submits a packet, but has no room for it",

@@ -19,7 +19,7 @@
 // and stores of the cores. Costs of the accesses and a library are in riscv_mailbox/.
 //
 // A context is one process's share of its node's packetizer, with its mailbox. Contexts belong to a
-// domain. A packet for a mailbox of another domain is refused.
+// domain. A packet for a mailbox of another domain is rejected.
 
 namespace towpath::mailbox {
 

@@ -27,7 +27,7 @@ void Ring::send(Packet packet) {
   forward(flight);
 }
 
-// The header is at `flight.at`. It ends there or takes the next link.
+// The header has reached `flight.at`. It ends there or takes the next link.
 void Ring::forward(Flight& flight) {
   if (flight.at == flight.packet.to.node) {
     Packet packet = std::move(flight.packet);

@@ -112,7 +112,7 @@ void ChipNetwork::packet_started(const Packet& packet, Cycle now) {
   nius_.wake(request.noc, request.core, simulation_);
 }
 
-// The last flit has left. Until now the source could still change the bytes that it carries.
+// The last flit has left. Until now the source could still change the bytes of the flit.
 void ChipNetwork::packet_sent(const Packet& packet, Cycle now) {
   const Tag tag = Tag::unpack(packet.tag);
   if (tag.role == PacketRole::acknowledgement) return;
@@ -179,8 +179,8 @@ void ChipNetwork::request_received(const Received& received) {
     }
     change(at, offset, std::as_bytes(std::span(&word, 1)), {.request = &request});
   }
-  // The PCIe tile's writes are acknowledged when the tile has them: measured, DRAM is no slower
-  // than L1 (validation/DEVIATIONS.md). A core's write takes the time that the chip assumes.
+  // The PCIe tile acknowledges writes when it has received them: measurements show that DRAM is no
+  // slower than L1 (validation/DEVIATIONS.md). A core's write takes the chip's assumed time.
   if (memories_.is_dram(at) && transaction.outside == nullptr) ready += chip_->dram.write_cycles;
   if (!request.is_posted) responder_.acknowledge(received, ready);
 }

@@ -42,7 +42,7 @@ class ChipNetwork final : private Endpoint {
     // If false, bytes to or from DRAM only take time: reads leave a core's memory as it is.
     bool stores_dram = true;
     bool records_requests = false;
-    // Throws std::runtime_error when bytes change that a write has yet to read.
+    // Throws std::runtime_error if bytes change before a write has read them.
     bool checks_sources = false;
     NetworkModel model = NetworkModel::flits;
   };
@@ -57,7 +57,7 @@ class ChipNetwork final : private Endpoint {
   // Cycle at the current time.
   Cycle cycle() const { return ticks_.cycle(); }
 
-  // Whether the initiator can take a request: all packets of its last one have won a VC.
+  // True if the initiator can accept a request: all packets of its last one have won a VC.
   bool is_ready(int noc, machine::Coordinate core, int initiator) const {
     return counters(noc, core).packets_to_start[static_cast<std::size_t>(initiator)] == 0;
   }
@@ -65,9 +65,9 @@ class ChipNetwork final : private Endpoint {
   // without memory or harvested, an address beyond the memory or misaligned, a wrong VC or
   // transaction id, no bytes to move. The initiator must be ready.
   void issue(const Request& request);
-  // Issues a read, or a write of `data`, of an off-chip initiator behind a tile without memory, to
-  // which `number` identifies it. Requests queue in the tile: no initiator needs to be ready.
-  // Without data only time passes. Throws like issue().
+  // Issues a read, or a write of `data`, by an off-chip initiator behind a tile without memory,
+  // which `number` identifies. Requests queue in the tile, so no initiator needs to be ready.
+  // Without data only time passes. Throws the same errors as issue().
   struct OutsideRequest {
     Outside& owner;
     std::uint64_t number = 0;
@@ -75,9 +75,10 @@ class ChipNetwork final : private Endpoint {
     bool carries_data = true;
   };
   void issue(const Request& request, const OutsideRequest& outside);
-  // From now on reads and writes of a tile without memory reach `memory`, which must stay.
+  // From now on reads and writes of a tile without memory reach `memory`, which must outlive this
+  // object.
   void attach(machine::Coordinate tile, OutsideMemory& memory);
-  // For the calls of that memory.
+  // Called by that memory.
   OutsidePort& outside_port() { return outside_; }
   const NiuCounters& counters(int noc, machine::Coordinate core) const {
     return nius_.counters(noc, core);
@@ -88,7 +89,7 @@ class ChipNetwork final : private Endpoint {
   }
 
   using Condition = NiuTable::Condition;
-  // Wakes the process once the condition holds.
+  // Wakes the process once when the condition holds.
   void wake_when(int noc, machine::Coordinate core, Condition condition, sim::Process& process) {
     nius_.wake_when(noc, core, condition, process);
   }
@@ -121,20 +122,20 @@ class ChipNetwork final : private Endpoint {
     change(core, offset, from, {.is_outside = true});
   }
 
-  // The memory behind a tile, to fill it before a run and to inspect it afterwards. Throws
-  // std::invalid_argument when there is none.
+  // The memory behind a tile, to fill it before a run and to inspect it afterward. Throws
+  // std::invalid_argument if there is none.
   Memory& memory(machine::Coordinate tile) { return memories_.checked(tile).bytes; }
 
   const Network& network(int noc) const { return *networks_[static_cast<std::size_t>(noc)]; }
   // Times of requests in order of issue, empty unless recorded.
   const std::vector<RequestTimes>& requests() const { return transactions_.records(); }
-  // Number of requests with packets under way or unanswered.
+  // Number of requests with packets in flight or unanswered.
   std::int64_t unfinished() const { return transactions_.unfinished(); }
-  // Describes the core's first request that has not left or is not answered, or else the path that
-  // it keeps reserved, or empty if there is neither.
+  // Describes the core's first request that has not left or is not answered, or otherwise its
+  // reserved path. Empty if there is neither.
   std::string describe_unanswered(int noc, machine::Coordinate core) const;
-  // Describes a deadlock: packets that wait for each other, or paths that cores keep
-  // reserved, or empty if there is neither.
+  // Describes a deadlock: packets that wait for each other, or paths that cores keep reserved.
+  // Empty if there is neither.
   std::string describe_deadlock() const;
 
  private:
@@ -144,7 +145,7 @@ class ChipNetwork final : private Endpoint {
   void counted_flits_fell(const Packet& packet, Cycle now) override;
   Cycle flit_received(const Packet& packet, int node, Cycle now) override;
 
-  // Whether a request's bytes are moved; if not, it only takes time.
+  // True if a request's bytes are moved; otherwise it only takes time.
   bool may_carry(const Request& request) const {
     if (!options_.stores_dram && memories_.is_dram(request.remote.tile)) return false;
     return options_.carries_data || request.size_bytes == kWordBytes;
@@ -152,7 +153,7 @@ class ChipNetwork final : private Endpoint {
   void start(std::uint32_t transaction, const std::vector<machine::Coordinate>& receivers);
   void request_received(const Received& received);
   void answer_received(const Tag& tag, Cycle now);
-  // A packet's bytes change a memory; if they are not carried, only its watchers are woken.
+  // A packet's bytes change a memory. If they are not carried, only its watchers are woken.
   void write(const Tag& tag, machine::Coordinate tile, std::uint64_t offset);
   void change(machine::Coordinate tile, std::uint64_t offset, std::span<const std::byte> bytes,
               const SourceGuard::Writer& writer);

@@ -70,7 +70,7 @@ void PacketNetwork::run(const Event& event) {
   }
 }
 
-// When a packet's tail leaves on a link on which its head leaves now.
+// The time at which a packet's tail leaves on a link on which its head leaves now.
 Cycle PacketNetwork::pass(Output& link, unsigned vc, PacketId id, Cycle tail_at,
                           PaceTime interval) {
   const PaceTime now = now_ * kPaceCycle;
@@ -86,9 +86,9 @@ Cycle PacketNetwork::pass(Output& link, unsigned vc, PacketId id, Cycle tail_at,
              std::max(tail_at, now_ + (own - interval + shared + kPaceCycle - 1) / kPaceCycle);
 }
 
-// A packet alternates with the packets of other VCs that are under way on a link, until each has
-// sent its flits. Returns how much later it ends. The others end later, too, unless they leave
-// gaps. Where they meet on several links in a row, they are slowed down once.
+// A packet alternates with the packets of other VCs in flight on a link, until each has sent its
+// flits. Returns the delay of its end. The other packets also end later, unless they leave gaps. If
+// packets meet on several consecutive links, they are slowed down once.
 PaceTime PacketNetwork::share(Output& link, PaceTime own, PaceTime ahead) {
   const auto under_way =
       std::ranges::count_if(link.vc, [&](const OutputVc& vc) { return vc.tail_at > now_; });
@@ -278,14 +278,14 @@ void PacketNetwork::head_arrives(PacketId id) {
 }
 
 // The first cycle in which the packet may have the VC, if no packet is before it. The next packet
-// of the same input VC follows its owner at once.
+// of the same input VC follows its owner immediately.
 Cycle PacketNetwork::free_at(const Output& output, unsigned vc, const Flight& flight) const {
   const bool follows = output.last_input[vc] == flight.input * kVcsMax + flight.vc;
   return std::max(now_, output.vc[vc].tail_at + (follows ? 1 : parameters_.vc_release_cycles));
 }
 
-// The packet takes its output VC if that is free, or else queues for it. If it may change buddy, it
-// does so where that is sooner.
+// The packet takes its output VC if that is free, and otherwise queues for it. If it may change
+// buddy, it does so if that is sooner.
 void PacketNetwork::ask_for_vc(PacketId id) {
   const Flight& flight = flights_[id];
   Output& output = routers_[index(flight.node)].output[flight.output];
@@ -305,8 +305,8 @@ void PacketNetwork::ask_for_vc(PacketId id) {
   push(waiting, id);
 }
 
-// A VC is free, unless its owner has been slowed down meanwhile: the first packet that waits for it
-// has it.
+// A VC is free, unless its owner has been slowed down in the meantime. The first waiting packet
+// gets it.
 void PacketNetwork::give_next(int node, int number) {
   Output& output = routers_[index(node)].output[index(number / kVcsMax)];
   const auto vc = static_cast<unsigned>(number % kVcsMax);
@@ -350,7 +350,7 @@ void PacketNetwork::release(int node, int vc, Cycle at) {
   schedule(at, EventKind::release, node, vc);
 }
 
-// Requests are taken one after the other, multicasts and responses side by side.
+// Requests are accepted one after the other; multicasts and responses in parallel.
 void PacketNetwork::take_arrived(int node) {
   Niu& niu = nius_[index(node)];
   for (int i = 0; i < kVcsMax; ++i) {

@@ -14,16 +14,16 @@
 
 // One network on chip, packet by packet: coarser than FlitNetwork, and many times as fast.
 //
-// Only the head of a packet goes from router to router. Its tail follows by arithmetic.
-// At each router a head waits for its output VC, which is given in order of arrival and is free
-// again when the tail of its owner has passed. On a link packets of several VCs share the rate: a
-// packet that meets others takes as much longer as they have flits to send, but no longer than
-// taking turns with each of them would. The others take longer, too.
+// Only the head of a packet moves from router to router. The time of its tail is computed. At each
+// router a head waits for its output VC, which is granted in order of arrival and is free again
+// when the tail of its owner has passed. On a link, packets of several VCs share the rate. A packet
+// that meets others is delayed by the time of their flits, but at most by the time of alternating
+// with each of them. The others are also delayed.
 //
-// Left out: buffers are as large as it takes, so a packet that waits keeps no link and no
-// VC behind it; a multicast is never refused its path, which no other waits for. A packet that
-// is slowed down on a link behind its head is received later, but keeps the VCs between no longer.
-// There is no deadlock.
+// Left out: buffers are unlimited, so a waiting packet does not hold links or VCs behind it. A
+// multicast is never refused its path, and no other packet waits for the path. A packet that is
+// slowed down on a link behind its head is received later, but does not keep the VCs in between for
+// longer. There is no deadlock.
 
 namespace towpath::noc {
 
@@ -102,7 +102,7 @@ class PacketNetwork final : public Network {
     bool is_paced_by_endpoint = false;
     Cycle ready_at = 0;  // for the next flit, if the endpoint paces it
   };
-  // How a linked multicast, and all that follow it on its path, travel.
+  // The path of a linked multicast, and of all its successors on that path.
   struct Tree {
     MulticastTree shape;
     bool is_granted = false;

@@ -22,10 +22,11 @@ struct TcpListener {
   bool operator==(const TcpListener&) const = default;
 };
 
-// All of this process.
+// Everything in this process.
 std::vector<TcpListener> tcp_listeners();
 
-// Only these hosts may connect from now on, by IPv4. Returns false if the system refuses.
+// Only these hosts may connect from now on, over IPv4. Returns false if the system rejects the
+// filter.
 bool admit_only(const TcpListener& listener, std::span<const Ipv4Address> hosts);
 void admit_all(const TcpListener& listener);
 

@@ -23,7 +23,7 @@ namespace {
 constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr std::size_t kHandlerStackBytes = std::size_t{128} << 10;
 
-// For each signal: the handler in place before on_fault, and whether it is being called.
+// For each signal: the handler before on_fault, and a flag that is set while it is called.
 std::array<struct sigaction, kSignals.size()> handlers_before;
 std::array<std::atomic<bool>, kSignals.size()> is_passed_on;
 
@@ -42,8 +42,8 @@ const void* interrupted_instruction(const void* context) {
 
 namespace {
 
-// The instruction that called code that is not there, from the return address, to which it then
-// sets the context. Null after another fault.
+// The instruction that called nonexistent code, from the return address. Sets the context to this
+// instruction. Null after another fault.
 const void* leave_wild_call(const siginfo_t* info, void* context) {
 #if defined(__x86_64__)
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -74,8 +74,8 @@ const char* what_it_did(int signal) {
   }
 }
 
-// Calls the handler that was in place before. Some handlers restore the former one, which is
-// on_fault again, and raise the signal: that ends the process.
+// Calls the previous handler. Some handlers restore the former one, which is on_fault again, and
+// raise the signal, which ends the process.
 void pass_on(int signal, siginfo_t* info, void* context) {
   const auto number =
       static_cast<std::size_t>(std::ranges::find(kSignals, signal) - kSignals.begin());
@@ -94,8 +94,8 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   is_passed_on[number] = false;
 }
 
-// A synchronous signal of the instruction itself: this thread holds no library lock, and the unwind
-// tables cover every instruction.
+// A synchronous signal of the instruction itself: this thread does not hold a library lock, and the
+// unwind tables cover every instruction.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const void* const instruction = interrupted_instruction(context);
   const bool is_of_instruction = info->si_code > 0;  // otherwise another process sent it
@@ -104,7 +104,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   }
   if (signal == SIGSEGV && is_of_instruction) {
     if (const void* const caller = leave_wild_call(info, context); caller != nullptr) {
-      throw CodeFault("jumps to an address at which there is no code", caller);
+      throw CodeFault("jumps to an address without code", caller);
     }
   }
   pass_on(signal, info, context);
@@ -128,7 +128,7 @@ void install() {
   }
 }
 
-// The signal stack of one thread that has none yet.
+// The signal stack of a thread that has none yet.
 class HandlerStack {
  public:
   HandlerStack() {

@@ -23,7 +23,7 @@ class CodeFault : public std::runtime_error {
 // signal stack per thread.
 void throw_code_faults();
 
-// The instruction at which a signal came, from the third argument of its handler.
+// The instruction at which a signal arrived, from the third argument of its handler.
 const void* interrupted_instruction(const void* context);
 
 }  // namespace towpath::os

@@ -9,7 +9,7 @@
 
 namespace towpath::os {
 
-// Interrupts the code of LibraryCopy objects on the thread that makes this, once per interval of
+// Interrupts the code of LibraryCopy objects on the thread that creates this, once per interval of
 // its processor time. The call comes from a signal handler on the stack of that code, and need not
 // return. Other code is not interrupted.
 class CodeTicks {

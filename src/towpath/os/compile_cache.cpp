@@ -36,7 +36,7 @@ fs::path root() {
   const passwd* const user = getpwuid(geteuid());
   if (user == nullptr || user->pw_dir == nullptr || *user->pw_dir != '/') {
     throw std::runtime_error(
-        "there is no home for compiled kernels; XDG_CACHE_HOME or HOME names a folder");
+        "there is no folder for compiled kernels; set XDG_CACHE_HOME or HOME to a folder");
   }
   return fs::path(user->pw_dir) / ".cache" / "towpath";
 }
@@ -51,10 +51,10 @@ void check_private(const fs::path& folder) {
   struct stat found {};
   if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
       found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    throw std::runtime_error(fmt::format(
-        "the folder {} of compiled code is not this user's alone to write; mend its owner "
-        "and mode, or name another one in XDG_CACHE_HOME",
-        folder.string()));
+    throw std::runtime_error(
+        fmt::format("the folder {} of compiled code can be written by other users; correct its "
+                    "owner and mode, or name another folder in XDG_CACHE_HOME",
+                    folder.string()));
   }
 }
 
@@ -110,8 +110,8 @@ fs::path compile_cache(std::string_view kind) {
   }
   if (error) {
     throw std::runtime_error(
-        fmt::format("the folder {} of compiled kernels cannot be made: {}; "
-                    "XDG_CACHE_HOME names another one",
+        fmt::format("the folder {} of compiled kernels cannot be created: {}; name another folder "
+                    "in XDG_CACHE_HOME",
                     folder.string(), error.message()));
   }
   check_private(all);
@@ -199,9 +199,9 @@ void write_file(const fs::path& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   if (!file.flush()) {
-    throw std::runtime_error(
-        fmt::format("{} cannot be written; XDG_CACHE_HOME names another folder of compiled kernels",
-                    path.string()));
+    throw std::runtime_error(fmt::format(
+        "{} cannot be written; name another folder for compiled kernels in XDG_CACHE_HOME",
+        path.string()));
   }
 }
 

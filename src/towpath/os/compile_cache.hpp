@@ -23,28 +23,28 @@ class Digest {
   std::uint64_t second_ = 0x9e3779b97f4a7c15;
 };
 
-// $CXX, or g++.
+// The message about a source whose compiler cannot be started.
 std::string compiler();
 
 // The sentence about a source whose compiler cannot be started.
 std::string missing_compiler(const std::string& source);
 
-// The compiler's file, size and time of change: another version has others.
+// The compiler's file, size and modification time, which differ between versions.
 std::string compiler_identity();
 
 // The user's cache folder for one kind of output: $XDG_CACHE_HOME/towpath/KIND, or
-// .cache/towpath/KIND in $HOME, or in the home of the user database. Creates it, for this user
-// alone. Throws std::runtime_error on failure, or if another user owns the folder or may write to
-// it: what lies there is run.
+// .cache/towpath/KIND in $HOME, or in the home of the user database. Creates it, for only this
+// user. Throws std::runtime_error on failure, or if another user owns the folder or may write to
+// it, because its contents are executed.
 std::filesystem::path compile_cache(std::string_view kind);
-// Throws std::runtime_error unless a folder is this user's alone to write.
+// Throws std::runtime_error unless only this user can write to a folder.
 void check_private(const std::filesystem::path& folder);
 
-// Removes the entries that were not changed for the longest time from a folder of the cache that
-// has more than `bytes_most`, until it has half of that.
+// If a cache folder has more than `bytes_most`, removes the entries that have been unchanged for
+// the longest time, until half of that is left.
 void evict(const std::filesystem::path& folder, std::uint64_t bytes_most = 2ULL << 30);
 
-// The content of files at one time, in lines of digest and path.
+// The content of files at one moment, in lines of digest and path.
 class Manifest {
  public:
   void add(const std::filesystem::path& file);
@@ -56,13 +56,14 @@ class Manifest {
   std::string text_;
 };
 
-// True if a file, or its name, was changed after a time: a compiler that started then may have read
-// other content. Changes up to 20 ms before count, because the clock of files is coarse.
+// True if a file, or its name, was changed after a time. A compiler that started at that time may
+// have read other content. Changes up to 20 ms before also count, because the clock of files is
+// coarse.
 using FileTime = std::int64_t;  // nanoseconds since 1970
 FileTime file_time_now();
 bool has_changed_since(const std::filesystem::path& file, FileTime time);
 
-// Removes files and folders at the end of its life.
+// Removes files and folders at the end of its lifetime.
 class Scratch {
  public:
   Scratch() = default;

@@ -46,7 +46,7 @@ KeyedDigest keyed_digest(std::string_view key, std::span<const std::byte> messag
                   reinterpret_cast<const unsigned char*>(message.data()), message.size(), out,
                   &size) == nullptr ||
       size != digest.size()) {
-    throw std::runtime_error("libcrypto computes no HMAC-SHA-256 here");
+    throw std::runtime_error("libcrypto does not support HMAC-SHA-256 on this host");
   }
   return digest;
 }

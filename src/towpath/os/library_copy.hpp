@@ -36,7 +36,7 @@ class LibraryCopy {
   // The return addresses on this thread's stack that are in copies, innermost first.
   static std::vector<const void*> calls();
 
-  // Whether any copy contains the address.
+  // True if any copy contains the address.
   static bool has(const void* address);
 
  private:

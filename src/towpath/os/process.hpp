@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-// Processes of this system: what is known of them, their memory, and their forks.
+// Processes of this system: their state, their memory, and their forks.
 
 namespace towpath::os {
 
@@ -21,7 +21,7 @@ int count_cores(std::span<const pid_t> processes);
 // report it.
 std::optional<std::uint64_t> last_level_cache_bytes();
 
-// Whether the process is stopped, e.g. by SIGSTOP or a debugger. False if /proc is absent.
+// True if the process is stopped, e.g. by SIGSTOP or a debugger. False if /proc is absent.
 bool is_stopped(pid_t process);
 
 // Copies from the private memory of another process of this user under the same kernel. Returns
@@ -29,7 +29,7 @@ bool is_stopped(pid_t process);
 bool read_process_memory(pid_t process, const std::byte* there, std::byte* here,
                          std::uint64_t size_bytes);
 
-// Whether this process has memory at all these addresses. It may still not be allowed to use it.
+// True if this process has memory at all these addresses. Access to it may still be denied.
 bool is_mapped(const void* address, std::uint64_t size_bytes);
 
 // Distinguishes a forked child from its parent: a page that the kernel wipes in the child. A check

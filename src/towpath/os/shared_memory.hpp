@@ -8,17 +8,17 @@
 
 #include "towpath/os/file_descriptor.hpp"
 
-// Memory that processes of one host share. It has no name in any file system, and is gone with the
-// last process that has it, however that process ends.
+// Memory that processes of one host share. It has no name in any file system. It is freed when the
+// last process that has it ends, for any reason.
 
 namespace towpath::os {
 
-// A core file of a process that fails omits this memory. Otherwise writing out a large and mostly
-// empty reservation keeps the process alive for minutes.
+// The core file of a failing process omits this memory. Otherwise writing a large and mostly empty
+// reservation would keep the process alive for minutes.
 void leave_out_of_core_file(void* address, std::uint64_t size_bytes);
 
-// New memory, all zero; pages take space once they are touched. Throws std::system_error. `name` is
-// only shown by tools of the system.
+// New memory, all zero; pages take space when they are first used. Throws std::system_error. `name`
+// is only shown by tools of the system.
 FileDescriptor create_shared_memory(const std::string& name, std::uint64_t size_bytes);
 
 // All of the memory, mapped into this process.

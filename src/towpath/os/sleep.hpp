@@ -23,7 +23,7 @@ namespace towpath::os {
 
 class WakeFlag {
  public:
-  // Whether a process sleeps or is about to.
+  // True if a process sleeps or is about to.
   bool is_awaited() const { return word_.load(std::memory_order_relaxed) == kAsleep; }
   // Called by the sleeper before it sleeps.
   void announce() { word_.store(kAsleep, std::memory_order_seq_cst); }

@@ -35,7 +35,7 @@ FileDescriptor accept_from(const FileDescriptor& listener);
 
 enum class Outcome { done, closed, late };
 
-// Whether the peer of a Unix socket belongs to this process's user.
+// True if the peer of a Unix socket belongs to this process's user.
 bool is_same_user(const FileDescriptor& socket);
 
 // Waits for one of these events of poll(2). Returns done or late.

@@ -41,7 +41,7 @@ struct Place {
 Place abstract_place(const std::string& name) {
   if (name.size() > kAddressLengthMax) {
     throw std::invalid_argument(
-        fmt::format("the address \"{}\" has {} bytes; at most {} are possible", name, name.size(),
+        fmt::format("the address \"{}\" has {} bytes; it must have at most {}", name, name.size(),
                     kAddressLengthMax));
   }
   sockaddr_un address{};
@@ -65,7 +65,7 @@ std::vector<Place> network_places(const std::string& address) {
   const int status = ::getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found);
   if (status != 0) {
     throw std::invalid_argument(
-        fmt::format("the address \"{}\" is none: {}", address, ::gai_strerror(status)));
+        fmt::format("\"{}\" is not an address: {}", address, ::gai_strerror(status)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   std::vector<Place> places;
@@ -145,7 +145,7 @@ FileDescriptor listen_stream(const std::string& address) {
       ::listen(socket.number(), SOMAXCONN) != 0) {
     if (errno == EADDRINUSE) return {};
     if (errno == EADDRNOTAVAIL) {
-      throw std::invalid_argument(fmt::format("'{}' is no address of this host", address));
+      throw std::invalid_argument(fmt::format("'{}' is not an address of this host", address));
     }
     throw_system_error(fmt::format("cannot listen at \"{}\"", address));
   }

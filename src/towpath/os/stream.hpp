@@ -14,7 +14,7 @@
 
 namespace towpath::os {
 
-// Whether an address is a host and a port.
+// True if an address is a host and a port.
 bool is_network_address(const std::string& address);
 
 // Not open if the address is in use. Throws std::system_error if this host cannot listen there,
@@ -22,7 +22,7 @@ bool is_network_address(const std::string& address);
 FileDescriptor listen_stream(const std::string& address);
 
 // Listens at a free port of an address or name of this host. Sets `address` to the HOST:PORT for
-// clients. Throws as listen_stream.
+// clients. Throws the same errors as listen_stream.
 FileDescriptor listen_anywhere(const std::string& host, std::string& address);
 
 // Not open if there is no listener at any of the name's addresses.

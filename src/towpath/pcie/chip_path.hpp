@@ -17,7 +17,7 @@ namespace towpath::pcie {
 
 inline constexpr std::uint64_t kLineBytes = PostedWrites::kLineBytes;
 
-// Memories of the tiles of the link's chip. Arguments have been checked by the link.
+// Memories of the tiles of the link's chip. The link has checked the arguments.
 class ChipMemory {
  public:
   virtual ~ChipMemory() = default;
@@ -26,7 +26,7 @@ class ChipMemory {
                      std::span<const std::byte> bytes) = 0;
 };
 
-// Both ends of a link, and the simulation that it is in.
+// Both ends of a link, and their simulation.
 struct LinkEnds {
   sim::Simulation& simulation;
   const machine::Host& host;
@@ -48,8 +48,8 @@ struct Piece {
   Mapping mapping = Mapping::write_combining;
 };
 
-// The loads into which the processor cuts a piece: at multiples of `unit`, of which the piece
-// begins `phase` behind one, and perhaps at the window's lines.
+// The loads into which the processor divides a piece: at multiples of `unit`, where the piece
+// starts `phase` after one, and possibly at the window's lines.
 struct Loads {
   std::uint64_t unit = 1;
   std::uint64_t phase = 0;
@@ -61,8 +61,8 @@ struct Loads {
   std::uint64_t size_at(const Piece& piece, std::uint64_t at) const;
 };
 
-// The stores into which the processor cuts a piece: lines if the window combines writes, otherwise
-// the stores themselves.
+// The stores into which the processor divides a piece: lines if the window combines writes,
+// otherwise the stores themselves.
 struct Stores {
   Stores(const machine::HostCoreParameters& core, const Piece& piece)
       : combines(piece.mapping == Mapping::write_combining),
@@ -80,17 +80,17 @@ struct Stores {
   std::string_view part_name() const;
 };
 
-// Part of a transfer that the DMA engine takes at once.
+// Part of a transfer that the DMA engine handles at once.
 struct DmaPart {
   noc::Address address;
   std::uint64_t size_bytes;
   Ordering ordering;
 };
 
-// A link and the chip's NoC between the host and the memory of a tile. Spans of bytes are empty if
-// only time passes. IdleNocPath computes the time of a NoC without traffic, in a few events for a
-// transfer of any size. SharedNocPath makes each line, load and burst a request on the chip's
-// network, which kernels use at the same time.
+// The path of a link and the chip's NoC between the host and the memory of a tile. Spans of bytes
+// are empty if only time is simulated. IdleNocPath computes the time of a NoC without traffic, in a
+// few events for a transfer of any size. SharedNocPath makes each line, load and burst a request on
+// the chip's network, which kernels use at the same time.
 class ChipPath {
  public:
   virtual ~ChipPath() = default;
@@ -98,7 +98,7 @@ class ChipPath {
   virtual void write(Account& account, const Piece& piece, std::span<const std::byte> data) = 0;
   virtual void read(Account& account, const Piece& piece, std::span<std::byte> to,
                     const Loads& loads) = 0;
-  // By the DMA engine.
+  // Transfers by the DMA engine.
   virtual void write_by_dma(Account& account, const DmaPart& part,
                             std::span<const std::byte> data) = 0;
   virtual void read_by_dma(Account& account, const DmaPart& part, std::span<std::byte> to) = 0;
@@ -106,7 +106,7 @@ class ChipPath {
   virtual void wait_for_writes() = 0;
 };
 
-// Accounts for loads of which each waits for the answer of the one before, on an idle NoC.
+// Accounts for loads that each wait for the answer of the previous load, on an idle NoC.
 void spend_round_trips(const LinkEnds& ends, Account& account, const Piece& piece,
                        const Loads& loads);
 

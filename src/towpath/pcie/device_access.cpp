@@ -45,10 +45,10 @@ std::string DeviceAccess::obstacle(std::uint64_t offset, std::uint64_t size_byte
 std::span<std::byte> DeviceAccess::bytes_at(std::uint64_t address, std::uint64_t size_bytes) {
   SysmemBuffer* const buffer = buffers_.find(address, size_bytes);
   if (buffer == nullptr) {
-    throw std::runtime_error(fmt::format(
-        "{} bytes at address {:#x} of the host were unmapped while a kernel's access to "
-        "them was under way; wait for the kernel's barrier first",
-        size_bytes, address));
+    throw std::runtime_error(
+        fmt::format("{} bytes at address {:#x} of the host were unmapped during a kernel's access "
+                    "to them; wait for the kernel's barrier first",
+                    size_bytes, address));
   }
   const std::span<std::byte> memory = buffer->memory();
   if (memory.empty()) return memory;
@@ -103,7 +103,7 @@ void DeviceAccess::answer_left(std::uint64_t size_bytes) {
   ask_soon();
 }
 
-// The network takes no answers during its calls.
+// The network does not accept answers during its calls.
 void DeviceAccess::ask_soon() {
   if (is_ask_due_ || reads_.empty()) return;
   is_ask_due_ = true;

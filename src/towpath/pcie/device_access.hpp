@@ -16,17 +16,17 @@
 
 namespace towpath::pcie {
 
-// The host's memory as the chip's cores reach it through the PCIe tile.
+// The host's memory as seen by the chip's cores through the PCIe tile.
 //
-// A write's flits are taken as the link carries them, in packets of the link's payload: a link that
-// is slower than the NoC holds the NoC up. Taken, the write is acknowledged; its bytes are in the
-// host's memory half a round trip later. A read becomes read requests of the link, of which so many
-// are under way, all reads together and in order. A request follows the writes that were taken
-// before it, sees their bytes, and is answered at the rate of the link. While no place is free
-// a read holds its VC, and the NoC waits behind it.
+// The tile accepts a write's flits at the rate of the link, in packets of the link's payload, so a
+// link that is slower than the NoC blocks the NoC. An accepted write is acknowledged, and its bytes
+// are in the host's memory half a round trip later. A read becomes read requests of the link, of
+// which a limited number is in flight, for all reads together and in order. A request follows the
+// earlier writes, sees their bytes, and is answered at the rate of the link. While no place is
+// free, a read holds its VC, and the NoC waits behind it.
 class DeviceAccess final : private noc::OutsideMemory {
  public:
-  // All must outlive it.
+  // All of them must outlive this object.
   DeviceAccess(const machine::Host& host, noc::ChipNetwork& network, SysmemBuffers& buffers,
                LinkFree& link_free);
   DeviceAccess(const DeviceAccess&) = delete;
@@ -66,8 +66,8 @@ class DeviceAccess final : private noc::OutsideMemory {
   static void answered(void* self);
   void ask_soon();
   void ask(PendingRead& pending);
-  // The host's bytes at an address of the chip, or empty if no data is carried. Throws
-  // std::runtime_error when they have been unmapped.
+  // The host's bytes at an address of the chip. Empty if no data is carried. Throws
+  // std::runtime_error if they have been unmapped.
   std::span<std::byte> bytes_at(std::uint64_t address, std::uint64_t size_bytes);
   // Time of packets of at most `unit` bytes on the link.
   Time on_link(std::uint64_t size_bytes, int unit, int overhead_bytes) const;

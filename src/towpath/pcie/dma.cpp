@@ -50,7 +50,7 @@ Time Dma::copy_time(const Job& job, std::uint64_t size_bytes) const {
   return transfer_time(Bytes(size_bytes), bounce_rate(job.direction, job.size_bytes));
 }
 
-// Moves the transfer part by part: the driver waits for each.
+// Moves the transfer part by part, and the driver waits for each part.
 template <typename MovePart>
 Transfer Dma::run(const Job& job, MovePart move_part) {
   constexpr std::string_view kCopy = "copying to or from the bounce buffer";

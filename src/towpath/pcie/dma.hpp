@@ -10,10 +10,10 @@
 
 namespace towpath::pcie {
 
-// Transfers by the chip's DMA engine, which the driver gives one part after the other.
+// Transfers by the chip's DMA engine, which the driver starts one part after the other.
 class Dma {
  public:
-  // A transfer, through the driver's bounce buffer or not.
+  // A transfer with or without the driver's bounce buffer.
   struct Job {
     Direction direction;
     bool bounces;
@@ -28,8 +28,8 @@ class Dma {
         channels_free_(
             std::max(1, std::min(ends.host.driver.dma_channels, ends.chip.pcie.dma_channels))) {}
 
-  // `data` and `to` are the host's bytes. They are looked up for each part, as a buffer may be
-  // unmapped between two.
+  // `data` and `to` are the host's bytes. They are looked up for each part, because a buffer may be
+  // unmapped between two parts.
   Transfer write(const Job& job, const std::function<std::span<const std::byte>()>& data);
   Transfer read(const Job& job, const std::function<std::span<std::byte>()>& to);
 

@@ -22,7 +22,7 @@ Rate rate_of(std::int64_t bytes_under_way, Time time) {
 
 Time one_way(const machine::Host& host) { return Time::from_ps(host.link.read_time.ps() / 2); }
 
-// Rate of the host's answers to reads of its memory, of which a limited number is under way.
+// Rate of the host's answers to reads of its memory, of which a limited number is in flight.
 Rate host_read_rate(const machine::Host& host, const machine::Chip& chip, Time extra) {
   const std::int64_t request = host.link.read_request_bytes_max;
   const Time time = host.link.read_time + chip.pcie.tile_time + extra;
@@ -128,9 +128,9 @@ void check_dma(const machine::Chip& chip, Direction direction, std::uint64_t add
                     size_bytes, address, unit));
   }
   if (size_bytes > pcie.dma_transfer_bytes_max) {
-    throw std::invalid_argument(
-        fmt::format("a DMA of {} bytes is beyond the engine of {}, which moves {} at most",
-                    size_bytes, chip.name, pcie.dma_transfer_bytes_max));
+    throw std::invalid_argument(fmt::format(
+        "a DMA of {} bytes exceeds the limit of the engine of {}, which moves at most {}",
+        size_bytes, chip.name, pcie.dma_transfer_bytes_max));
   }
 }
 

@@ -14,8 +14,8 @@ namespace towpath::pcie {
 
 enum class Direction : std::uint8_t { to_device, from_device };
 
-// When each direction of a link is free: to the device, of bytes that arrive at its NoC, and from
-// it, of bytes that leave it.
+// Time at which each direction of a link is free: to the device for bytes that arrive at its NoC,
+// and from the device for bytes that leave its NoC.
 struct LinkFree {
   Time to_device;
   Time from_device;
@@ -55,7 +55,7 @@ Rate write_rate(const machine::Host& host, const machine::Chip& chip);
 // Cost of the first access to a page, spread over the requests of that page; 0 without an IOMMU.
 Time translation_time(const machine::Host& host);
 
-// Time to pin a buffer and map it for the device, and to undo that.
+// Time to pin a buffer and map it for the device, and to undo this.
 Time map_time(const machine::Host& host, std::uint64_t size_bytes);
 Time unmap_time(const machine::Host& host, std::uint64_t size_bytes);
 

@@ -27,17 +27,16 @@ HostLink::HostLink(sim::Simulation& simulation, std::shared_ptr<const machine::H
       dma_(ends(), path_) {
   if (options.host_memory_channels < 0) {
     throw std::invalid_argument(
-        fmt::format("host '{}' is asked for {} host memory channels; at least 0 are possible",
-                    host_->name, options.host_memory_channels));
+        fmt::format("host '{}' has {} host memory channels; it must have at least 0", host_->name,
+                    options.host_memory_channels));
   }
 }
 
 void HostLink::share_noc(noc::ChipNetwork& network) {
   if (!options_.limits.posted_writes || !options_.limits.noc) {
-    throw std::invalid_argument(
-        fmt::format("limits of the link of {} are switched off; that is possible only where its "
-                    "NoC is idle",
-                    chip_->name));
+    throw std::invalid_argument(fmt::format(
+        "limits of the link of {} are switched off, which is possible only if its NoC is idle",
+        chip_->name));
   }
   path_ = &shared_.emplace(ends(), network, buffers_, link_free_);
 }
@@ -45,7 +44,8 @@ void HostLink::share_noc(noc::ChipNetwork& network) {
 void HostLink::check(machine::Coordinate tile, std::uint64_t address,
                      std::uint64_t size_bytes) const {
   const std::uint64_t memory = memory_bytes(*chip_, tile);
-  if (size_bytes == 0) throw std::invalid_argument("a transfer of 0 bytes; at least 1 is moved");
+  if (size_bytes == 0)
+    throw std::invalid_argument("a transfer has 0 bytes; it must have at least 1");
   if (address > memory || size_bytes > memory - address) {
     throw std::invalid_argument(
         fmt::format("{} bytes at address {} of ({}, {}) are beyond its memory, which has {}",

@@ -30,10 +30,10 @@ namespace towpath::pcie {
 //     link.read_from_device(back, {1, 2}, 0x1000);
 //   });
 //
-// Wrong: looking into the chip's memory as soon as write_to_device() has returned; or letting the
-// DMA engine write while posted writes are under way, because its data may land after them.
+// Wrong: reading the chip's memory right after write_to_device() has returned, or letting the DMA
+// engine write while posted writes are in flight, because its data may land after them.
 //
-// The NoC is assumed idle, and its part of a time computed, until share_noc().
+// Until share_noc(), the NoC is assumed to be idle, and its part of a time is computed.
 class HostLink {
  public:
   struct Options {
@@ -48,11 +48,11 @@ class HostLink {
   HostLink& operator=(const HostLink&) = delete;
 
   // From now on transfers become requests of the PCIe tile on the chip's network, which kernels may
-  // use: each waits for the other. A line is then some events, and calls of several processes may
-  // be under way. `network` must stay, be of the same chip, and have the
-  // memories that the link was given. Throws std::invalid_argument if limits are switched off.
-  // Nothing may be under way. Kernels there read and write buffers at SysmemBuffer::noc_address of
-  // the PCIe tile; transfers by a core that the host asks for are computed as before.
+  // use: each waits for the other. A line then takes some events, and calls of several processes
+  // may be in flight. `network` must outlive this object, belong to the same chip, and have the
+  // link's memories. Throws std::invalid_argument if limits are switched off. No call may be in
+  // flight. Kernels read and write buffers at SysmemBuffer::noc_address of the PCIe tile. Transfers
+  // by a core on behalf of the host are computed as before.
   void share_noc(noc::ChipNetwork& network);
   // Waits until all writes are acknowledged or, if posted, in memory.
   void wait_for_writes() { path_->wait_for_writes(); }
@@ -76,9 +76,9 @@ class HostLink {
   Transfer read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                             std::uint64_t address, const TransferOptions& options = {});
 
-  // For software that writes the registers of windows itself, as a driver does: stores to them, a
-  // load of one, and accesses through a window that they describe. Throw std::invalid_argument
-  // beyond the window, and if there is no memory.
+  // For software that writes the registers of windows itself, like a driver: stores to them, a load
+  // of one, and accesses through a window that they describe. Throw std::invalid_argument beyond
+  // the window, and if there is no memory.
   Transfer write_registers(std::uint64_t size_bytes) { return mmio_.write_registers(size_bytes); }
   Transfer read_register() { return mmio_.read_register(); }
   Transfer write_window(const Window& window, std::uint64_t offset,
@@ -89,13 +89,13 @@ class HostLink {
     return mmio_.read(piece_of(window, offset, to.size()), to);
   }
 
-  // DMA through the driver's bounce buffer. If the engine cannot, or there is no memory for it,
-  // the processor moves the data, and the transfer says so.
+  // DMA through the driver's bounce buffer. If the engine cannot do this, or there is no memory for
+  // it, the processor moves the data, and the transfer records this.
   Transfer dma_write_to_device(std::span<const std::byte> data, machine::Coordinate tile,
                                std::uint64_t address, const TransferOptions& options = {});
   Transfer dma_read_from_device(std::span<std::byte> to, machine::Coordinate tile,
                                 std::uint64_t address, const TransferOptions& options = {});
-  // Reason why dma_...() would not use the engine, or empty.
+  // Reason for which dma_...() would not use the engine. Empty if it would.
   std::string dma_obstacle(Direction direction) const;
 
   // Allocates a buffer: pinned, zeroed, mapped for the device. Throws std::invalid_argument without
@@ -104,13 +104,13 @@ class HostLink {
   std::size_t allocate_sysmem_buffer(std::uint64_t size_bytes);
   // The same for a buffer pinned before the start of the simulation. Takes no time.
   std::size_t take_pinned_buffer(std::uint64_t size_bytes) { return buffers_.allocate(size_bytes); }
-  // The same for the program's memory, which must stay until it is unmapped. Assumed to be
+  // The same for the program's memory, which must exist until it is unmapped. It is assumed to be
   // page-aligned. Also throws without an IOMMU: the program's pages are not contiguous.
   std::size_t map_sysmem_buffer(std::span<std::byte> memory);
   void unmap_sysmem_buffer(std::size_t number) { simulation_.sleep(buffers_.unmap(number)); }
   SysmemBuffer& sysmem_buffer(std::size_t number) { return buffers_.at(number); }
-  // DMA without a copy. Throw std::invalid_argument if the engine cannot, and for a buffer that
-  // is not mapped or too small.
+  // DMA without a copy. Throw std::invalid_argument if the engine cannot do it, and for a buffer
+  // that is not mapped or too small.
   Transfer dma_write_to_device(const BufferRange& from, machine::Coordinate tile,
                                std::uint64_t address, const TransferOptions& options = {});
   Transfer dma_read_from_device(const BufferRange& to, machine::Coordinate tile,

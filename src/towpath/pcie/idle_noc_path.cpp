@@ -84,8 +84,8 @@ void IdleNocPath::read_by_dma(Account& account, const DmaPart& part, std::span<s
   memory_.read(part.address.tile, part.address.offset, to);
 }
 
-// The bytes of a part follow the bytes of another channel: they share the engine, the link and the
-// tile, one of which limits the rate.
+// The bytes of a part follow the bytes of another channel, because they share the engine, the link
+// and the tile, one of which limits the rate.
 void IdleNocPath::spend_stream(Account& account, const DmaPart& part, Direction direction) {
   const Stream stream = dma_stream(ends_.host, ends_.chip, noc_way(ends_.chip, part.address.tile),
                                    direction, {.ordering = part.ordering, .limits = limits_});

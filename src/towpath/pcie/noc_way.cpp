@@ -59,7 +59,7 @@ Lines lines_of(const Chip& chip) {
 
 void check(const Chip& chip, Coordinate tile) {
   if (!chip.holds(tile)) {
-    throw std::invalid_argument(fmt::format("({}, {}) is outside of the {} x {} grid of {}", tile.x,
+    throw std::invalid_argument(fmt::format("({}, {}) is outside the {} x {} grid of {}", tile.x,
                                             tile.y, chip.width, chip.height, chip.name));
   }
   const TileKind kind = chip.tile(tile).kind;

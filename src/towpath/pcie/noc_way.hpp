@@ -9,7 +9,7 @@
 namespace towpath::pcie {
 
 // Path from the PCIe tile over an idle NoC to a tile's memory. The answer continues around the
-// torus, so the time depends only on which axes differ.
+// torus, so the time depends only on the axes that differ.
 struct NocWay {
   Time hops;      // of request and answer together
   Time endpoint;  // between routers and interfaces, and in the interfaces for a write
@@ -28,7 +28,7 @@ struct NocWay {
 // mask, and the remaining tiles), or of a kind without memory.
 NocWay noc_way(const machine::Chip& chip, machine::Coordinate tile);
 
-// Bytes of memory of a tile. Throws as noc_way().
+// Bytes of memory of a tile. Throws the same errors as noc_way().
 std::uint64_t memory_bytes(const machine::Chip& chip, machine::Coordinate tile);
 
 }  // namespace towpath::pcie

@@ -42,7 +42,8 @@ class PostedWrites {
 
   // Passes at most a line, available from the core at `ready`.
   Passed pass(Time ready, std::uint64_t size_bytes, const NocWay& way, Ordering ordering);
-  // When the chip will have acknowledged everything up to now. A following read waits for it.
+  // The time at which the chip will have acknowledged everything so far. A following read waits for
+  // it.
   Time all_done() const { return all_done_; }
 
  private:

@@ -136,7 +136,7 @@ void SharedNocPath::read_by_dma(Account& account, const DmaPart& part, std::span
   spend_stream(account, part, Direction::from_device);
 }
 
-// The time since the account's, divided as if the first bytes had been alone.
+// The time since the account's, divided in the proportions of a transfer of only the first bytes.
 void SharedNocPath::spend_stream(Account& account, const DmaPart& part, Direction direction) const {
   const Time latency = dma_stream(ends_.host, ends_.chip, noc_way(ends_.chip, part.address.tile),
                                   direction, {.ordering = part.ordering, .limits = {}})

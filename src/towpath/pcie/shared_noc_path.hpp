@@ -15,8 +15,8 @@
 
 namespace towpath::pcie {
 
-// Posted writes of a host whose chip's NoC kernels use too. The places are those of PostedWrites,
-// and a write is done when its request on the NoC is.
+// Posted writes of a host if kernels also use the chip's NoC. The places are those of PostedWrites,
+// and a write is done when its request on the NoC is done.
 class LineQueue {
  public:
   LineQueue(const machine::Host& host, noc::ChipNetwork& network);
@@ -47,8 +47,8 @@ class LineQueue {
   std::vector<sim::Process*> waiting_;
 };
 
-// The path over a chip's network that kernels use too: each waits for the other. Calls of several
-// processes may be under way. Kernels reach the host's buffers by DeviceAccess.
+// The path over a chip's network that kernels also use: each waits for the other. Calls of several
+// processes may be in flight. Kernels reach the host's buffers through DeviceAccess.
 class SharedNocPath final : public ChipPath {
  public:
   SharedNocPath(const LinkEnds& ends, noc::ChipNetwork& network, SysmemBuffers& buffers,

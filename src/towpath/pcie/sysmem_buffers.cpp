@@ -12,10 +12,10 @@
 namespace towpath::pcie {
 
 std::size_t SysmemBuffers::add(std::uint64_t size_bytes) {
-  if (size_bytes == 0) throw std::invalid_argument("a buffer of 0 bytes; at least 1 is pinned");
+  if (size_bytes == 0) throw std::invalid_argument("a buffer has 0 bytes; it must have at least 1");
   if (options_.host_memory_channels == 0) {
     throw std::invalid_argument(
-        fmt::format("host '{}' gives {} no memory for DMA: it has 0 host memory channels, and "
+        fmt::format("host '{}' has no memory for DMA by {}: it has 0 host memory channels, and "
                     "needs at least 1",
                     host_.name, chip_name_));
   }

@@ -52,12 +52,12 @@ class SysmemBuffers {
         first_(chip.pcie.host_address),
         window_bytes_(chip.pcie.host_window_bytes) {}
 
-  // Add a mapped buffer, zeroed or of memory that the program has, and return its number. Throw
+  // Add a mapped buffer, zeroed or of the program's memory, and return its number. Throw
   // std::invalid_argument without host memory channels, and if neither an IOMMU nor hugepages make
   // the buffer contiguous for the device.
   std::size_t allocate(std::uint64_t size_bytes);
   std::size_t map(std::span<std::byte> memory);
-  // Returns how long it takes.
+  // Returns its duration.
   Time unmap(std::size_t number);
   // Throws std::invalid_argument if there is none.
   SysmemBuffer& at(std::size_t number);

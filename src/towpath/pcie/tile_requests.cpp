@@ -42,7 +42,7 @@ void NocWrites::arrived(void* context) {
   self.issue_soon();
 }
 
-// The network takes no requests during its calls.
+// The network does not accept requests during its calls.
 void NocWrites::issue_soon() {
   if (is_issue_due_ || arrived_.empty()) return;
   is_issue_due_ = true;

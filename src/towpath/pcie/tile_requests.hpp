@@ -82,11 +82,12 @@ class NocReads final : private noc::Outside {
   NocReads(const NocReads&) = delete;
   NocReads& operator=(const NocReads&) = delete;
 
-  // The current process waits for a place and begins a read. `to` is empty if only time passes;
-  // `on_noc` is when its request is on the NoC, if that is not `before` from then.
+  // The current process waits for a place and starts a read. `to` is empty if only time is
+  // simulated. `on_noc` is the time at which its request is on the NoC, unless that is `before`
+  // from then.
   void begin(noc::Address from, std::uint64_t size_bytes, std::span<std::byte> to,
              std::optional<Time> on_noc = {});
-  // Waits for all.
+  // Waits for all reads.
   void finish() { wait_until_at_most(0); }
 
  private:

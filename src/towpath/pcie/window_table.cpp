@@ -53,7 +53,7 @@ WindowNumber WindowTable::allocate(std::uint64_t size_bytes) {
     return static_cast<WindowNumber>(number);
   }
   if (is_known) {
-    throw std::invalid_argument(fmt::format("all windows of {} of {} are taken; free one first",
+    throw std::invalid_argument(fmt::format("all windows of {} of {} are in use; free one first",
                                             size_text(size_bytes), chip_->name));
   }
   throw std::invalid_argument(fmt::format("{} has no windows of {}; it has windows of {}",
@@ -75,7 +75,7 @@ void WindowTable::configure(WindowNumber number, machine::Coordinate tile, std::
   const std::uint64_t memory = memory_bytes(*chip_, tile);
   if (address >= memory) {
     throw std::invalid_argument(
-        fmt::format("a window at address {} of ({}, {}) shows nothing: its memory has {} bytes",
+        fmt::format("a window at address {} of ({}, {}) is beyond its memory, which has {} bytes",
                     address, tile.x, tile.y, memory));
   }
   Place& place = places_[static_cast<std::size_t>(number)];

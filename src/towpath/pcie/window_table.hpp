@@ -40,7 +40,7 @@ class WindowTable {
   explicit WindowTable(std::shared_ptr<const machine::Chip> chip);
 
   // Takes a free window of exactly that size. Throws std::invalid_argument if the chip has no
-  // windows of that size (with the available sizes) or all are taken.
+  // windows of that size (with the available sizes) or all are in use.
   WindowNumber allocate(std::uint64_t size_bytes);
   // Points a window at the range of memory that contains `address`. Throws std::invalid_argument if
   // there is no such window, or no memory.

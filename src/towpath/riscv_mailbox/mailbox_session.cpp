@@ -18,7 +18,7 @@ Context& MailboxSession::open(int node, int domain) {
   const auto is_here = [&](const Process& one) { return one.context->address().node == node; };
   const auto taken = std::ranges::count_if(processes_, is_here);
   if (taken >= interconnect_.cluster().cores_per_node) {
-    throw std::invalid_argument(fmt::format("all {} cores of node {} of cluster '{}' are taken",
+    throw std::invalid_argument(fmt::format("all {} cores of node {} of cluster '{}' are in use",
                                             taken, node, interconnect_.cluster().name));
   }
   auto core = std::make_unique<Core>(simulation_, interconnect_.cluster(),

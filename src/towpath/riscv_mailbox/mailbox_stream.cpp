@@ -25,12 +25,14 @@ std::shared_ptr<const machine::MailboxCluster> checked(
     const std::shared_ptr<const machine::MailboxCluster>& cluster,
     const MailboxStreamOptions& options) {
   if (options.senders < 1) {
-    throw std::invalid_argument(fmt::format("{} senders; at least 1 is needed", options.senders));
+    throw std::invalid_argument(
+        fmt::format("there are {} senders; there must be at least 1", options.senders));
   }
   machine::check_programs_per_node(*cluster, options.senders / cluster->nodes + 1);
   if (options.messages < 1 || options.burst_messages < 1 || options.pause_cycles < 0) {
     throw std::invalid_argument(
-        fmt::format("{} messages in bursts of {} with pauses of {} cycles; 1, 1 and 0 are least",
+        fmt::format("there are {} messages in bursts of {} with pauses of {} cycles; they must be "
+                    "at least 1, 1 and 0",
                     options.messages, options.burst_messages, options.pause_cycles));
   }
   return machine::without_interruptions(*cluster);

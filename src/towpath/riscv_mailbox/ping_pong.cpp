@@ -28,7 +28,7 @@ std::shared_ptr<const machine::MailboxCluster> checked(
     throw std::invalid_argument(fmt::format("cluster '{}': {}", cluster->name, problem));
   };
   if (options.hops < 0 || options.hops > cluster->nodes / 2) {
-    fail(fmt::format("hops is {}; nodes on its ring are 0 to {} apart", options.hops,
+    fail(fmt::format("hops is {}; it must be 0 to {} on this ring", options.hops,
                      cluster->nodes / 2));
   }
   machine::check_programs_per_node(*cluster, options.pairs * (options.hops == 0 ? 2 : 1));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM's collectives, by loads from and stores to the heaps of the members. Each begins and
-// ends with a barrier of its members, so that its work array is as it was.
+// ends with a barrier of its members, so its work array is unchanged afterward.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::byte* at(const Team& team, int member, const void* address, std::size_t siz
   return runtime().remote(address, size, team.pe(member), call);
 }
 
-// Ends the program if the arrays of a collective overlap, other than being the same.
+// Ends the program if the arrays of a collective overlap without being the same.
 void check_arrays(const void* to, std::size_t to_bytes, const void* from, std::size_t from_bytes,
                   bool may_be_same, const char* call) {
   const auto* const target = static_cast<const std::byte*>(to);
@@ -36,20 +36,20 @@ void check_arrays(const void* to, std::size_t to_bytes, const void* from, std::s
   if (may_be_same && target == source) return;
   const bool is_apart = source >= target + to_bytes || target >= source + from_bytes;
   if (is_apart || to_bytes == 0 || from_bytes == 0) return;
-  towpath::shmem::fail(
-      fmt::format("{} has a destination of {} bytes that overlaps its source of {} bytes; give it "
-                  "{}",
-                  call, to_bytes, from_bytes,
-                  may_be_same ? "the same array twice or arrays apart" : "arrays apart"));
+  towpath::shmem::fail(fmt::format(
+      "{} has a destination of {} bytes that overlaps its source of {} bytes; use "
+      "{}",
+      call, to_bytes, from_bytes,
+      may_be_same ? "the same array twice or arrays that do not overlap" : "arrays apart"));
 }
 
-// `into_root`: whether the root stores its data to `to`, too.
+// `into_root`: true if the root also stores its data to `to`.
 void broadcast(const Team& team, void* to, const void* from, std::size_t size, int root,
                bool into_root, const char* call) {
   Runtime& own = runtime();
   if (root < 0 || root >= team.size) {
     towpath::shmem::fail(
-        fmt::format("{} names root {}; allowed are 0 to {}", call, root, team.size - 1));
+        fmt::format("{} names root {}; it must be 0 to {}", call, root, team.size - 1));
   }
   check_arrays(to, size, from, size, true, call);
   const Call stated{call, size, root};
@@ -70,7 +70,7 @@ void fcollect(const Team& team, void* to, const void* from, std::size_t size, co
   own.sync(team, {call, size});
 }
 
-// Members may give different sizes.
+// Members may pass different sizes.
 void collect(const Team& team, void* to, const void* from, std::size_t size, const char* call) {
   Runtime& own = runtime();
   std::uint64_t* const count = team.words + kCountWord;
@@ -129,7 +129,7 @@ void alltoall(const Team& team, void* to, const void* from, std::size_t count, s
   own.sync(team, {call, count * size});
 }
 
-// Each member combines a part of all sources, and gives it to all. `to` may be `from`.
+// Each member combines a part of all sources, and stores it at all members. `to` may be `from`.
 template <typename T, typename Combine>
 void reduce(const Team& team, T* to, const T* from, std::size_t count, Combine combine,
             const char* call) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM's puts, gets, atomics, signals and waits. Every PE maps every heap, so that a put is a
-// copy and over when the call returns.
+// OpenSHMEM's puts, gets, atomics, signals and waits. Every PE maps every heap, so a put is a copy
+// and complete when the call returns.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -48,7 +48,7 @@ int world_pe(shmem_ctx_t context, int pe, const char* call) {
   }
   const towpath::shmem::Team& team = *context->team;
   if (pe >= 0 && pe < team.size) return team.pe(pe);
-  towpath::shmem::fail(fmt::format("{} names PE {} of a context's team; allowed are 0 to {}", call,
+  towpath::shmem::fail(fmt::format("{} names PE {} of a context's team; it must be 0 to {}", call,
                                    pe, team.size - 1));
 }
 
@@ -105,13 +105,15 @@ bool holds(const volatile T* at, int comparison, T value) {
     case SHMEM_CMP_LE: return found <= value;
     case SHMEM_CMP_LT: return found < value;
     case SHMEM_CMP_GE: return found >= value;
-    default: towpath::shmem::fail("a comparison is none of SHMEM_CMP_EQ, NE, GT, LE, LT, GE");
+    default:
+      towpath::shmem::fail(
+          "a comparison is unknown; it must be SHMEM_CMP_EQ, NE, GT, LE, LT or GE");
   }
 }
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// Words, and the value that each is compared with.
+// Words, and the value with which each is compared.
 template <typename T>
 struct Words {
   volatile T* first;

@@ -34,8 +34,8 @@ enum CallWord : std::size_t { kFunction, kSizeBytes, kRoot, kWait, kCallWords };
 
 std::unique_ptr<Runtime> own_runtime;
 
-// The names of functions are at the same distance from this one in all PEs, which load the same
-// library.
+// The names of functions have the same distance from this one in all PEs, because they load the
+// same library.
 constexpr char kAnchor[] = "no collective call";
 
 std::uint64_t distance_of(const char* function) {
@@ -71,7 +71,7 @@ double number_from(const char* variable, double otherwise) {
 
 int descriptor_from(const char* variable) { return static_cast<int>(number_from(variable, -1)); }
 
-// A PE that the launcher saw end before it joined: "1 was killed by SIGSEGV".
+// A PE that ended before it joined, as reported by the launcher: "1 was killed by SIGSEGV".
 void read_notice(transport::FailureNotice& notice) {
   std::array<char, 200> text{};
   const ssize_t size =
@@ -205,14 +205,14 @@ Runtime::Runtime(Team& world)
   const std::size_t words = kAllTeamWords + kCallWords;
   team_words_ = reinterpret_cast<std::uint64_t*>(transport_->data(transport_->allocate(8 * words)));
   std::fill_n(team_words_, words, 0);
-  // The words of team 0, of all PEs, begin after the one that says which numbers are taken.
+  // The words of team 0, of all PEs, begin after the word that records the numbers in use.
   world_ = {0, 1, pes(), team_words_ + 1, 0};
   publish({kAnchor});
   transport_->barrier(timeout_);
   notify_launcher(fmt::format("joined {}\n", pe()));
 }
 
-// The pages of the program's variables become pages of the heap, at the addresses that they have.
+// The pages of the program's variables become pages of the heap, at their current addresses.
 void Runtime::share_variables() {
   Bytes found;
   ::dl_iterate_phdr(&find_variables, &found);
@@ -252,7 +252,7 @@ void* Runtime::allocate(std::size_t size, std::size_t alignment, const char* cal
 void Runtime::release(void* address, const char* call) {
   const auto found = allocations_.find(static_cast<std::byte*>(address));
   if (address != nullptr && found == allocations_.end()) {
-    fail(fmt::format("{} was given an address that no allocation returned, or that is free", call));
+    fail(fmt::format("{} has an address that no allocation returned, or that was freed", call));
   }
   // Offsets are the same on all PEs.
   const std::uint64_t offset = address == nullptr ? 0 : found->second.allocated;
@@ -283,7 +283,7 @@ std::ptrdiff_t Runtime::find_offset(const std::byte* place, std::size_t size) co
 
 void Runtime::fail_to_reach(const void* address, std::size_t size, int pe, const char* call) const {
   if (pe < 0 || pe >= pes()) {
-    fail(fmt::format("{} names PE {}; allowed are 0 to {}", call, pe, pes() - 1));
+    fail(fmt::format("{} names PE {}; it must be 0 to {}", call, pe, pes() - 1));
   }
   fail(
       fmt::format("{} names {} bytes at PE {} that are not all symmetric{}; use a global or static "
@@ -378,12 +378,12 @@ std::string Runtime::describe_all() const {
 const Team& Runtime::known(const Team* team, const char* call) const {
   const bool is_known = team == &world_ || team == SHMEM_TEAM_SHARED ||
                         std::find(teams_.begin(), teams_.end(), team) != teams_.end();
-  if (!is_known) fail(fmt::format("{} was given a handle that is not one of a team", call));
+  if (!is_known) fail(fmt::format("{} has a handle that is not a team's", call));
   return *team;
 }
 
-// A dissemination barrier. A member compares its call with its source's call in each round, so
-// that a member which passes has the call of all others.
+// A dissemination barrier. A member compares its call with its source's call in each round, so a
+// member that passes has compared the calls of all others.
 void Runtime::sync(const Team& team, const Call& call) {
   const int member = team.member(pe());
   if (member < 0) {
@@ -402,7 +402,7 @@ void Runtime::sync(const Team& team, const Call& call) {
       return (arrived & 0xff) != 0;
     };
     wait(has_arrived, call.function);
-    // A source that is early has passed this barrier, and has added for the next one already.
+    // An early source has passed this barrier, and has already added for the next one.
     if ((arrived & 0xff) == 1 && arrived != token) end_in_disagreement(source);
     __atomic_fetch_sub(own, token, __ATOMIC_ACQ_REL);
   }
@@ -421,7 +421,7 @@ void Runtime::end_in_disagreement(int other) {
 Team* Runtime::split(const Team& parent, int start, int stride, int size, const char* call) {
   const Call stated{call, 0, start,
                     static_cast<std::uint64_t>(stride) << 32 | static_cast<unsigned>(size)};
-  // The first number that is free on all members of the parent. Bit n is set if n is taken.
+  // The first number that is free on all members of the parent. Bit n is set if n is in use.
   std::uint64_t* const taken = team_words_;
   sync(parent, stated);
   std::uint64_t all = 1;

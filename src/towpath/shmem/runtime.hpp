@@ -53,9 +53,9 @@ struct Call {
 class Runtime {
  public:
   // Joins the PEs that the launcher started: $TOWPATH_RANK of $TOWPATH_RANKS in
-  // $TOWPATH_RENDEZVOUS. One PE alone without them.
+  // $TOWPATH_RENDEZVOUS. Without these variables it is a single PE.
   explicit Runtime(Team& world);
-  // Whether this process is a forked child, which is not a PE.
+  // True if this process is a forked child, which is not a PE.
   bool is_forked() const { return fork_.is_forked(); }
 
   int pe() const { return transport_->rank(); }
@@ -97,7 +97,7 @@ class Runtime {
 
   // --- teams ----------------------------------------------------------------------------------
   Team& world() { return world_; }
-  // The same team. A handle that is not one of a team ends the program.
+  // The same team. A handle that is not a team's ends the program.
   const Team& known(const Team* team, const char* call) const;
   // A barrier of the members of a team within that call. Members that make different calls end with
   // a sentence that shows both, and no member passes.
@@ -164,7 +164,7 @@ class Runtime {
 // The word of a team with a count for the others, after the words of a barrier's rounds.
 inline constexpr int kCountWord = 40;
 
-// Makes the PE of this process. A process that exits before end() fails for the other PEs.
+// Creates the PE of this process. A process that exits before end() fails for the other PEs.
 void begin(Team& world);
 void end();
 // Ends all PEs.

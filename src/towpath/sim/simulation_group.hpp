@@ -52,7 +52,7 @@ class SimulationGroup {
   std::uint64_t events() const;
   std::size_t pending_events() const;
   std::vector<BlockedProcess> blocked() const;
-  // Whether any event other than background timers is pending. Call between runs.
+  // True if any event other than background timers is pending. Call between runs.
   bool has_live_events() const;
 
   // As in Simulation. Background timers may fire until the end of the last window. If several

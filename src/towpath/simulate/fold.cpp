@@ -28,7 +28,7 @@ class Rotated {
           int period)
       : machine_(machine), plan_(plan), places_(places), period_(period) {}
 
-  // One per link, or empty if the machine is changed.
+  // One per link. Empty if the machine is changed.
   std::vector<gpu_links::FoldedLink> links() {
     std::vector<std::pair<int, int>> images;
     for (int rank = 0; rank < ranks(); ++rank) {

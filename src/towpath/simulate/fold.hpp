@@ -11,9 +11,9 @@
 #include "towpath/machine/machine.hpp"
 
 // Equivalent ranks are simulated once. If plan and machine are unchanged by a rotation of the ranks
-// by a *period*, the ranks below the period represent all. A message to a rank beyond arrives at
-// that rank's representative, as the message of the sender's image does. Each link represents its
-// rotations.
+// by a *period*, the ranks below the period represent all. A message to a rank beyond the period
+// arrives at that rank's representative, like the message of the sender's image. Each link
+// represents its rotations.
 
 namespace towpath::simulate {
 

@@ -19,7 +19,7 @@ struct SimulatedGpusOptions {
   std::uint64_t seed = 1;
   Time jitter_max{};  // explores interleavings, zero for timing
   Fold fold{};        // from find_fold(), without data and jitter only
-  // Time-only runs use executors, too, event by event: the reference.
+  // Time-only runs also use executors, event by event: the reference.
   bool is_plain = false;
   // With data, or if is_plain: worker threads, each of which runs hosts as partitions. Results do
   // not depend on their number. 0: one simulation for all hosts, the reference. Not for schedules

@@ -16,7 +16,7 @@ std::vector<int> places_of_ranks(std::vector<int> places, int ranks) {
   }
   if (places.size() != static_cast<std::size_t>(ranks)) {
     throw std::invalid_argument(
-        fmt::format("{} places are given for {} ranks; each rank needs one", places.size(), ranks));
+        fmt::format("there are {} places for {} ranks; each rank needs one", places.size(), ranks));
   }
   return places;
 }

@@ -72,9 +72,10 @@ class SimulatedRanks {
   }
   // Number of simulated ranks. The first ones represent the others.
   virtual int simulated_ranks(int ranks) const { return ranks; }
-  // Whether represented ranks may have behaved differently, if detected.
+  // True if represented ranks may have behaved differently, if detected.
   virtual bool may_differ() const { return false; }
-  // The host of `rank` calls now, for a plan under `protocol`. The rank starts later, or at once.
+  // The host of `rank` calls now, for a plan under `protocol`. The rank starts later, or
+  // immediately.
   virtual void start(int rank, Protocol protocol) = 0;
   // Called when a simulated rank starts. Must be set.
   std::function<void(int rank)> on_begin;

@@ -123,7 +123,7 @@ void SimulatedRun::fail_deadlocked() const {
     const std::vector<Blocked> more = executor->blocked();
     blocked.insert(blocked.end(), more.begin(), more.end());
   }
-  // Ranks that are not simulated wait likewise, for the corresponding ranks.
+  // Ranks that are not simulated wait in the same way, for the corresponding ranks.
   const int ranks = plan_->schedule->rank_count();
   const std::size_t simulated = blocked.size();
   for (int shift = static_cast<int>(executors_.size()); shift < ranks;

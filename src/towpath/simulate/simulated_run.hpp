@@ -38,8 +38,8 @@ class SimulatedRun {
   std::optional<Time> invoke_within(Time limit);
 
   std::vector<sim::LinkLoad> loads() const { return ranks_->loads(); }
-  // The first of the busiest links, with its number. Empty without links. On a large machine less
-  // work than loads().
+  // The first of the busiest links, with its number. Empty without links. Cheaper than loads() on a
+  // large machine.
   std::optional<std::pair<std::size_t, sim::LinkLoad>> busiest() const;
   std::vector<LinkFailure> link_failures() const {
     return connected_ != nullptr ? connected_->link_failures() : std::vector<LinkFailure>();
@@ -54,7 +54,7 @@ class SimulatedRun {
   const sim::SimulationGroup::Windows& windows() const { return ranks_->simulations().windows(); }
   // Ranks that are simulated. They represent the others.
   int simulated_ranks() const { return ranks_->simulated_ranks(plan_->schedule->rank_count()); }
-  // Whether the others may have behaved differently: messages reached a link at the same time, and
+  // True if the others may have behaved differently: messages reached a link at the same time, and
   // their order depends on the ranks.
   bool may_differ() const { return ranks_->may_differ(); }
 
@@ -72,7 +72,7 @@ class SimulatedRun {
   // Both have one entry per simulated rank.
   std::vector<std::unique_ptr<collective::Executor>> executors_;
   std::vector<collective::Buffers> buffers_;
-  // The end of the present invocation at each, Time::max() before.
+  // The end of the current invocation at each, Time::max() before that.
   std::vector<Time> finished_;
 };
 

@@ -31,8 +31,8 @@ std::optional<RankFailure> FailureNotice::read() const {
 Time timeout_from(double seconds) {
   constexpr double kLongestSeconds = 1e6;  // 64 bits of picoseconds are 9e6 s
   if (!(seconds >= 0)) {
-    throw std::invalid_argument(
-        fmt::format("a timeout of {} s is not possible; it is 0 or more, or infinity", seconds));
+    throw std::invalid_argument(fmt::format(
+        "a timeout of {} s is not possible; it must be 0 or more, or infinity", seconds));
   }
   return seconds > kLongestSeconds ? Time::max() : Time::from_seconds(seconds);
 }
@@ -40,10 +40,11 @@ Time timeout_from(double seconds) {
 void check_membership(const LiveOptions& options) {
   const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
   if (options.rendezvous.empty() || options.rendezvous.size() > kRendezvousBytesMax) {
-    reject(fmt::format("the rendezvous name \"{}\" has {} bytes; 1 to {} are allowed",
+    reject(fmt::format("the rendezvous name \"{}\" has {} bytes; it must have 1 to {}",
                        options.rendezvous, options.rendezvous.size(), kRendezvousBytesMax));
   }
-  if (options.ranks < 1) reject(fmt::format("{} ranks; at least 1 is needed", options.ranks));
+  if (options.ranks < 1)
+    reject(fmt::format("there are {} ranks; there must be at least 1", options.ranks));
   if (options.rank < 0 || options.rank >= options.ranks) {
     reject(fmt::format("rank {} is outside the range 0 to {}", options.rank, options.ranks - 1));
   }
@@ -55,7 +56,7 @@ void look_around(const LiveOptions& options) {
   const std::optional<RankFailure> failure = options.notice->read();
   if (!failure) return;
   throw TransportError(TransportError::Kind::peer_died, failure->culprit,
-                       fmt::format("rank {} {} while group \"{}\" came together", failure->culprit,
+                       fmt::format("rank {} {} while group \"{}\" was connecting", failure->culprit,
                                    failure->what, options.rendezvous));
 }
 

@@ -15,8 +15,8 @@
 // The interface of all live transports. Ranks are processes that join a group by a name.
 // live/connect.hpp makes a transport by its name.
 //
-// The destructor notifies the peers that this rank has left in good order. A rank that gives up
-// calls abandon() first, and its peers repeat the reason. A process that ends without either is
+// The destructor notifies the peers that this rank has left normally. A rank that gives up calls
+// abandon() first, and its peers report its reason. A process that ends without either counts as
 // dead.
 
 namespace towpath::transport {
@@ -62,8 +62,8 @@ struct LiveOptions {
   std::function<void()> on_look = {};
 };
 
-// The limit of a wait. Infinity is no limit. Throws std::invalid_argument for a negative number or
-// NaN.
+// The limit of a wait. Infinity means no limit. Throws std::invalid_argument for a negative number
+// or NaN.
 Time timeout_from(double seconds);
 
 // Throws std::invalid_argument with one sentence for an invalid group name or rank.
@@ -76,8 +76,8 @@ void look_around(const LiveOptions& options);
 // The functions of live ranks beyond the contract.
 class LiveTransport : public Transport {
  public:
-  // Leaves in good order, like the destructor, unless the last wait ended with an error about a
-  // peer, which the others then receive. No other call may follow.
+  // Leaves normally, like the destructor, unless the last wait ended with an error about a peer,
+  // which the other ranks then receive. No other call may follow.
   virtual void leave() = 0;
   // Notifies all others that this rank gives up: their waits end with a TransportError that names
   // the culprit and the reason. `what` is about this rank. If `culprit` is the peer of the last
@@ -94,9 +94,9 @@ class LiveTransport : public Transport {
   virtual std::uint64_t heap_bytes() const { return 0; }
   // Reports progress that this rank made by plain loads and stores.
   virtual void note_activity() {}
-  // Whether more ranks than processors share this host, so that polling keeps a peer from working.
+  // True if more ranks than processors share this host, so that polling keeps a peer from working.
   virtual bool is_crowded() const { return false; }
-  // Whether messages of peers are received only while this rank waits or calls progress().
+  // True if messages of peers are received only while this rank waits or calls progress().
   virtual bool needs_progress() const { return false; }
   // Between two polls of a peer's memory: yields the core if a peer may need it.
   virtual void relax() {}

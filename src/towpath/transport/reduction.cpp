@@ -369,7 +369,7 @@ void divide(std::byte* data, std::uint64_t size_bytes, DataType type, std::int64
   check_size(size_bytes, type);
   if (divisor <= 0) {
     throw std::invalid_argument(
-        fmt::format("cannot divide by {}; a divisor is a positive number of ranks", divisor));
+        fmt::format("cannot divide by {}; it must be a positive number of ranks", divisor));
   }
   HWY_DYNAMIC_DISPATCH(divide_here)(data, size_bytes, type, divisor);
 }

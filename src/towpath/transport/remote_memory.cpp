@@ -45,9 +45,8 @@ void check_access(const Access& access, const SymmetricHeap& heap, int ranks) {
   check_rank(access.peer, ranks);
   if (access.kind == AccessKind::atomic) {
     if (access.size_bytes != 4 && access.size_bytes != 8) {
-      throw std::invalid_argument(
-          fmt::format("an atomic operation on {} bytes is not possible; allowed are 4 and 8",
-                      access.size_bytes));
+      throw std::invalid_argument(fmt::format(
+          "an atomic operation on {} bytes is not possible; use 4 or 8 bytes", access.size_bytes));
     }
     check_word(heap, access.remote, access.size_bytes);
     return;

@@ -160,7 +160,7 @@ class RemoteMemory {
   // atomic with a word of neither 4 nor 8 bytes, and for a misaligned word.
   virtual void start(Access& access) = 0;
 
-  // Calls wait.ready once the condition holds: before wait() returns, from progress(), or from an
+  // Calls wait.ready when the condition holds: before wait() returns, from progress(), or from an
   // event of the simulation. Checked whenever bytes in its range may have changed: by a peer, by an
   // access of this rank, or by stored().
   virtual void wait(MemoryWait& wait) = 0;

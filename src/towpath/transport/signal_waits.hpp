@@ -17,7 +17,7 @@ class SignalWaits {
   void remove(SignalWait& wait);
   const SignalWait* first() const { return first_; }
 
-  // Calls `ready` of each wait that holds, after removing it. Returns whether there were any.
+  // Calls `ready` of each wait that holds, after removing it. Returns true if there were any.
   // `ready` may add and remove waits.
   template <typename Holds>
   bool look(const Holds& holds) {

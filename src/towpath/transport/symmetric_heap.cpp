@@ -19,11 +19,12 @@ std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
 
 // The first byte available to SymmetricHeap. Checked here because members are initialized with it.
 std::uint64_t first_free_byte(int ranks, std::uint64_t heap_bytes) {
-  if (ranks < 1) throw std::invalid_argument(fmt::format("{} ranks; at least 1 is needed", ranks));
+  if (ranks < 1)
+    throw std::invalid_argument(fmt::format("there are {} ranks; there must be at least 1", ranks));
   const std::uint64_t reserved = Transport::reserved_bytes(ranks);
   if (heap_bytes < reserved) {
-    throw std::invalid_argument(fmt::format("a heap of {} bytes is too small; {} ranks need {}",
-                                            heap_bytes, ranks, reserved));
+    throw std::invalid_argument(fmt::format(
+        "a heap of {} bytes is too small; {} ranks need at least {}", heap_bytes, ranks, reserved));
   }
   return rounded_up(reserved, SymmetricHeap::kAlignment);
 }
@@ -84,7 +85,7 @@ Offset SymmetricHeap::allocate(std::uint64_t size_bytes) { return bytes_.allocat
 void SymmetricHeap::release(Offset offset) {
   if (bytes_.release(offset) > 0) return;
   throw std::invalid_argument(
-      fmt::format("offset {} cannot be released; it is not one that allocate gave", offset));
+      fmt::format("offset {} cannot be released; it is not from allocate", offset));
 }
 
 Signal SymmetricHeap::allocate_signals(std::uint32_t count) {
@@ -94,8 +95,8 @@ Signal SymmetricHeap::allocate_signals(std::uint32_t count) {
 std::uint32_t SymmetricHeap::release_signals(Signal first) {
   const std::uint64_t count = numbers_.release(first);
   if (count == 0) {
-    throw std::invalid_argument(fmt::format(
-        "signal {} cannot be released; it is not one that allocate_signals gave", first));
+    throw std::invalid_argument(
+        fmt::format("signal {} cannot be released; it is not from allocate_signals", first));
   }
   for (std::uint64_t signal = first; signal < first + count; ++signal) generation_[signal] ^= 1;
   return static_cast<std::uint32_t>(count);

@@ -172,8 +172,8 @@ void Transport::agree(std::string_view statement, Time timeout) {
     if (std::strcmp(theirs, text) != 0) {
       tell_all_read(number, timeout);
       throw TransportError(TransportError::Kind::disagreement, peer,
-                           fmt::format("ranks disagree: rank {} wants {}, but rank {} wants {}",
-                                       rank(), text, peer, theirs));
+                           fmt::format("ranks disagree: rank {} has {}, but rank {} has {}", rank(),
+                                       text, peer, theirs));
     }
   }
 }

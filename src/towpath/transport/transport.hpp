@@ -189,7 +189,7 @@ class TransportError : public std::runtime_error {
 
 class RemoteMemory;  // remote_memory.hpp
 
-// For transports whose costs depend on the step of a plan that a Move belongs to.
+// For transports whose costs depend on the step of a plan to which a Move belongs.
 class MoveOrigins {
  public:
   virtual ~MoveOrigins() = default;
@@ -208,7 +208,7 @@ class Transport {
   // False in a time-only run: data() is null, and only signals are real.
   virtual bool carries_data() const = 0;
 
-  // Whether this rank's loads and stores reach the peer's memory (OpenSHMEM's shmem_ptr). Otherwise
+  // True if this rank's loads and stores reach the peer's memory (OpenSHMEM's shmem_ptr). Otherwise
   // adapters carry every put. Symmetric.
   virtual bool is_addressable(int peer) const = 0;
 
@@ -237,7 +237,7 @@ class Transport {
   // Null unless the transport looks up the origin of each Move.
   virtual MoveOrigins* move_origins() { return nullptr; }
   virtual void fence() = 0;
-  // Whether all operations of this rank are visible at its peers.
+  // True if all operations of this rank are visible at its peers.
   virtual bool is_quiet() const = 0;
 
   // --- signals -----------------------------------------------------------------------------------

@@ -104,8 +104,8 @@ bool WaitingTransport::looks_around(Time time) {
   return true;
 }
 
-// If several ranks gave up or died: a rank that blames itself is the cause. Otherwise it is one
-// that died without blaming another, and the others ended because of it.
+// If several ranks gave up or died: a rank that names itself is the cause. Otherwise it is one that
+// died without naming another, and the others ended because of it.
 std::optional<RankFailure> WaitingTransport::find_failed_rank() const {
   std::optional<RankFailure> dead, blamed;
   for (int rank = 0; rank < ranks(); ++rank) {
@@ -158,7 +158,7 @@ void WaitingTransport::throw_deadline_exceeded(Time timeout, int awaited, const 
   if (late.culprit != kNoPeer) last_failure_ = RankFailure{late.culprit, std::move(late.did)};
   throw TransportError(
       Kind::timeout, late.culprit,
-      fmt::format("{} waited {:g} s in vain for {}{}{}", named(rank_), timeout.seconds(),
+      fmt::format("{} waited {:g} s without success for {}{}{}", named(rank_), timeout.seconds(),
                   waits_.describe_all(late.culprit, what, *this), late.says.empty() ? "" : "; ",
                   late.says));
 }

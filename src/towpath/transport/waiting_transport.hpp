@@ -13,7 +13,7 @@
 #include "towpath/transport/live_transport.hpp"
 #include "towpath/transport/signal_waits.hpp"
 
-// Shared by live transports: how a rank waits, and how it detects that it waits in vain.
+// Shared by live transports: the waits of a rank, and the detection of a wait that cannot end.
 
 namespace towpath::transport {
 
@@ -48,11 +48,11 @@ class WaitingTransport : public LiveTransport {
   virtual Standing standing(int rank) const = 0;
   // A rank in a sentence: "rank 2 (pid 17)".
   virtual std::string named(int rank) const = 0;
-  // Takes all arrivals. Returns whether there were any.
+  // Takes all arrivals. Returns true if there were any.
   virtual bool take_arrivals() = 0;
   // Called before standing().
   virtual void look_at_peers() {}
-  // Yields the processor for a while. Returns whether anything arrived.
+  // Yields the processor for a while. Returns true if anything arrived.
   virtual bool rest(Time now, const std::function<bool()>& holds) = 0;
   // The group cannot continue because of that failure.
   virtual void note_final_failure(const RankFailure& failure) { static_cast<void>(failure); }
@@ -76,8 +76,8 @@ class WaitingTransport : public LiveTransport {
   RankFailure reason_for(const std::string& what, int culprit) const;
 
  private:
-  // A failure, and whether it ends the group. A rank that left in good order only matters to ranks
-  // that wait for it.
+  // A failure, and whether it ends the group. A rank that left normally only matters to ranks that
+  // wait for it.
   struct Found {
     RankFailure failure;
     bool is_final;

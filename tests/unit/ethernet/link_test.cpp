@@ -49,23 +49,23 @@ TEST(EthernetLink, RefusesAPortThatIsConnected) {
   Port c(pair.simulation, plain_figures(), pair.memory_a, "C");
   EXPECT_THROW(Link(pair.simulation, c, c), std::invalid_argument);
   EXPECT_EQ(sentence_of([&] { Link(pair.simulation, c, pair.a); }),
-            "A is connected to B already; a port has one link");
+            "A is already connected to B; a port can have only one link");
   EXPECT_FALSE(c.is_connected());
 }
 
 TEST(EthernetLink, RefusesFaultsThatMakeNoSense) {
-  EXPECT_EQ(error_of({.frame_loss = 1}),
-            "the link between A and B has a frame loss of 1; it is a probability from 0 up to, and "
-            "not, 1");
+  EXPECT_EQ(
+      error_of({.frame_loss = 1}),
+      "the link between A and B has a frame loss of 1; it must be a probability from 0 to below 1");
   EXPECT_NE(error_of({.frame_loss = -0.1}), "");
   EXPECT_EQ(error_of({.drop_at = 0_ns, .dead_time = 0_ns - 1_ns}),
-            "the link between A and B is dead for -1 ns after a drop; at least 0 are possible");
+            "the link between A and B is dead for -1 ns after a drop; it must be at least 0");
   EXPECT_EQ(error_of({.drop_at = 0_ns, .drop_period = 15_us, .dead_time = 5_us}),
             "the link between A and B drops every 15000 ns, before it is up again: it is dead for "
             "5000 ns and trained for 10000 ns");
   EXPECT_NE(error_of({.drop_at = 0_ns, .drop_period = 15_us, .dead_time = Time::max()}), "");
   EXPECT_EQ(error_of({.drop_at = 0_ns, .training_time = 0_ns - 1_ns}),
-            "the link between A and B is trained for -1 ns; at least 0 are possible");
+            "the link between A and B is trained for -1 ns; it must be at least 0");
   EXPECT_EQ(error_of({.drop_at = 0_ns, .drop_period = 15_us, .training_time = 15_us}),
             "the link between A and B drops every 15000 ns, before it is up again: it is dead for "
             "0 ns and trained for 15000 ns");

@@ -122,7 +122,7 @@ TEST(EthernetPort, RefusesWhatCannotBeSent) {
   };
   EXPECT_EQ(error(2, write_of(0, 0, 16)), "A has no queue 2; its queues are 0 to 1");
   EXPECT_EQ(error(-1, write_of(0, 0, 16)), "A has no queue -1; its queues are 0 to 1");
-  EXPECT_EQ(error(0, write_of(0, 0, 0)), "A was told to send 0 bytes; at least 16 are possible");
+  EXPECT_EQ(error(0, write_of(0, 0, 0)), "A has a send of 0 bytes; it must be at least 16");
   EXPECT_EQ(error(0, write_of(0, 0, 24)),
             "A was given a size of 0x18; it must be a multiple of 16");
   EXPECT_EQ(error(0, write_of(4, 0, 16)),

@@ -109,11 +109,11 @@ TEST(ChipCluster, RefusesWhatCannotBeJoined) {
       "cluster 'drawn': links[0] joins channel -1 of chip 1: chip 1 has no Ethernet channel -1; "
       "it has 0 to 3");
   EXPECT_EQ(refusal_of(cluster_of(2, {{{{{0, 2}, {0, 2}}}}})),
-            "cluster 'drawn': links[0] joins channel 2 of chip 0 to itself; a link has two ends");
-  EXPECT_EQ(
-      refusal_of(cluster_of(2, {{{{{0, 0}, {1, 0}}}}, {{{{1, 1}, {0, 0}}}}})),
-      "cluster 'drawn': links[1] joins channel 0 of chip 0, which has link 0 already; a channel "
-      "has at most one");
+            "cluster 'drawn': links[0] joins channel 2 of chip 0 to itself; a link must have two "
+            "different ends");
+  EXPECT_EQ(refusal_of(cluster_of(2, {{{{{0, 0}, {1, 0}}}}, {{{{1, 1}, {0, 0}}}}})),
+            "cluster 'drawn': links[1] joins channel 0 of chip 0, which already has link 0; a "
+            "channel can have only one");
   ChipCluster nothing = cluster_of(2, {});
   nothing.chips[1].chip.reset();
   EXPECT_EQ(refusal_of(std::move(nothing)), "cluster 'drawn': chip 1 is not described");

@@ -132,24 +132,24 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.tiles[7].kind = TileKind::harvested; }},
     {"row 1 has workers in other columns than row 0; rows with workers must have the same",
      [](Chip& chip) { chip.tiles[5].kind = TileKind::worker; }},
-    {"the dram tile 0-1 has DRAM group -1; DRAM tiles have one, from 0 to 7, and other tiles have "
+    {"the dram tile 0-1 has DRAM group -1; DRAM tiles must have one, from 0 to 7, and other tiles "
      "none",
      [](Chip& chip) { chip.tiles[4].dram_group = -1; }},
-    {"the router_only tile 1-0 has DRAM group 0; DRAM tiles have one, from 0 to 7, and other tiles "
-     "have none",
+    {"the router_only tile 1-0 has DRAM group 0; DRAM tiles must have one, from 0 to 7, and other "
+     "tiles none",
      [](Chip& chip) { chip.tiles[1].dram_group = 0; }},
-    {"the dram tile 0-1 has DRAM group 8; DRAM tiles have one, from 0 to 7, and other tiles have "
+    {"the dram tile 0-1 has DRAM group 8; DRAM tiles must have one, from 0 to 7, and other tiles "
      "none",
      [](Chip& chip) { chip.tiles[4].dram_group = 8; }},
-    {"DRAM group 1 has no tile; groups are numbered without gaps",
+    {"DRAM group 1 has no tile; groups must be numbered without gaps",
      [](Chip& chip) { chip.tiles[4].dram_group = 2; }},
-    {"DRAM group 0 lists other tiles than those that have its number",
+    {"DRAM group 0 must list the tiles with its number",
      [](Chip& chip) { chip.dram_groups = {{{0, 0}, {9, 9}}}; }},
-    {"lists 2 DRAM groups; its tiles have 1",
+    {"lists 2 DRAM groups, but its tiles have 1",
      [](Chip& chip) { chip.dram_groups = {{{0, 0}}, {{0, 1}}}; }},
-    {"lists 1 workers in another order or place than its tiles have them",
+    {"lists 1 workers in another order or place than its tiles",
      [](Chip& chip) { chip.workers = {{2, 0}}; }},
-    {"worker_columns is 4; its tiles have 2", [](Chip& chip) { chip.worker_columns = 4; }},
+    {"worker_columns is 4, but its tiles have 2", [](Chip& chip) { chip.worker_columns = 4; }},
     {"router.hop_cycles is 0; it must be 1 to 60", [](Chip& chip) { chip.router.hop_cycles = 0; }},
     {"router.credit_return_cycles is 61; it must be 1 to 60",
      [](Chip& chip) { chip.router.credit_return_cycles = 61; }},
@@ -181,9 +181,9 @@ const Spoilt kSpoilt[] = {
      [](Chip& chip) { chip.ethernet_cores = {{2, 1}}; }},
     {"Ethernet channel 1 is at 4-0, which is not an Ethernet tile",
      [](Chip& chip) { chip.ethernet_cores = {{1, 1}, {4, 0}}; }},
-    {"Ethernet channels 0 and 1 are both at 1-1; each tile has one",
+    {"Ethernet channels 0 and 1 are both at 1-1; each tile can have only one",
      [](Chip& chip) { chip.ethernet_cores = {{1, 1}, {1, 1}}; }},
-    {"lists 1 Ethernet channels; it has 2 Ethernet tiles",
+    {"lists 1 Ethernet channels, but has 2 Ethernet tiles",
      [](Chip& chip) {
        chip.tiles[1].kind = TileKind::ethernet;
        chip.ethernet_cores = {{1, 1}};
@@ -258,7 +258,7 @@ TEST(Chip, WindowsOfTheDriverAndOfDmaAreWindowsOfTheChip) {
     other = chip;
     other.pcie.windows.push_back({next_bytes, 4, 4});
     EXPECT_EQ(refusal_of(std::move(other)),
-              "chip 'drawn': pcie.windows must list each size once, smallest first");
+              "chip 'drawn': pcie.windows must list each size once, the smallest first");
   }
   chip.pcie.windows.front().reserved = 5;
   EXPECT_EQ(refusal_of(std::move(chip)),

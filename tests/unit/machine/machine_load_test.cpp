@@ -65,7 +65,7 @@ TEST(MachineLoad, ReadsEveryValueInTheUnitOfItsName) {
 }
 
 TEST(MachineLoad, NamesWhatIsMissingUnknownOrNotAllowed) {
-  EXPECT_EQ(refusal_of("\"lanes\": 16, ", ""), "link: lacks the field 'lanes'");
+  EXPECT_EQ(refusal_of("\"lanes\": 16, ", ""), "link: has no field 'lanes'");
   EXPECT_EQ(refusal_of("\"lanes\": 16", "\"lanes\": 33"), "link.lanes: is 33; it must be 1 to 32");
   EXPECT_EQ(refusal_of("\"lanes\": 16", "\"lanes\": 0"), "link.lanes: is 0; it must be 1 to 32");
   EXPECT_EQ(refusal_of("\"lanes\": 16", "\"lanes\": 8.0"),

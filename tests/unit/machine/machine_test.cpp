@@ -214,7 +214,7 @@ TEST(MachineBuilder, RejectsAMachineWithoutGpuCost) {
   MachineBuilder builder("free");
   builder.add_device({"a", DeviceKind::gpu, 0, false});
   EXPECT_EQ(sentence_of([&] { std::move(builder).build(); }),
-            "machine 'free' lacks the cost of its GPUs");
+            "machine 'free' has no costs of its GPUs");
 }
 
 TEST(MachineBuilder, RejectsAGpuThatNoOtherReaches) {

@@ -71,9 +71,9 @@ TEST(MailboxCluster, ANodeHasACoreAndAContextForEachOfItsPrograms) {
   cluster.cores_per_node = 3;
   cluster.packetizer.contexts = 5;
   EXPECT_EQ(refusal(3), "");
-  EXPECT_EQ(
-      refusal(4),
-      "cluster 'carvnet': 4 programs would run on a node; its cores and contexts allow 1 to 3");
+  EXPECT_EQ(refusal(4),
+            "cluster 'carvnet': 4 programs would run on a node; it must have 1 to 3, by its cores "
+            "and contexts");
   cluster.packetizer.contexts = 2;
   EXPECT_EQ(refusal(2), "");
   EXPECT_NE(refusal(3), "");

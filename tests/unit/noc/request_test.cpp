@@ -36,30 +36,30 @@ Request changed(Request request, Change change) {
 TEST(Request, IsRefusedWhereItCannotComeFrom) {
   EXPECT_EQ(refusal(changed(write(kFar, 64), [](Request& r) { r.noc = 2; })),
             "core (1, 1), NoC 2: the write of 64 bytes to (3, 2) must use NoC 0 or 1");
-  EXPECT_EQ(refusal(changed(write(kFar, 64), [](Request& r) { r.core = {4, 0}; })),
-            "core (4, 0), NoC 0: the write of 64 bytes to (3, 2) comes from outside of the 4 x 4 "
-            "grid");
-  EXPECT_EQ(refusal(changed(write(kFar, 64), [](Request& r) { r.core = {0, -1}; })),
-            "core (0, -1), NoC 0: the write of 64 bytes to (3, 2) comes from outside of the 4 x 4 "
-            "grid");
+  EXPECT_EQ(
+      refusal(changed(write(kFar, 64), [](Request& r) { r.core = {4, 0}; })),
+      "core (4, 0), NoC 0: the write of 64 bytes to (3, 2) comes from outside the 4 x 4 grid");
+  EXPECT_EQ(
+      refusal(changed(write(kFar, 64), [](Request& r) { r.core = {0, -1}; })),
+      "core (0, -1), NoC 0: the write of 64 bytes to (3, 2) comes from outside the 4 x 4 grid");
   EXPECT_EQ(refusal(changed(write(kFar, 64), [](Request& r) { r.core = kDram; })),
             "core (0, 0), NoC 0: the write of 64 bytes to (3, 2) comes from a dram tile, which "
-            "issues nothing");
+            "cannot issue requests");
   EXPECT_EQ(refusal(changed(write(kFar, 64), [](Request& r) { r.core = {2, 0}; })),
             "core (2, 0), NoC 0: the write of 64 bytes to (3, 2) comes from a harvested tile, "
-            "which issues nothing");
-  EXPECT_EQ(refusal(changed(read(kFar, 64), [](Request& r) { r.initiator = 4; })),
-            "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) names initiator 4; 0 to 3 are "
-            "possible");
-  EXPECT_EQ(refusal(changed(read(kFar, 64), [](Request& r) { r.initiator = -1; })),
-            "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) names initiator -1; 0 to 3 are "
-            "possible");
+            "which cannot issue requests");
+  EXPECT_EQ(
+      refusal(changed(read(kFar, 64), [](Request& r) { r.initiator = 4; })),
+      "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) uses initiator 4; it must be 0 to 3");
+  EXPECT_EQ(
+      refusal(changed(read(kFar, 64), [](Request& r) { r.initiator = -1; })),
+      "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) uses initiator -1; it must be 0 to 3");
   EXPECT_EQ(refusal(changed(read(kFar, 64), [](Request& r) { r.transaction_id = 16; })),
-            "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) names transaction id 16; 0 to 15 "
-            "are possible");
+            "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) uses transaction id 16; it must "
+            "be 0 to 15");
   EXPECT_EQ(refusal(changed(read(kFar, 64), [](Request& r) { r.is_posted = true; })),
-            "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) is posted; a read is always "
-            "answered");
+            "core (1, 1), NoC 0: the read of 64 bytes from (3, 2) is posted, but a read always has "
+            "an answer");
 }
 
 TEST(Request, IsRefusedWhereItCannotGo) {
@@ -73,12 +73,12 @@ TEST(Request, IsRefusedWhereItCannotGo) {
   EXPECT_EQ(refusal(read({0, 2}, 64)),
             "core (1, 1), NoC 0: the read of 64 bytes from (0, 2) reaches a pcie tile, which has "
             "no memory");
-  EXPECT_EQ(refusal(word_request(RequestKind::atomic_increment, kDram, 1)),
-            "core (1, 1), NoC 0: the atomic increment to (0, 0) reaches a dram tile; only L1 takes "
-            "one");
-  EXPECT_EQ(refusal(word_request(RequestKind::inline_write, kDram, 1)),
-            "core (1, 1), NoC 0: the inline write to (0, 0) reaches a dram tile; only L1 takes "
-            "one");
+  EXPECT_EQ(
+      refusal(word_request(RequestKind::atomic_increment, kDram, 1)),
+      "core (1, 1), NoC 0: the atomic increment to (0, 0) reaches a dram tile; only L1 accepts it");
+  EXPECT_EQ(
+      refusal(word_request(RequestKind::inline_write, kDram, 1)),
+      "core (1, 1), NoC 0: the inline write to (0, 0) reaches a dram tile; only L1 accepts it");
 }
 
 TEST(Request, IsRefusedOnAVcOfAnotherKind) {
@@ -216,20 +216,19 @@ TEST(Request, IsDescribedWhileItIsNotAnswered) {
 
 TEST(ChipMemory, IsRefusedWhereThereIsNone) {
   Bench bench;
-  EXPECT_EQ(sentence_of([&] { bench.network.memory({4, 4}); }),
-            "(4, 4) is outside of the 4 x 4 grid");
+  EXPECT_EQ(sentence_of([&] { bench.network.memory({4, 4}); }), "(4, 4) is outside the 4 x 4 grid");
   EXPECT_EQ(sentence_of([&] { bench.network.memory({2, 0}); }),
             "(2, 0) is a harvested tile, which has no memory");
   Data bytes(16);
   EXPECT_EQ(sentence_of([&] { bench.network.load(kCore, 1499136 - 8, bytes); }),
-            "core (1, 1) touches 16 bytes at offset 1499128 of its memory, which has 1499136");
+            "core (1, 1) accesses 16 bytes at offset 1499128 of its memory, which has 1499136");
   EXPECT_EQ(sentence_of([&] { bench.network.store(kCore, ~std::uint64_t{0}, bytes); }),
-            "core (1, 1) touches 16 bytes at offset 18446744073709551615 of its memory, which has "
+            "core (1, 1) accesses 16 bytes at offset 18446744073709551615 of its memory, which has "
             "1499136");
   EXPECT_EQ(sentence_of([&] { bench.network.store_word(kCore, 6, 1); }),
-            "core (1, 1) touches a word at offset 6 of its memory; words are at multiples of 4");
+            "core (1, 1) accesses a word at offset 6 of its memory; it must be at a multiple of 4");
   EXPECT_EQ(sentence_of([&] { static_cast<void>(bench.network.load_word(kCore, 1499136)); }),
-            "core (1, 1) touches 4 bytes at offset 1499136 of its memory, which has 1499136");
+            "core (1, 1) accesses 4 bytes at offset 1499136 of its memory, which has 1499136");
 }
 
 TEST(ChipMemory, HoldsWhatTheCoreStores) {

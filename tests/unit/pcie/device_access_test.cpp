@@ -391,8 +391,8 @@ TEST(DeviceAccess, OnlyReadsAndWritesAlignedAsForDramReachTheHost) {
     return sentence_of(bench, [&](DataMovementCore& core) { body(core, in(buffer)); });
   };
   EXPECT_NE(refused([](DataMovementCore& core, NocAddress to) { core.noc_semaphore_inc(to, 1); })
-                .find("the atomic increment to (0, 3) reaches memory that is not on the chip; only "
-                      "reads and writes do"),
+                .find("the atomic increment to (0, 3) reaches memory outside the chip; only reads "
+                      "and writes can"),
             std::string::npos);
   EXPECT_NE(refused([](DataMovementCore& core, NocAddress to) {
               core.noc_inline_dw_write(to, 1);
@@ -418,8 +418,8 @@ TEST(DeviceAccess, ABufferThatIsUnmappedTooEarlyIsNamed) {
                           core.noc_async_read(from, 0, 64);
                           core.noc_async_read_barrier();
                         }),
-            "64 bytes at address 0x800000000 of the host were unmapped while a kernel's access to "
-            "them was under way; wait for the kernel's barrier first");
+            "64 bytes at address 0x800000000 of the host were unmapped during a kernel's access to "
+            "them; wait for the kernel's barrier first");
 }
 
 TEST(DeviceAccess, WithoutASharedNocThereIsNoMemoryBehindTheTile) {

@@ -153,13 +153,14 @@ TEST(HostLink, AnErrorIsOneSentence) {
   EXPECT_EQ(sentence([&] { link.write_to_device(data, kOther, 1'499'100); }),
             "64 bytes at address 1499100 of (1, 1) are beyond its memory, which has 1499136");
   EXPECT_EQ(sentence([&] { link.write_to_device({}, kOther, 0); }),
-            "a transfer of 0 bytes; at least 1 is moved");
+            "a transfer has 0 bytes; it must have at least 1");
   EXPECT_EQ(sentence([&] { link.write_to_device(data, kOther, 0, {.window_bytes = 16 * kMiB}); }),
             "small has no windows of 16 MiB; it has windows of 1 MiB, 2 MiB");
   EXPECT_EQ(sentence([&] { link.dma_write_to_device(data, kOther, 2); }),
             "a DMA of 64 bytes at address 2 is not aligned; both must be multiples of 4");
   EXPECT_EQ(sentence([&] { link.dma_write_to_device(counted(kMiB + 4), kDram, 0); }),
-            "a DMA of 1048580 bytes is beyond the engine of small, which moves 1048576 at most");
+            "a DMA of 1048580 bytes exceeds the limit of the engine of small, which moves at most "
+            "1048576");
   EXPECT_EQ(sentence([&] { link.sysmem_buffer(7); }),
             "there is no sysmem buffer 7; 0 were allocated");
 }

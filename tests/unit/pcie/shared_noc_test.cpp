@@ -241,9 +241,9 @@ TEST(SharedNoc, IsRefusedWhereLimitsAreSwitchedOff) {
   HostLink::Options options;
   options.limits.noc = false;
   HostLink link(simulation, machine::build_host(link_host()), chip, memory, options);
-  EXPECT_EQ(sentence_of([&] { link.share_noc(network); }),
-            "limits of the link of small are switched off; that is possible only where its NoC is "
-            "idle");
+  EXPECT_EQ(
+      sentence_of([&] { link.share_noc(network); }),
+      "limits of the link of small are switched off, which is possible only if its NoC is idle");
 }
 
 // --- channels of the DMA engine ------------------------------------------------------------------

@@ -47,7 +47,7 @@ TEST(WindowTable, SaysWhenAllAreTakenAndGivesFreedOnesAgain) {
   const WindowNumber first = windows.allocate(kMiB);
   windows.allocate(kMiB);
   EXPECT_EQ(sentence([&] { windows.allocate(kMiB); }),
-            "all windows of 1 MiB of small are taken; free one first");
+            "all windows of 1 MiB of small are in use; free one first");
   windows.free(first);
   EXPECT_EQ(windows.allocate(kMiB), first);
 }
@@ -75,7 +75,7 @@ TEST(WindowTable, RefusesWhatIsNotThere) {
               windows.configure(number, kOther, kMiB * 2, Ordering::standard,
                                 Mapping::write_combining);
             }),
-            "a window at address 2097152 of (1, 1) shows nothing: its memory has 1499136 bytes");
+            "a window at address 2097152 of (1, 1) is beyond its memory, which has 1499136 bytes");
 }
 
 TEST(WindowTable, NeedsAHostLink) {
@@ -93,7 +93,7 @@ TEST(NocWay, RefusesAHarvestedCoreWithTheMaskAndWhatIsLeft) {
   EXPECT_EQ(sentence([&] { static_cast<void>(noc_way(*chip, {0, 1})); }),
             "(0, 1) of small is a router_only tile, which has no memory");
   EXPECT_EQ(sentence([&] { static_cast<void>(noc_way(*chip, {4, 0})); }),
-            "(4, 0) is outside of the 4 x 4 grid of small");
+            "(4, 0) is outside the 4 x 4 grid of small");
 }
 
 TEST(NocWay, DependsOnWhichAxesDiffer) {

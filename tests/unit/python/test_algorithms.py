@@ -86,7 +86,7 @@ def test_schedule_of_three_hosts_takes_their_rings():
 
 def test_ring_too_long_for_msccl_is_not_exported(tmp_path):
     schedule = _core.make_schedule("ring_all_reduce", ranks=129)
-    with pytest.raises(ScheduleFormatError, match="it has 257 steps; MSCCL holds at most 256"):
+    with pytest.raises(ScheduleFormatError, match="it has 257 steps; MSCCL supports at most 256"):
         dump_schedule(schedule, tmp_path / "schedule.xml")
     assert not (tmp_path / "schedule.xml").exists()
 
@@ -94,13 +94,13 @@ def test_ring_too_long_for_msccl_is_not_exported(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"ranks": 0}, "ranks is 0; allowed is 1 to 262144"),
+        ({"ranks": 0}, "ranks is 0; it must be 1 to 262144"),
         ({"ranks": 4, "root": 4}, "root is 4; all_reduce has no root, so that only 0 is allowed"),
         ({"ranks": 4, "root": -1}, "root is -1; all_reduce has no root"),
-        ({"ranks": 4, "channels": 65}, "channels is 65; allowed is 1 to 64"),
-        ({"ranks": 4, "gpus_per_host": 3}, "gpus_per_host is 3; 4 ranks are no multiple of it"),
-        ({"ranks": 4, "columns": 5}, "columns is 5; allowed is 0 to 4"),
-        ({"ranks": 8, "columns": 3}, "columns is 3; 8 ranks are no multiple of it"),
+        ({"ranks": 4, "channels": 65}, "channels is 65; it must be 1 to 64"),
+        ({"ranks": 4, "gpus_per_host": 3}, "gpus_per_host is 3; 4 ranks are not a multiple of it"),
+        ({"ranks": 4, "columns": 5}, "columns is 5; it must be 0 to 4"),
+        ({"ranks": 8, "columns": 3}, "columns is 3; 8 ranks are not a multiple of it"),
         ({"ranks": 2, "rings": [[0, 0]]}, "the ring of channel 0 has rank 0 twice"),
         ({"ranks": 2, "rings": [[0, 2]]}, "the ring of channel 0 has rank 2, which does not"),
     ],
@@ -116,7 +116,9 @@ def test_a_schedule_that_is_written_out_is_refused_where_it_is_too_large():
 
 
 def test_unknown_algorithm_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match="no algorithm 'butterfly'; allowed are ring_all_reduce,"):
+    with pytest.raises(
+        ValueError, match="no algorithm 'butterfly'; choose one of ring_all_reduce,"
+    ):
         _core.make_schedule("butterfly", ranks=2)
 
 
@@ -150,7 +152,7 @@ def test_chunking_of_ragged_parts():
     assert chunking.chunk_elements == 3
     second = chunking.range(Buffer.output, chunk=3, count=1)
     assert (second.offset, second.count) == (8, 2)
-    with pytest.raises(ValueError, match="cannot cut 16 elements; allowed are positive multiples"):
+    with pytest.raises(ValueError, match="cannot divide 16 elements; use a positive multiple"):
         _core.Chunking(schedule, elements=16, element_bytes=4)
     with pytest.raises(ValueError, match="element_bytes is 0"):
         _core.Chunking(schedule, elements=15, element_bytes=0)
@@ -158,5 +160,5 @@ def test_chunking_of_ragged_parts():
 
 def test_chunking_of_a_schedule_without_ranks_is_refused():
     schedule = _core.Schedule("none", Collective.all_gather)
-    with pytest.raises(_core.ScheduleError, match="it has no ranks; at least 1"):
+    with pytest.raises(_core.ScheduleError, match="it has no ranks; it needs at least 1"):
         _core.Chunking(schedule, elements=1, element_bytes=4)

@@ -419,7 +419,8 @@ def test_a_root_where_there_is_none_is_refused():
 def test_a_reduction_of_what_reduces_nothing_is_refused():
     machine = towpath.load("dgx-h100", hosts=1)
     sentence = (
-        "op: all_gather reduces nothing, and op is max; all_reduce, reduce, reduce_scatter do"
+        "op: all_gather has no reduction, but op is max; only all_reduce, reduce, "
+        "reduce_scatter have one"
     )
     with pytest.raises(towpath.ConfigError, match=sentence):
         machine.run("all_gather", size_bytes=1024, op="max")
@@ -432,13 +433,13 @@ def test_a_reduction_of_what_reduces_nothing_is_refused():
 
 @pytest.mark.parametrize("channels", [0, -1, 65])
 def test_no_channels_are_refused(channels):
-    sentence = f"channels is {channels}; allowed are 1 to 64, and none for what the machine needs"
+    sentence = f"channels is {channels}; it must be 1 to 64, or omitted to use the machine's number"
     machine = towpath.load("dgx-h100", hosts=1)
     with pytest.raises(towpath.ConfigError, match=sentence):
         machine.run("all_reduce", size_bytes=1024, channels=channels)
     with pytest.raises(towpath.ConfigError, match=sentence):
         towpath.run_live("all_reduce", ranks=2, size_bytes=64, channels=channels)
-    with pytest.raises(towpath.ConfigError, match=f"channels is {channels}; allowed is 1 to 64"):
+    with pytest.raises(towpath.ConfigError, match=f"channels is {channels}; it must be 1 to 64"):
         towpath.Schedule.generate("all_reduce", ranks=4, channels=channels)
 
 

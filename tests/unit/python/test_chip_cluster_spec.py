@@ -87,19 +87,20 @@ def test_chips_that_are_alike_are_one_chip():
         ("[0/9, 1/1]", "[0/9, 2/1]", "links[1]: joins channel 1 of chip 2: has no chip 2; it has"),
         ("[0/9, 1/1]", "[0/16, 1/1]", "chip 0 has no Ethernet channel 16; it has 0 to 15"),
         ("[0/9, 1/1]", "[0/9, 1-1]", "links[1][1]: is '1-1'; it must be an end as chip/channel"),
-        ("[0/9, 1/1]", "[0/9]", "links[1]: lacks the field '1'"),
+        ("[0/9, 1/1]", "[0/9]", "links[1]: has no field '1'"),
         ("[0/9, 1/1]", "0/9", "links[1]: is '0/9'; it must be a valid tuple"),
         ("links: [1/0]", "links: [1/2]", "pair.yaml:11: dispatcher.links[0]: is 1/2, where no lin"),
         ("x: 1, y: 0, rack: 2, shelf: 3", "x: 0, y: 0", "pair.yaml:7: chips[1]: sits where chip 0"),
         ("{chip: wormhole, x: 0", "{chip: warmhole, x: 0", "chips[0].chip: there is no file or ch"),
         ("harvested: [1, 4]", "harvested: [6]", "chips[1].harvested: names row 6, which has no wo"),
         ("harvested: [1, 4]", "harvested_ethernet: [16]", "harvested_ethernet: has no Ethernet ch"),
-        ("harvested: [1, 4]", "harvested_ethernet: [3, 3]", "channel 3 is harvested a second time"),
+        ("harvested: [1, 4]", "harvested_ethernet: [3, 3]", "channel 3 is harvested, which is "
+            "already in use"),
         ("x: 1", "x: -1", "chips[1].x: is -1; it must be greater than or equal to 0"),
         ("x: 1", "x: 1.0", "chips[1].x: is 1.0; it must be a valid integer"),
         ("host_link: true", "host_link: 1", "chips[0].host_link: is 1; it must be a valid boolean"),
-        ("host_link: true", "pcie: 1", "chips[0]: has no field 'pcie'; allowed are chip, x, y"),
-        ("source: chosen\nchips", "chips", "the spec: lacks the field 'source'"),
+        ("host_link: true", "pcie: 1", "chips[0]: has no field 'pcie'; choose one of chip, x, y"),
+        ("source: chosen\nchips", "chips", "the spec: has no field 'source'"),
         ("form: chip_cluster", "form: chips", "is not a cluster of chips; it must be a "),
     ],
 )  # fmt: skip
@@ -112,9 +113,9 @@ def test_a_cluster_lists_its_chips_or_has_a_rule_for_them():
     both = TEXT + GRID[GRID.index("grid:") :]
     neither = TEXT[: TEXT.index("chips:")]
     for text in (both, neither):
-        assert "chips: or grid must be given, and not both" in refusal(spec_of, text)
+        assert "chips: or grid must be given, but not both" in refusal(spec_of, text)
     with_links = GRID + "links: [[0/1, 1/0]]\n"
-    assert "links: are listed beside grid, which makes its own" in refusal(spec_of, with_links)
+    assert "links: cannot be listed with grid, which generates them" in refusal(spec_of, with_links)
     empty = "form: chip_cluster\nname: a\ndescription: b\nsource: c\nchips: []\n"
     assert "chips: is []" in refusal(spec_of, empty)
 

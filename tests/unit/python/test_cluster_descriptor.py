@@ -92,12 +92,12 @@ def test_a_chip_is_reached_through_the_nearest_one_on_pcie():
         ("chip: 0, chan: 9", "chip: 1, chan: 1", "[0]: joins channel 1 of chip 1 to itself; a lin"),
         ("  5: [2, 0, 0, 0]\n", "", "cluster.yaml:2: chips: has no place of chip 5; arch has that"),
         ("[2, 0, 0, 0]", "[0, 0, 0, 0]", "chips: sits where chip 0 does"),
-        ("[2, 0, 0, 0]", "[2, 0, 0]", "chips.'5': lacks the field '3'"),
-        ("mmio: [0: 0]", "mmio: [9: 0]", "chips_with_mmio: names chip 9, which arch does not"),
+        ("[2, 0, 0, 0]", "[2, 0, 0]", "chips.'5': has no field '3'"),
+        ("mmio: [0: 0]", "mmio: [9: 0]", "chips_with_mmio: names chip 9, which is not in arch"),
         ("harvest_mask: 65", "harvest_mask: 1024", "harvesting: of chip 0: harvest mask is 1024; "),
         ("harvest_mask: 65", "harvest_mask: -1", "is -1; it must be greater than or equal to 0"),
         ("harvest_mask: 65", "eth_harvesting_mask: 65536", "of chip 0: has no Ethernet channel 16"),
-        ("chips_with_mmio: [0: 0]\n", "", "the spec: lacks the field 'chips_with_mmio'"),
+        ("chips_with_mmio: [0: 0]\n", "", "the spec: has no field 'chips_with_mmio'"),
     ],
 )  # fmt: skip
 def test_a_wrong_descriptor_is_refused_by_name_and_line(old, new, expected):

@@ -95,7 +95,7 @@ def test_an_unknown_transport_is_one_sentence_with_those_that_exist(join):
         join("carrier-pigeon")
     sentence = str(caught.value)
     assert "'carrier-pigeon'" in sentence and "\n" not in sentence
-    assert sentence.endswith(f"allowed are {', '.join(_core.live_transports())}")
+    assert sentence.endswith(f"choose one of {', '.join(_core.live_transports())}")
 
 
 PROGRAM = """

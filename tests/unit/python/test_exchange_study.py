@@ -180,7 +180,7 @@ def test_alternating_rings_close_for_every_number_of_hosts(hosts):
 
 
 def test_a_ring_that_does_not_divide_the_buffer_is_refused():
-    with pytest.raises(ValueError, match="allowed are multiples of 65536"):
+    with pytest.raises(ValueError, match="use a multiple of 65536"):
         all_reduce_us(dgx().build(hosts=1), "ring", 1000, 16)
 
 

@@ -243,17 +243,17 @@ def test_two_workers_on_one_router_are_named() -> None:
         (
             sender("write", TO_CHIP, (6,), to=0, chip=4),
             {"fabric": "2d"},
-            "its connection leads to the east; the way to chip 6 begins to the south",
+            "its connection leads to the east, but the path to chip 6 starts to the south",
         ),
         (
             sender("write", ALONG_LINE, (4, 1), to=0, chip=4),
             {"fabric": "1d"},
-            "a packet makes 4 hops from place 0; the line ends after 3",
+            "a packet makes 4 hops from place 0, but the line ends after 3",
         ),
         (
             sender("fused", RECTANGLE, (4, 0, 0, 1), to=1, chip=0),
             {"fabric": "2d"},
-            "a packet makes 4 hops from place 2; the line ends after 2",
+            "a packet makes 4 hops from place 2, but the line ends after 2",
         ),
         (
             sender("too many chunks", ALONG_LINE, (1, 1), to=0, chip=4),
@@ -268,12 +268,12 @@ def test_two_workers_on_one_router_are_named() -> None:
         (
             sender("write", ALONG_LINE, (1, 1), to=0, chip=4),
             {},
-            "kernel 'sender.cpp' is connected to a router, and its program runs without a fabric",
+            "kernel 'sender.cpp' is connected to a router, but its program runs without a fabric",
         ),
         (
             sender("write", ALONG_LINE, (1, 1), to=0, chip=4),
             {"fabric": "3d"},
-            "there is no fabric '3d'; it is 1d, 1d_ring, 2d, 2d_torus",
+            "there is no fabric '3d'; choose one of 1d, 1d_ring, 2d, 2d_torus",
         ),
     ],
 )

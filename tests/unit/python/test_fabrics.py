@@ -142,8 +142,11 @@ def test_a_gpu_that_is_left_out_is_not_a_rank():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("nic8", "there is no device 'nic8'; names are such as host0/gpu0, host0/nic0"),
-        ("host0/gpu1", "'host0/gpu1' is a GPU of one host; a GPU is left out in all hosts"),
+        ("nic8", "there is no device 'nic8'; names are of the form host0/gpu0, host0/nic0"),
+        (
+            "host0/gpu1",
+            "'host0/gpu1' is a GPU of one host; a GPU can only be removed from all hosts",
+        ),
     ],
 )
 def test_what_cannot_fail_is_refused(name, expected):

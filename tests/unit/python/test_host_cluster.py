@@ -137,13 +137,13 @@ def test_a_dma_that_falls_back_says_so(channels, is_write, obstacle):
         (lambda c: c.allocate_sysmem_buffer(0, 8).dma_read_from_device(0, 8, (1, 2), 0),
          "the DMA engine of blackhole does not move data from the device"),
         (lambda c: c.write_to_device(b"12", 0, (1, 2), 0, ordering="loose"),
-         "ordering is 'loose'; allowed are default, strict, posted"),
+         "ordering is 'loose'; choose one of default, strict, posted"),
         (lambda c: c.configure_tlb(0, (1, 2), 2 * MIB, 0, ordering="loose"),
-         "ordering is 'loose'; allowed are default, strict, posted"),
+         "ordering is 'loose'; choose one of default, strict, posted"),
         (lambda c: c.write_to_device(b"12", 0, (1, 2), 0, order="posted"),
-         "order is not an option; allowed are ordering, mapping, window_bytes, load, "),
+         "order is not an option; choose one of ordering, mapping, window_bytes, load, "),
         (lambda c: c.memory(0, (1, 2), 1 << 40, 8), "8 bytes at address 1099511627776 of "),
-        (lambda c: c.core(0, "tensix"), "kind is 'tensix'; allowed are worker, dram, ethernet, "),
+        (lambda c: c.core(0, "tensix"), "kind is 'tensix'; choose one of worker, dram, ethernet, "),
     ],
 )  # fmt: skip
 def test_an_error_is_one_sentence(cluster, call, sentence):

@@ -86,7 +86,7 @@ def test_an_adapter_that_is_down_stays_out():
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
-        (["hello"], "file0:1: is of no known kind; known are `nvidia-smi topo -m`"),
+        (["hello"], "file0:1: is of an unknown kind; use `nvidia-smi topo -m`"),
         ([ibstatus()], "one topology is needed"),
         ([topology(), topology()], "file1:1: is a second topology besides file0"),
         ([topology(), block("mlx9_0", "400 Gb/sec")], "names none of the adapters"),

@@ -34,8 +34,8 @@ WORD_BEHIND = (  # on the same way, so it arrives later
     "get_noc_multicast_addr(1, 1, 4, 1, get_semaphore(0)), 4);"
 )
 COUNTS_AS_SENT = (
-    "; noc_async_writes_flushed at first.cpp:6 says that they were sent; they are there after "
-    "noc_async_write_barrier"
+    "; noc_async_writes_flushed at first.cpp:6 says that they were sent; they "
+    "have arrived after noc_async_write_barrier"
 )
 
 
@@ -73,7 +73,7 @@ class Mistake(NamedTuple):
     name: str = "first"
 
 
-OF_A_READ = "; they are there after noc_async_read_barrier"
+OF_A_READ = "; they have arrived after noc_async_read_barrier"
 WORD = "bytes 196608 to 196611"
 BLOCK = "bytes 196608 to 197631"
 MISTAKES = {
@@ -111,8 +111,8 @@ MISTAKES = {
     ),
     "pushes a loopback copy before the word behind it is seen": Mistake(
         f"{LOOPBACK}\n{WORD_BEHIND}\ncb_push_back(0, 1);\n{BARRIERS}", "", "used_before_barrier",
-        f" at first.cpp:7: it hands on {BLOCK}, which its multicast at first.cpp:5 brings; they "
-        "are there after noc_async_write_barrier",
+        f" at first.cpp:7: it hands on {BLOCK}, which its multicast at first.cpp:5 brings; "
+            "they have arrived after noc_async_write_barrier",
     ),
     "loads a loopback copy that is flushed": Mistake(
         f"{LOOPBACK}\nnoc_async_writes_flushed();\n{LOAD}\n{BARRIERS}", "", "used_before_barrier",
@@ -142,7 +142,7 @@ MISTAKES = {
         f"noc_async_write(get_read_ptr(0), {HERE}, 1024);\ncb_pop_front(0, 1);\n{BARRIERS}", "",
         "reused_before_flushed",
         f" at first.cpp:7: it gives back {BLOCK}, which its write at first.cpp:6 may still have to "
-        "read; they have left after noc_async_writes_flushed, or a barrier",
+        "read; call noc_async_writes_flushed or a barrier first",
     ),
 }  # fmt: skip
 

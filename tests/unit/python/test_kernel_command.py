@@ -215,7 +215,7 @@ def test_options_may_come_before_the_file(tmp_path: Path) -> None:
 
 
 LOOPS = {
-    "for (;;) {}": "at loop.cpp:3: it comes in cycle 0 to an empty loop that never ends; a loop",
+    "for (;;) {}": "at loop.cpp:3: in cycle 0 it reaches an empty loop that never ends; a loop",
     "while (count == 0) {}": "at loop.cpp:3: it is still in cycle 0 after 4294967296 blocks of",
     "for (;;) riscv_wait(100);": "after 300000 cycles, the limit (cycles_max), 1 of 1 kernels",
     "while (*word == 0) { noc_async_read(get_noc_addr(2, 1, 0x20000), 0x30000, 64); "

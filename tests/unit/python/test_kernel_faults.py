@@ -114,7 +114,7 @@ def test_global_variables_are_constructed_on_the_core():
 
 
 ARRAY = "uint8_t array[16]; volatile uint8_t* at = array;"
-NO_CODE = "it jumps to an address at which there is no code"
+NO_CODE = "it jumps to an address without code"
 OF_NOBODY = ", which is neither in its L1 nor memory of the kernel's own variables"
 FIRST = "get_arg_val<uint32_t>(0)"  # 0x20000
 WRONG = [
@@ -156,7 +156,7 @@ WRONG = [
     (
         "*(volatile uint32_t*)(0x8008 + get_arg_val<uint32_t>(0) - 0x20000) = 1;",
         "it stores 4 bytes at address 0x8008, where the page counts of circular buffers are; "
-        "cb_push_back and cb_pop_front change them",
+        "change them with cb_push_back and cb_pop_front",
     ),
     (
         f"{WORD} = *(uint32_t*)({FIRST} + 1);",
@@ -220,14 +220,14 @@ sys.path.insert(0, {folder!r})
 from test_kernel_faults import sentence_of
 JUMP = "((void (*)())(long)0x20000)();"
 for _ in range(3):
-    assert "jumps to an address at which there is no code" in sentence_of(JUMP)
+    assert "jumps to an address without code" in sentence_of(JUMP)
     faulthandler.disable()
     faulthandler.enable()  # replaces the handler
 try:
     ctypes.CDLL("libucp.so.0")  # as does UCX
 except OSError:
     pass
-assert "jumps to an address at which there is no code" in sentence_of(JUMP)
+assert "jumps to an address without code" in sentence_of(JUMP)
 print("named", flush=True)
 ctypes.string_at(0)
 """

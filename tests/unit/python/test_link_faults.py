@@ -42,9 +42,12 @@ def test_what_is_not_said_is_that_nothing_is_wrong():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("0:9", "--link-fault is '0:9'; it is CHIP:CHANNEL and loss=0.01, at=20us,"),
-        ("9,at=5us", "--link-fault is '9,at=5us'; it is CHIP:CHANNEL"),
-        ("-1:9,at=5us", "--link-fault is '-1:9,at=5us'; it is CHIP:CHANNEL"),
+        (
+            "0:9",
+            "--link-fault is '0:9'; write CHIP:CHANNEL and options such as loss=0.01, at=20us,",
+        ),
+        ("9,at=5us", "--link-fault is '9,at=5us'; write CHIP:CHANNEL"),
+        ("-1:9,at=5us", "--link-fault is '-1:9,at=5us'; write CHIP:CHANNEL"),
         ("0:9,every=5", "'every=5' has no time such as 20us; units are ns, us, ms and s"),
         ("0:9,every=inf", "'every=inf' has no time"),
         ("0:9,at=999999999s", "'at=999999999s' has no time such as 20us;"),
@@ -52,7 +55,7 @@ def test_what_is_not_said_is_that_nothing_is_wrong():
         ("0:9,loss=1", "'loss=1' has no probability above 0 and below 1"),
         ("0:9,loss=nan", "'loss=nan' has no probability"),
         ("0:9,at=1us,at=2us", "'at=2us' of --link-fault '0:9,at=1us,at=2us' is unknown or there"),
-        ("0:9,down=1us", "'down=1us' of --link-fault '0:9,down=1us' is unknown or there twice;"),
+        ("0:9,down=1us", "'down=1us' of --link-fault '0:9,down=1us' is unknown or repeated;"),
         ("0:9,dead=forever", "--link-fault '0:9,dead=forever' never drops the link;"),
         ("0:9,loss=0.1,dead=5us", "says how a dropped link comes back, and not when it drops;"),
     ],

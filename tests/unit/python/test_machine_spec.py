@@ -139,9 +139,13 @@ def test_a_quantity_needs_a_value_and_a_source(missing):
         ("count: 1", "count: 2", "hosts.count: is 2; without a fabric it must be 1"),
         ("count: 1", "count: 32769", "it must be less than or equal to 32768"),
         ("kind: nvlink", "kind: string", "it must be 'nvlink', 'pcie', 'network' or 'socket'"),
-        ("link_type: wire", "link_type: rope", "is 'rope'; link_types has wire"),
-        ("shape: fully_connected", "shape: star", "has shape 'star'; allowed are 'switch', 'ring'"),
-        ("  gpus: 2", "  gpus: 2\n  cpus: 1", "has no field 'cpus'; allowed are count, gpus"),
+        ("link_type: wire", "link_type: rope", "is 'rope'; choose one of link_types: wire"),
+        (
+            "shape: fully_connected",
+            "shape: star",
+            "has shape 'star'; choose one of 'switch', 'ring'",
+        ),
+        ("  gpus: 2", "  gpus: 2\n  cpus: 1", "has no field 'cpus'; choose one of count, gpus"),
         ("form: template", "form: sketch", "form: is 'sketch'; it must be"),
         ("name: small", "name: small machine", "name: is 'small machine'"),
         (
@@ -184,7 +188,7 @@ def test_a_pair_of_a_mesh_that_is_named_twice_is_one_link_of_twice_the_rate():
 def test_a_mesh_names_gpus_that_exist():
     mesh = "{shape: mesh, link_type: wire, pairs: [[0, 2]]}"
     text = SMALL.replace("{shape: fully_connected, link_type: wire}", mesh)
-    assert "hosts.gpu_interconnect.pairs[0]: is [0, 2]; allowed are two different GPUs" in refusal(
+    assert "hosts.gpu_interconnect.pairs[0]: is [0, 2]; it must be two different GPUs" in refusal(
         spec_of, text
     )
 
@@ -299,7 +303,7 @@ def test_a_graph_is_repeated_per_host():
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("name: b,", "name: a,", "small.yaml:8: devices[1].name: is 'a' a second time"),
+        ("name: b,", "name: a,", "small.yaml:8: devices[1].name: is 'a', which is already in use"),
         ("[a, b]", "[a, c]", "wires[0].between: names 'c', which is not a device"),
         ("[a, b]", "[a, a]", "wires[0].between: must name two different devices"),
         (

@@ -175,7 +175,7 @@ def test_a_place_is_asked_for(arguments):
 
 
 def test_wrong_options_are_named():
-    with pytest.raises(ConfigError, match="allowed are two different cores of"):
+    with pytest.raises(ConfigError, match="it must be two different cores of"):
         parse_cores("0,0")
-    with pytest.raises(ConfigError, match="allowed is 0 to 56"):
+    with pytest.raises(ConfigError, match="it must have 0 to 56"):
         measure_live(LiveRequest(size_bytes=57))

@@ -261,23 +261,26 @@ _OPS = ("gpus", 0, "threadblocks", 0, "ops")
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_changed(("protocol",), "LL128"), "protocol: is 'LL128'; allowed is Simple, LL"),
-        (_changed(("inplace",), 1), "inplace: is '1'; allowed is true or false"),
+        (_changed(("protocol",), "LL128"), "protocol: is 'LL128'; choose one of Simple, LL"),
+        (_changed(("inplace",), 1), "inplace: is '1'; it must be true or false"),
         (_changed(("gpus",), []), "gpus: is empty"),
         (_changed(("gpus", 1, "id"), 0), "gpus[1].id: is '0'; the next in order is 1"),
         (_changed(("gpus", 1, "input_chunks"), 3), "different numbers of input or output chunks"),
         (_changed(("gpus", 0, "extra"), 3), "gpus[0]: has the name 'extra'"),
-        (_changed(("buffer_alignment",), 32), "buffer_alignment: is '32'; allowed is 16 to 16"),
-        (_changed((*_OPS, 0, "name"), "glre"), ".ops[0].name: is 'glre'; allowed is barrier, copy"),
+        (_changed(("buffer_alignment",), 32), "buffer_alignment: is '32'; it must be 16 to 16"),
+        (
+            _changed((*_OPS, 0, "name"), "glre"),
+            ".ops[0].name: is 'glre'; choose one of barrier, copy",
+        ),
         (_changed((*_OPS, 0, "reduce_op"), "min"), "knows sum alone"),
-        (_changed((*_OPS, 0, "src_buff"), []), "has 0 sources; allowed is at least"),
-        (_changed((*_OPS, 0, "src_buff", 1, "buffer_id"), 2), "is '2'; allowed is 0 to 1"),
-        (_changed((*_OPS, 0, "src_buff", 0, "size"), 2), "allowed is one size for all"),
+        (_changed((*_OPS, 0, "src_buff"), []), "has 0 sources; it must have at least"),
+        (_changed((*_OPS, 0, "src_buff", 1, "buffer_id"), 2), "is '2'; it must be 0 to 1"),
+        (_changed((*_OPS, 0, "src_buff", 0, "size"), 2), "all must have the same size"),
         (_changed((*_OPS, 0, "channel_type"), "port"), "is a rres over port channels"),
         (_changed((*_OPS, 0, "src_buff", 0, "index"), 4), "rank 0, thread block 0, step 0"),
         (_changed(_OPS, [{"name": "nop"}] * 65), "has 65 entries; at most 64"),
         (_changed(_OPS, MEET), "rank 0, thread block 0, step 1: it waits for a signal"),
-        (_changed(_OPS, [{"name": "sem_acquire", "semaphore_ids": [9]}]), "is '9'; allowed is 0"),
+        (_changed(_OPS, [{"name": "sem_acquire", "semaphore_ids": [9]}]), "is '9'; it must be 0"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_with_its_place(change, words, load):
@@ -296,7 +299,7 @@ def test_what_is_wrong_is_one_sentence_with_its_place(change, words, load):
         ('{"name": NaN}', "holds NaN"),
         ('{"name": 1, "name": 2}', "has the name 'name' twice"),
         ('{"name": ' + "9" * 5000 + "}", "a number that is too long"),
-        ("[]", "is a list of 0; allowed is an object"),
+        ("[]", "is a list of 0; it must be an object"),
     ],
 )
 def test_text_that_is_no_plan(text, words, load):

@@ -55,7 +55,9 @@ def test_an_operation_as_others_call_it():
 
 def test_a_near_miss_is_suggested_and_every_name_listed():
     sentence = refusal(algorithm_named, "rign", "all_reduce", "--algorithm")
-    assert sentence.startswith("--algorithm is 'rign'; did you mean 'ring'? Allowed are ring_all_")
+    assert sentence.startswith(
+        "--algorithm is 'rign'; did you mean 'ring'? Choose one of ring_all_"
+    )
     for algorithm in _core.algorithm_names(_core.Collective.all_reduce):
         assert algorithm in sentence
     assert "did you mean 'all_gather'?" in refusal(collective_named, "all_gahter")
@@ -63,5 +65,5 @@ def test_a_near_miss_is_suggested_and_every_name_listed():
 
 def test_what_is_like_no_name_gets_the_list_only():
     sentence = refusal(type_named, "\n", "--dtype")
-    assert sentence == rf"--dtype is '\n'; allowed are {', '.join(TYPES)}"
+    assert sentence == rf"--dtype is '\n'; choose one of {', '.join(TYPES)}"
     assert names.nearest("xyzzy", ["ring", "dgx-h100"]) is None

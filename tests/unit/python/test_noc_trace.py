@@ -93,28 +93,29 @@ def test_cycles_count_from_the_first_event_whatever_the_order_of_cores(tmp_path)
         ([without(READ, "dy")], "has no 'dy'"),
         ([without(READ, "num_bytes")], "has no 'num_bytes'"),
         ([without(READ, "timestamp")], "has no 'timestamp'"),
-        ([READ | {"dx": 10}], "its dx is 10; allowed are whole numbers 0 to 9"),
-        ([READ | {"sy": 12}], "its sy is 12; allowed are whole numbers 0 to 11"),
+        ([READ | {"dx": 10}], "its dx is 10; it must be a whole number from 0 to 9"),
+        ([READ | {"sy": 12}], "its sy is 12; it must be a whole number from 0 to 11"),
         ([READ | {"dx": -1}], "its dx is -1"),
         ([READ | {"dx": True}], "its dx is True"),
         ([READ | {"dx": 1.0}], "its dx is 1.0"),
-        ([READ | {"vc": 6}], "its vc is 6; allowed are whole numbers -1 to 5"),
+        ([READ | {"vc": 6}], "its vc is 6; it must be a whole number from -1 to 5"),
         ([READ | {"num_bytes": 0}], "its num_bytes is 0"),
         ([READ | {"num_bytes": 1 << 22}], "its num_bytes is 4194304"),
         ([READ | {"timestamp": -1}], "its timestamp is -1"),
         ([READ | {"type": "FABRIC_READ"}], "its type is 'FABRIC_READ'; known"),
-        ([READ | {"type": ["READ"]}], "its type is ['READ']; a word is expected"),
+        ([READ | {"type": ["READ"]}], "its type is ['READ']; it must be a word"),
         ([READ | {"noc": "NOC_2"}], "its noc is 'NOC_2'; known are NOC_0, NOC_1"),
         ([READ | {"proc": ""}], "its proc is ''; known are BRISC, ERISC, NCRISC, TRISC_0"),
         ([READ | {"type": "READ_WITH_STATE"}], "without the event before it that sets the state"),
         ([zone(CORE, "BRISC", 0), zone(CORE, "BRISC", 9)], "begins a second kernel on core (1, 1)"),
         ([zone(CORE, "BRISC", 0, phase="middle")], "its zone_phase is 'middle'"),
-        ([READ | {"src_device_id": -1}], "its src_device_id is -1; allowed are whole numbers 0"),
-        ([PACKET | {"fabric_send": 3}], "its fabric_send is 3; an object is expected"),
+        ([READ | {"src_device_id": -1}], "its src_device_id is -1; it must be a whole number "
+            "from 0"),
+        ([PACKET | {"fabric_send": 3}], "its fabric_send is 3; it must be an object"),
         ([PACKET | {"fabric_send": {"path": []}}], "its fabric_send.path is not a list of parts"),
         ([PACKET | {"fabric_send": {}}], "has no 'eth_chan'"),
-        ([flush(CORE, 0)], "holds no events of a kernel"),
-        (["READ"], "is 'READ'; an object is expected"),
+        ([flush(CORE, 0)], "has no events of a kernel"),
+        (["READ"], "is 'READ'; it must be an object"),
     ],
 )  # fmt: skip
 def test_a_trace_with_a_hole_is_refused_in_one_sentence(tmp_path, events, said):
@@ -133,9 +134,9 @@ def test_a_run_of_hours_is_refused(tmp_path):
         ("{}", ":1: is not a NoC trace"),
         ("\n\n[]", ":3: holds no events"),
         ("[\n{},\n", ":2: event 0: has no 'sx'"),
-        ('[\n{"sx": 1, "sx": 2}]', ":2: holds an item that gives 'sx' a second time"),
+        ('[\n{"sx": 1, "sx": 2}]', ":2: has an item that has 'sx' twice"),
         ("[\n[\n1", "is not valid JSON"),
-        ('[\n{"sx": NaN}]', "holds NaN, which is not a number"),
+        ('[\n{"sx": NaN}]', "has NaN, which is not a number"),
         ('[{"sx": ' + "9" * 5000 + "}]", "at most 20 digits"),
         ("[" * 100_000, ":1: is nested too deeply"),
     ],
@@ -154,14 +155,14 @@ def test_the_line_of_a_mistake_in_the_middle_is_named(tmp_path):
     path.write_text(text.rstrip("]\n"))
     assert "t.json:4: is cut off" in refusal(path)
     path.write_text(text + "[]")
-    assert "t.json:6: goes on after the end of its list" in refusal(path)
+    assert "t.json:6: continues after the end of its list" in refusal(path)
 
 
 def test_more_events_than_are_read_are_refused(tmp_path, monkeypatch):
     assert EVENTS_MAX > 100_000
     monkeypatch.setattr(noc_trace, "EVENTS_MAX", 2)
     said = refusal(write(tmp_path / "t.json", [READ, START, END]))
-    assert "t.json:4: event 2: at most 2 events are read" in said
+    assert "t.json:4: event 2: it must have at most 2 events" in said
 
 
 # --- traces of tt-npe ---------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_a_pattern_survives_export_and_import():
 @pytest.mark.parametrize(
     ("collective", "pattern", "sentence"),
     [
-        ("send_recv", [0, 0], "rank 1 sends to rank 0; allowed is each of 2 ranks once"),
+        ("send_recv", [0, 0], "rank 1 sends to rank 0; the pattern must list each of 2 ranks once"),
         ("send_recv", [1, 2], "rank 1 sends to rank 2"),
         ("send_recv", [1], "its pattern has 1 numbers; send_recv of 2 ranks has 2"),
         ("all_to_all_v", [1, 2, 3, 5], "rank 1 sends rank 1 5 chunks; a part has 4"),
@@ -70,8 +70,8 @@ def test_an_impossible_pattern_is_refused(collective, pattern, sentence):
 def test_a_pattern_of_a_file_is_checked():
     text = towpath.Schedule.generate("send_recv", ranks=2).to_xml()
     for wrong, sentence in (
-        ('pattern="1 x"', "has 'x' in pattern; allowed are numbers"),
-        ('pattern="1 1"', "rank 1 sends to rank 1; allowed is each of 2 ranks once"),
+        ('pattern="1 x"', "has 'x' in pattern; it must have numbers"),
+        ('pattern="1 1"', "rank 1 sends to rank 1; the pattern must list each of 2 ranks once"),
         ('pattern="1"', "its pattern has 1 numbers"),
         ("", "its pattern has 0 numbers"),
     ):

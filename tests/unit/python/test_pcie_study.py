@@ -205,10 +205,10 @@ def test_another_host_has_no_errors_to_show(bench):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--host", "mine"), "there is no machine or file 'mine'; allowed are blackhole-host, "),
-        (("--machine", "mine"), "there is no machine or file 'mine'; allowed are blackhole, "),
-        (("--sizes", "6"), "--sizes names 6 bytes; allowed are multiples of 4 up to 268435456"),
-        (("--sizes", "1G"), "--sizes names 1073741824 bytes; allowed are multiples of 4 up to "),
+        (("--host", "mine"), "there is no machine or file 'mine'; choose one of blackhole-host, "),
+        (("--machine", "mine"), "there is no machine or file 'mine'; choose one of blackhole, "),
+        (("--sizes", "6"), "--sizes names 6 bytes; it must be a multiple of 4 up to 268435456"),
+        (("--sizes", "1G"), "--sizes names 1073741824 bytes; it must be a multiple of 4 up to "),
         (
             ("--host", "ryzen-host", "--no-hugepages"),
             "host 'ryzen-host': has no IOMMU, so it needs",

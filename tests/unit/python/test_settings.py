@@ -44,7 +44,7 @@ def test_lists_are_combined():
         ("link_types.nvlink=2", "which is a block"),
         ("link_types.nvlink.rate_gb_per_s=-1", "rate_gb_per_s=-1: is -1; it must"),
         ("link_types.nvlink.rate_gb_per_s=fast", "is 'fast'"),
-        ("fabric.shape=ball", "has shape 'ball'; allowed are"),
+        ("fabric.shape=ball", "has shape 'ball'; choose one of"),
         ("fabric.hash_seed", "it must be like path.to.field=value"),
         ("name=[1", "is not valid YAML"),
     ],

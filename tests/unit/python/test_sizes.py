@@ -61,4 +61,4 @@ def test_anything_else_is_refused_in_one_sentence(text):
     with pytest.raises(ConfigError) as refused:
         parse_sizes(text)
     assert "\n" not in str(refused.value)
-    assert "allowed are" in str(refused.value)
+    assert "write a size" in str(refused.value)

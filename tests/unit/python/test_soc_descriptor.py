@@ -105,7 +105,7 @@ def test_names_of_architectures_may_be_in_small_letters():
         ("WORMHOLE_B0", "QUASAR", "soc.yaml:19: arch_name: is 'QUASAR'; known are"),
         ("eth_l1_size: 200000", "eth_l1_size: 0", "eth_l1_size: is 0, but eth lists tiles"),
         ("dram_bank_size: 2147483648", "dram_bank_size: -1", "dram_bank_size: is -1; it must be"),
-        ("worker_l1_size: 1000000\n", "", "the spec: lacks the field 'worker_l1_size'"),
+        ("worker_l1_size: 1000000\n", "", "the spec: has no field 'worker_l1_size'"),
     ],
 )  # fmt: skip
 def test_a_wrong_descriptor_is_refused_by_name(old, new, expected):
@@ -143,5 +143,5 @@ def test_a_chip_written_for_a_driver_is_the_same_chip_when_read_again(name):
 
 def test_a_chip_without_architecture_is_refused_to_drivers():
     chip = shipped.chip("blackhole").model_copy(update={"architecture": None})
-    sentence = "chip 'blackhole' has no architecture; a driver needs one"
+    sentence = "chip 'blackhole' has no architecture, which a driver needs"
     assert refusal(soc_descriptor_of, chip) == sentence

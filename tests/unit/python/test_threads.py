@@ -51,7 +51,7 @@ def test_a_process_beside_others_has_one_thread(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_threads_are_refused() -> None:
-    with pytest.raises(ConfigError, match="threads is 0; a simulation has at least 1"):
+    with pytest.raises(ConfigError, match="threads is 0; it must be at least 1"):
         towpath.load("t3000").run("all_reduce", size_bytes="1K", threads=0)
 
 

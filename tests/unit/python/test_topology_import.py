@@ -274,8 +274,8 @@ def test_nvswitches_become_one_device_with_all_links():
             "0000:99:00.0",
             "two.xml:6: <nvlink>: has target='0000:99:00.0', the busid",
         ),
-        ('count="6"', 'count="5"', "two.xml:6: <nvlink>: has count=5; its other end says 6"),
-        (' numaid="0"', "", "two.xml:2: <cpu>: lacks the attribute 'numaid'"),
+        ('count="6"', 'count="5"', "two.xml:6: <nvlink>: has count=5, but its other end has 6"),
+        (' numaid="0"', "", "two.xml:2: <cpu>: has no attribute 'numaid'"),
         (
             'busid="0000:12:00.0"',
             'busid="0000:10:00.0"',
@@ -284,7 +284,7 @@ def test_nvswitches_become_one_device_with_all_links():
         (
             "<nic>",
             "<disk/><nic>",
-            "two.xml:15: <disk>: cannot be in <pci>, which may hold <pci>, <gpu>",
+            "two.xml:15: <disk>: cannot be in <pci>, which may contain <pci>, <gpu>",
         ),
         ("</pci>", "", "is not valid XML: mismatched tag"),
         ('version="1"', 'version="1"><system', "is not valid XML"),
@@ -302,7 +302,7 @@ def test_entities_are_refused():
 
 def test_deep_nesting_is_refused():
     text = "<system><cpu numaid='0'>" + "\n<pci busid='1' class='0x060400'>" * 100
-    assert refused(text) == "it.xml:32: is nested too deeply; at most 32 levels are read"
+    assert refused(text) == "it.xml:32: is nested too deeply; it must have at most 32 levels"
 
 
 def test_a_system_without_gpu_is_refused():

@@ -100,8 +100,8 @@ def test_a_candidate_takes_the_time_of_a_run(algorithm):
 def test_what_cannot_be_written_is_noted_and_nothing_at_all_refused():
     found, notes = candidates("broadcast", Options(4, (1, 65)))
     assert {each.channels for each in found} == {1}
-    assert notes == ["not every candidate can be: channels is 65; allowed is 1 to 64"]
-    with pytest.raises(ConfigError, match="channels is 65; allowed is 1 to 64"):
+    assert notes == ["not every candidate can be: channels is 65; it must be 1 to 64"]
+    with pytest.raises(ConfigError, match="channels is 65; it must be 1 to 64"):
         candidates("broadcast", Options(4, (65,)))
 
 
@@ -205,7 +205,7 @@ def test_a_folder_with_schedules_of_an_earlier_run_is_refused_and_left_as_it_is(
     with pytest.raises(ConfigError) as caught:
         check_xml(tmp_path, "all_reduce")
     assert str(caught.value) == (
-        f"{tmp_path}: --xml finds all_reduce-1024-1024.xml of an earlier run; allowed is a folder "
+        f"{tmp_path}: --xml finds all_reduce-1024-1024.xml of an earlier run; choose a folder "
         "without schedules of all_reduce"
     )
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
@@ -293,16 +293,19 @@ def test_live_processes_are_tuned_with_the_channels_that_are_named():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("", "say where: either --machine NAME simulates or --live RANKS runs here"),
+        ("", "give either --machine NAME to simulate or --live RANKS to run here"),
         ("--machine t3000 --live 2", "say where: "),
         ("--machine t3000 --ranks 4", "--ranks is for clusters of GPUs and"),
-        ("--machine carvnet --hosts 2", "--hosts is for clusters of GPUs; 'carvnet' is a cluster"),
+        (
+            "--machine carvnet --hosts 2",
+            "--hosts applies to clusters of GPUs; 'carvnet' is a cluster",
+        ),
         ("--machine wormhole", "is a chip; this command is for a cluster of"),
         ("--live 2 --ranks-per-host 2", "--ranks-per-host is for simulations; --live measures on"),
         ("--live 2 --network packets", "--network is for simulations; --live measures on this"),
         ("--machine t3000 --iterations 9", "--iterations requires --live; a simulated call"),
         ("--live 100000", "100000 live ranks are asked for"),
-        ("--machine dgx-h100 --ranks-per-host 9", "--ranks-per-host is 9; allowed is 1 to 8"),
+        ("--machine dgx-h100 --ranks-per-host 9", "--ranks-per-host is 9; it must be 1 to 8"),
     ],
 )
 def test_places_that_are_not_there_are_one_sentence(words, sentence):

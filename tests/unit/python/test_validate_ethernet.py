@@ -84,14 +84,14 @@ def test_a_latency_is_one_message_there_and_back_in_full():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"arch": "grayskull"}, "arch is 'grayskull'; allowed are wormhole_b0, blackhole"),
-        ({"direction": "up"}, "direction is 'up'; allowed are uni, bi, bidir, both"),
+        ({"arch": "grayskull"}, "arch is 'grayskull'; choose wormhole_b0 or blackhole"),
+        ({"direction": "up"}, "direction is 'up'; choose one of uni, bi, bidir, both"),
         (
             {"direction": "bi", "packet_bytes": "65536"},
             "two slots of 65536 bytes each way do not fit into L1",
         ),
-        ({"metric": "jitter"}, "metric is 'jitter'; allowed are bandwidth, sender_latency"),
-        ({"packet_bytes": "0"}, "packet_bytes is '0'; allowed are whole numbers 1 to 65536"),
+        ({"metric": "jitter"}, "metric is 'jitter'; choose one of bandwidth, sender_latency"),
+        ({"packet_bytes": "0"}, "packet_bytes is '0'; it must be a whole number from 1 to 65536"),
     ],
 )
 def test_a_row_of_a_link_that_cannot_be_run_says_why(changes, said):
@@ -147,14 +147,14 @@ def test_one_hop_is_half_of_there_and_back_without_the_payload_on_the_line():
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (figure_row("ubench9", ""), "figure is 'ubench9'; allowed are ubench1, ubench2, "),
+        (figure_row("ubench9", ""), "figure is 'ubench9'; choose one of ubench1, ubench2, "),
         (figure_row("ubench2", "512B"), "series is '512B'; ubench2 does not have it"),
-        (figure_row("ubench5", "gap"), "series is 'gap'; allowed are sender full send+receive, "),
+        (figure_row("ubench5", "gap"), "series is 'gap'; choose one of sender full send+receive, "),
         (
             figure_row("ubench1", "", x="65537"),
-            "x is '65537'; allowed are whole numbers 1 to 65536",
+            "x is '65537'; it must be a whole number from 1 to 65536",
         ),
-        (figure_row("ubench3", "", arch="blackhole"), "arch is 'blackhole'; allowed are worm"),
+        (figure_row("ubench3", "", arch="blackhole"), "arch is 'blackhole'; choose worm"),
     ],
 )
 def test_a_row_of_a_figure_that_cannot_be_run_says_why(row, said):

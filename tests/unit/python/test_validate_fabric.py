@@ -74,14 +74,14 @@ def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
 @pytest.mark.parametrize(
     ("kind", "row", "problem"),
     [
-        (LINE, line_row(fused_payload_with_sync="yes"), "is 'yes'; allowed are True, False"),
+        (LINE, line_row(fused_payload_with_sync="yes"), "is 'yes'; choose one of True, False"),
         (LINE, line_row(hops_counted="3"), "hops_counted is 3; it must be even"),
         (LINE, line_row(hops_counted="6"), "at most 4 on a line of 3"),
         (LINE, line_row(topology="ring", line_size="8", hops_counted="10"), "at most 8 on a ring"),
         (LINE, line_row(system="n150"), "names like these are known: t3k_8"),
-        (NEIGHBOURS, neighbour_row(ntype="NOC_READ"), "ntype is 'NOC_READ'; allowed are NOC_UNI"),
-        (STREAMS, stream_row(test_name="HalfRing"), "test_name is 'HalfRing'; allowed are Neigh"),
-        (STREAMS, stream_row(ntype="NOC_READ"), "allowed are NOC_UNICAST_WRITE"),
+        (NEIGHBOURS, neighbour_row(ntype="NOC_READ"), "ntype is 'NOC_READ'; choose one of NOC_UNI"),
+        (STREAMS, stream_row(test_name="HalfRing"), "test_name is 'HalfRing'; choose one of Neigh"),
+        (STREAMS, stream_row(ntype="NOC_READ"), "choose one of NOC_UNICAST_WRITE"),
         (STREAMS, stream_row(packet_size="4356"), "packet_size is 4356; a slot has max_packet"),
         (
             STREAMS,
@@ -89,11 +89,15 @@ def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
             "goes round a ring; n300 has 2 chips in a line",
         ),
         (NEIGHBOURS, neighbour_row(system="p150_x1"), "has 1 chips; 2 to 64 are simulated"),
-        (COLLECTIVES, collective_row(topology="star"), "topology is 'star'; allowed are"),
-        (COLLECTIVES, collective_row(mode="fast"), "mode is 'fast'; allowed are single"),
-        (COLLECTIVES, collective_row(arch="grayskull"), "arch is 'grayskull'; allowed are worm"),
-        (COLLECTIVES, collective_row(n_devices="65"), "allowed are whole numbers 2 to 64"),
-        (COLLECTIVES, collective_row(links_per_direction="5"), "allowed are whole numbers 1 to 4"),
+        (COLLECTIVES, collective_row(topology="star"), "topology is 'star'; it must be"),
+        (COLLECTIVES, collective_row(mode="fast"), "mode is 'fast'; choose single"),
+        (COLLECTIVES, collective_row(arch="grayskull"), "arch is 'grayskull'; choose worm"),
+        (COLLECTIVES, collective_row(n_devices="65"), "it must be a whole number from 2 to 64"),
+        (
+            COLLECTIVES,
+            collective_row(links_per_direction="5"),
+            "it must be a whole number from 1 to 4",
+        ),
         (
             COLLECTIVES,
             collective_row(arch="blackhole", topology="mesh", links_per_direction="4"),
@@ -104,7 +108,7 @@ def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
             collective_row(system="p150_x8"),
             "system is 'p150_x8', whose chips are blackholes",
         ),
-        (COLLECTIVES, collective_row(op="broadcast"), "is 'broadcast'; allowed are all_gather"),
+        (COLLECTIVES, collective_row(op="broadcast"), "is 'broadcast'; choose one of all_gather"),
     ],
 )
 def test_what_is_not_simulated_says_why(kind, row, problem):

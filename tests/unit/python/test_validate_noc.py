@@ -396,11 +396,17 @@ def test_a_dram_step_names_tile_channel_and_vc():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("13,13,randomly,read,Static,0,9", "channels is '13'; allowed are whole numbers 1 to 12"),
-        ("12,65,randomly,read,Static,0,9", "n_tiles is '65'; allowed are whole numbers 1 to 64"),
+        (
+            "13,13,randomly,read,Static,0,9",
+            "channels is '13'; it must be a whole number from 1 to 12",
+        ),
+        (
+            "12,65,randomly,read,Static,0,9",
+            "n_tiles is '65'; it must be a whole number from 1 to 64",
+        ),
         ("12,13,randomly,read,Static,0,9", "multiple of the 12 channels"),
         ("1,1,nicely,read,Static,0,9", "selection is 'nicely'"),
-        ("1,1,randomly,read,Static,2,9", "noc is '2'; allowed are 0, 1"),
+        ("1,1,randomly,read,Static,2,9", "noc is '2'; choose one of 0, 1"),
     ],
 )
 def test_a_dram_row_that_cannot_be_run_says_why(text, reason):
@@ -496,7 +502,7 @@ def test_rows_are_chosen_by_half_and_group(tmp_path):
         validate_table(table, group="to_all", jobs=1)
     with pytest.raises(ConfigError, match=r"--group is '\('"):
         validate_table(table, group="(", jobs=1)
-    with pytest.raises(ConfigError, match="--half is 'better'; allowed are fit and check"):
+    with pytest.raises(ConfigError, match="--half is 'better'; choose fit or check"):
         validate_table(table, half="better", jobs=1)
 
 

@@ -46,37 +46,49 @@ def test_a_latency_stands_beside_the_bandwidth(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "row", "sentence"),
     [
-        (ACCESSES, "elsewhere,DMA to device,WC,Default,1,1", "table is 'elsewhere'; allowed are "),
+        (
+            ACCESSES,
+            "elsewhere,DMA to device,WC,Default,1,1",
+            "table is 'elsewhere'; choose one of ",
+        ),
         (
             ACCESSES,
             "host_init_tlb_mode,DMA,WC,Default,1,1",
-            "operation is 'DMA'; allowed are DMA to",
+            "operation is 'DMA'; choose one of DMA to",
         ),
-        (ACCESSES, "host_init_tlb_mode,DMA to device,WB,Default,1,1", "col2 is 'WB'; allowed are "),
+        (
+            ACCESSES,
+            "host_init_tlb_mode,DMA to device,WB,Default,1,1",
+            "col2 is 'WB'; choose one of ",
+        ),
         (
             ACCESSES,
             "host_init_tlb_mode,DMA to device,WC,Loose,1,1",
-            "col3 is 'Loose'; allowed are ",
+            "col3 is 'Loose'; choose one of ",
         ),
         (
             ACCESSES,
             "host_init_by_target,DMA to device,ARC tile,WC posted,1,1",
             "col2 is 'ARC tile';",
         ),
-        (DRIVER, "DMA_ARC,DMA,read,4,1,1,1", "bench is 'DMA_ARC'; allowed are DMA_DRAM, "),
+        (DRIVER, "DMA_ARC,DMA,read,4,1,1,1", "bench is 'DMA_ARC'; choose one of DMA_DRAM, "),
         (
             DRIVER,
             "DMA_DRAM,PIO,read,4,1,1,1",
-            "case is 'PIO'; allowed are DMA, Static TLB, Dynamic",
+            "case is 'PIO'; choose one of DMA, Static TLB, Dynamic",
         ),
-        (DRIVER, "DMA_DRAM,DMA,copy,4,1,1,1", "op is 'copy'; allowed are read, write"),
-        (DRIVER, "DMA_DRAM,DMA,read,-4,1,1,1", "bytes is '-4'; allowed are whole numbers 1 to "),
+        (DRIVER, "DMA_DRAM,DMA,copy,4,1,1,1", "op is 'copy'; choose one of read, write"),
+        (
+            DRIVER,
+            "DMA_DRAM,DMA,read,-4,1,1,1",
+            "bytes is '-4'; it must be a whole number from 1 to ",
+        ),
         (DRIVER, "DMA_DRAM,DMA,read,6,1,1,1", "a DMA of 6 bytes at address 0 is not aligned"),
         (DRIVER, "TLB_Tensix,Static TLB,read,8388608,1,1,1", "8388608 bytes at address 0 of "),
         (
             DRIVER,
             "TLB_DRAM,Static TLB,read,134217728,1,1,1",
-            "bytes is 134217728; allowed are 1 to",
+            "bytes is 134217728; it must be 1 to",
         ),
         (DRIVER, "TLB_DRAM,Static TLB,read,4,1,0,1", "bytes_per_s is '0'; it must be a number abo"),
     ],

@@ -94,7 +94,7 @@ def test_a_circle_of_receives_hangs_whatever_the_slots(tmp_path):
         (("--machine", "dgx-h100", "--executor", "nccl"), "exclude each other"),
         (("--executor", "nicl"), "there is no executor"),
         (("--executor", "nccl", "--hosts", "3"), "2 ranks cannot be spread evenly over 3 hosts"),
-        (("--hosts", "2"), "--hosts of a file requires --machine or --executor"),
+        (("--hosts", "2"), "--hosts with a file requires --machine or --executor"),
     ],
 )
 def test_slots_that_make_no_sense_are_refused(tmp_path, options, expected):

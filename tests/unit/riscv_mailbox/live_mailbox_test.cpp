@@ -112,7 +112,7 @@ TEST(LiveMailbox, SendersHaveLanesOfTheirOwnAndGiveThemBack) {
     Sender a(mailbox), b(mailbox), c(mailbox);
     EXPECT_EQ(c.lane(), 2u);
     EXPECT_EQ(error_of([&] { Sender(mailbox).lane(); }),
-              fmt::format("mailbox \"{}\" has 3 senders already, and no more", mailbox.name()));
+              fmt::format("mailbox \"{}\" already has 3 senders, its maximum", mailbox.name()));
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(a.try_send(bytes_of("a")));
     EXPECT_FALSE(a.try_send(bytes_of("a")));
     EXPECT_TRUE(b.try_send(bytes_of("b")));  // no sender is held back by another
@@ -187,7 +187,7 @@ TEST(LiveMailbox, ABusySenderDoesNotKeepOthersWaiting) {
 
 TEST(LiveMailbox, ThereIsOneReceiverAtATime) {
   const Mailbox mailbox(unique_name("one"));
-  const std::string refusal = fmt::format("mailbox \"{}\" has a receiver already", mailbox.name());
+  const std::string refusal = fmt::format("mailbox \"{}\" already has a receiver", mailbox.name());
   {
     Receiver receiver(mailbox);
     EXPECT_EQ(error_of([&] { Receiver second(mailbox); }), refusal);
@@ -221,7 +221,7 @@ TEST(LiveMailbox, NamesAreFoundWhileTheirMakerLives) {
   {
     const Mailbox mailbox(name);
     EXPECT_EQ(error_of([&] { Mailbox second(name); }),
-              fmt::format("there is a mailbox \"{}\" already", name));
+              fmt::format("mailbox \"{}\" exists already; choose another name", name));
     Mailbox::find(name);
   }
   EXPECT_EQ(error_of([&] { Mailbox::find(name); }), nobody);
@@ -295,10 +295,9 @@ TEST(LiveMailbox, SaysWhyItIsNotFoundWhenItsMakerServesNoLookups) {
   const std::string sentence = error_of([&] {
     for (int i = 0; i < SOMAXCONN + 2; ++i) Mailbox::find(mailbox.name());
   });
-  EXPECT_EQ(sentence,
-            fmt::format("mailbox \"{}\" has been looked up too often while its maker did not "
-                        "receive; it must receive or call serve_lookups",
-                        mailbox.name()));
+  EXPECT_EQ(sentence, fmt::format("mailbox \"{}\" has had too many look-ups while its maker did "
+                                  "not receive; it must receive or call serve_lookups",
+                                  mailbox.name()));
   mailbox.serve_lookups();
   EXPECT_EQ(error_of([&] { Mailbox::find(mailbox.name()); }), "nothing was thrown");
 }
@@ -315,15 +314,15 @@ TEST(LiveMailbox, TheFirstMessageOfAnyNewSenderIsSeenAtOnce) {
 
 TEST(LiveMailbox, RefusesWhatIsNoMailboxAndNoMessage) {
   EXPECT_EQ(error_of([] { Mailbox(""); }),
-            "the name of a mailbox has 0 bytes; allowed are 1 to 64, none of them zero");
+            "the name of a mailbox has 0 bytes; it must have 1 to 64, none of them zero");
   EXPECT_EQ(error_of([] { Mailbox("x", {.depth_messages = 3}); }),
-            "mailbox \"x\" has a depth of 3; powers of two up to 65536 are allowed");
+            "mailbox \"x\" has a depth of 3; it must be a power of two up to 65536");
   EXPECT_EQ(error_of([] { Mailbox("x", {.senders_max = 0}); }),
-            "mailbox \"x\" is for 0 senders; 1 to 1024 are allowed");
+            "mailbox \"x\" has a limit of 0 senders; it must be 1 to 1024");
   const Mailbox mailbox(unique_name("large"));
   Sender sender(mailbox);
   EXPECT_EQ(error_of([&] { sender.send(bytes_of(std::string(57, 'x'))); }),
-            "a message has 57 bytes; up to 56 are possible");
+            "a message has 57 bytes; it must have at most 56");
 }
 
 TEST(LiveMailbox, ContextsAnswerEachOtherByName) {

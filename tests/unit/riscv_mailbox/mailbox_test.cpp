@@ -150,9 +150,9 @@ TEST(Mailbox, RefusesWhatIsNoPacket) {
   EXPECT_EQ(error_of([&] { bench.interconnect.submit(from, {2, 0}, bytes_of(8)); }),
             "cluster 'carvnet' has no node 2; it has 0 to 1");
   EXPECT_EQ(error_of([&] { bench.interconnect.submit(from, {1, 0}, {}); }),
-            "a packet carries 0 bytes; 1 to 64 are possible");
+            "a packet carries 0 bytes; it must carry 1 to 64");
   EXPECT_EQ(error_of([&] { bench.interconnect.submit(from, {1, 0}, bytes_of(65)); }),
-            "a packet carries 65 bytes; 1 to 64 are possible");
+            "a packet carries 65 bytes; it must carry 1 to 64");
   machine::MailboxCluster wrong = carvnet();
   wrong.software.poll_cycles = 4;
   EXPECT_EQ(error_of([&] { machine::build_mailbox_cluster(wrong); }),
@@ -236,12 +236,12 @@ TEST(Mailbox, SeveralPairsOfProcessesShareTheirNodes) {
 TEST(PingPong, SaysWhatItCannotMeasure) {
   const auto cluster = machine::build_mailbox_cluster(carvnet());
   EXPECT_EQ(error_of([&] { riscv_mailbox::run_ping_pong(cluster, {.hops = 2}); }),
-            "cluster 'carvnet': hops is 2; nodes on its ring are 0 to 1 apart");
+            "cluster 'carvnet': hops is 2; it must be 0 to 1 on this ring");
   EXPECT_EQ(error_of([&] { riscv_mailbox::run_ping_pong(cluster, {.pairs = 17}); }),
-            "cluster 'carvnet': 17 programs would run on a node; its cores and contexts allow 1 to "
-            "16");
+            "cluster 'carvnet': 17 programs would run on a node; it must have 1 to 16, by its "
+            "cores and contexts");
   EXPECT_EQ(error_of([&] { riscv_mailbox::run_ping_pong(cluster, {.size_bytes = 65}); }),
-            "a packet carries 65 bytes; 1 to 64 are possible");
+            "a packet carries 65 bytes; it must carry 1 to 64");
 }
 
 TEST(MailboxSession, SendsAndReceivesCallByCall) {

@@ -112,7 +112,7 @@ TEST(PlacesOfRanks, AreDifferentAndOnTheMachine) {
   for (const std::vector<int>& places : {std::vector<int>{1, 1}, {0, 3}, {-1, 0}}) {
     const std::string sentence = sentence_of(
         [&] { SimulatedGpus(three_gpus(), 2, SimulatedGpusOptions{.places = places}); });
-    EXPECT_NE(sentence.find("of machine 'three'; allowed are 3 different ones"), std::string::npos)
+    EXPECT_NE(sentence.find("of machine 'three'; use each of the 3 places"), std::string::npos)
         << sentence;
   }
 }

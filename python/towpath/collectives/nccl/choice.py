@@ -116,11 +116,11 @@ def choose(
     environment = environment or Environment()
     if collective not in COLLECTIVES:
         raise ConfigError(
-            f"NCCL chooses no algorithm for {collective}, which it builds of sends and receives; "
-            f"it chooses for {', '.join(COLLECTIVES)}"
+            f"NCCL does not choose an algorithm for {collective}, which it builds from sends "
+            f"and receives; choose one of {', '.join(COLLECTIVES)}"
         )
     if size_bytes < 1:
-        raise ConfigError(f"a size of {size_bytes} bytes is too small; at least 1 is needed")
+        raise ConfigError(f"size_bytes is {size_bytes}; it must be at least 1")
     if communicator.ranks < 2:
         return Choice("ring", "Simple", 1, 1, _SIMPLE_THREADS, size_bytes, 0.0, (), ())
     times = times_us(communicator, collective, size_bytes)

@@ -64,7 +64,7 @@ class Environment:
         for name, _ in made.variables:
             if name not in VARIABLES:
                 allowed = ", ".join(VARIABLES)
-                raise ConfigError(f"{quoted(name)} is not looked at; allowed are {allowed}")
+                raise ConfigError(f"{quoted(name)} is not supported; choose one of {allowed}")
             if name in _NUMBERS:
                 made.number(name)
         made.algorithms("all_reduce")
@@ -86,9 +86,11 @@ class Environment:
         if text is None:
             return default
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
-            raise ConfigError(f"{name} is {quoted(text)}; allowed is a number, {least} to {most}")
+            raise ConfigError(
+                f"{name} is {quoted(text)}; it must be a number from {least} to {most}"
+            )
         if not least <= int(text) <= most:
-            raise ConfigError(f"{name} is {int(text)}; allowed is {least} to {most}")
+            raise ConfigError(f"{name} is {int(text)}; it must be {least} to {most}")
         return int(text)
 
     @property
@@ -134,7 +136,7 @@ def _listed(
         if colon and prefix.lower() not in collectives:
             allowed = ", ".join(COLLECTIVE_WORDS.values())
             raise ConfigError(
-                f"{variable} names the collective {quoted(prefix)}; allowed are {allowed}"
+                f"{variable} names the collective {quoted(prefix)}; choose one of {allowed}"
             )
         if not colon and number > 0:
             raise ConfigError(f"{variable} needs a collective before {quoted(entry)}")
@@ -143,7 +145,7 @@ def _listed(
         for element in elements.removeprefix("^").split(","):
             if element.lower() not in words:
                 allowed = ", ".join(words)
-                raise ConfigError(f"{variable} has {quoted(element)}; allowed are {allowed}")
+                raise ConfigError(f"{variable} has {quoted(element)}; choose one of {allowed}")
             named.add(words[element.lower()])
         if not colon or collectives[prefix.lower()] == collective:
             left = frozenset(set(words.values()) - named if is_negated else named)

@@ -82,7 +82,7 @@ class Assumptions:
         ):
             if text is not None and text not in known:
                 allowed = ", ".join(known)
-                raise ConfigError(f"{what} is {quoted(text)}; allowed are {allowed}", field=what)
+                raise ConfigError(f"{what} is {quoted(text)}; choose one of {allowed}", field=what)
         return cls(
             next((one for one in GENERATIONS if one == generation), None),
             next((one for one in CPUS if one == cpu), None),
@@ -113,17 +113,19 @@ def facts_of(
     assumptions = assumptions or Assumptions()
     gpus = ranks_per_host or spec.gpus_per_host
     if gpus * spec.host_count < 2:
-        raise ConfigError(f"machine '{spec.name}' has one rank; NCCL chooses from two on")
+        raise ConfigError(f"machine '{spec.name}' has one rank; NCCL needs at least two to choose")
     if len(spec.host_kinds()) > 1:
         raise ConfigError(
-            f"machine '{spec.name}' has hosts of different kinds; what NCCL searches there is not "
-            "known here, run without --as"
+            f"machine '{spec.name}' has hosts of different kinds, for which NCCL's search is "
+            "not supported; run without --as"
         )
     generation, cpu, notes = _assumed(spec, assumptions)
     searched = _Searched(spec, gpus, generation, cpu, environment.number("NCCL_CROSS_NIC"))
     topology, found = _search(searched)
     if topology.is_joined and not topology.nets:
-        raise ConfigError(f"machine '{spec.name}' has several hosts and no adapter between them")
+        raise ConfigError(
+            f"machine '{spec.name}' has several hosts, but no adapters to connect them"
+        )
     for name, graph in (graphs or {}).items():
         _check_graph(name, graph, gpus)
     used = _of_equal_length({**found, **(graphs or {})})
@@ -253,7 +255,7 @@ def _check_graph(name: str, graph: Graph, gpus: int) -> None:
             order = ", ".join(map(str, channel.gpus))
             raise ConfigError(
                 f"channel {number} of the {name} graph is {order[:200]}; each of the {gpus} GPUs "
-                f"of a host, 0 to {gpus - 1}, belongs into it once"
+                f"of a host, 0 to {gpus - 1}, must be in it once"
             )
 
 

@@ -50,11 +50,11 @@ def parse_graphs(text: str, file: str) -> dict[str, Graph]:
     """
     root = parse_xml(text, file)
     if root.tag != "graphs":
-        raise root.error("is not the beginning of an NCCL graph file, which is <graphs>")
+        raise root.error("is not the start of an NCCL graph file; it must be <graphs>")
     root.check_children(_CHILDREN)
     version = root.attributes.get("version", "1")
     if version != "1":
-        raise root.error(f"has version={quoted(version)}; version 1 is read")
+        raise root.error(f"has version={quoted(version)}; it must be 1")
     graphs: dict[str, Graph] = {}
     for element in root.children:
         number = element.integer("id", 0, 1023)
@@ -111,7 +111,7 @@ def _graph_lines(number: int, graph: Graph) -> list[str]:
 def _graph(element: XmlElement, name: str) -> Graph:
     count = element.integer("nchannels", 0, CHANNELS_MAX)
     if count != len(element.children):
-        raise element.error(f"says nchannels={count} but holds {len(element.children)} channels")
+        raise element.error(f"has nchannels={count} but contains {len(element.children)} channels")
     pattern = element.integer("pattern", 1, max(Pattern))
     intra = _rate(element, "speedintra")
     return Graph(
@@ -137,12 +137,12 @@ def _channel(element: XmlElement, name: str) -> Channel:
             continue
         number = child.integer("dev", 0, _GPU_MAX)
         if number in gpus:
-            raise child.error(f"names GPU {number} a second time in one channel")
+            raise child.error(f"lists GPU {number} twice in one channel")
         gpus.append(number)
     if not gpus:
-        raise element.error(f"has no <gpu>; a channel of the {name} graph passes each of them")
+        raise element.error(f"has no <gpu>; a channel of the {name} graph must pass each GPU")
     if len(nets) > _NETS_MAX:
-        raise element.error(f"has {len(nets)} <net>s; a channel enters by one and leaves by one")
+        raise element.error(f"has {len(nets)} <net>s; a channel must enter by one and leave by one")
     return Channel(tuple(gpus), tuple(nets))
 
 

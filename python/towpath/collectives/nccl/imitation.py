@@ -81,7 +81,7 @@ class Library:
         """
         known = next((one for one in LIBRARIES if one == name.lower()), None)
         if known is None:
-            raise ConfigError(f"there is no library {quoted(name)}; allowed are nccl, rccl")
+            raise ConfigError(f"there is no library {quoted(name)}; choose nccl or rccl")
         return cls(
             known,
             Environment.of(variables),
@@ -167,8 +167,8 @@ class Imitation:
                     found[self.source(collective, size_bytes, fewer)] = None
         if not found:
             raise ConfigError(
-                f"of what {self.library.name.upper()} considers for {collective}, there is no "
-                "schedule here"
+                f"Towpath has no schedule for any candidate of {self.library.name.upper()} for "
+                f"{collective}"
             )
         return list(found)
 
@@ -212,8 +212,8 @@ class Imitation:
         if not self.has_schedule(collective, choice):
             raise ConfigError(
                 f"{self.library.name.upper()} runs {choice.name} for {collective} of {size_bytes} "
-                f"bytes, of which there is no schedule here; {_way_out(choice)} gives what it runs "
-                "without"
+                f"bytes, for which Towpath has no schedule; {_way_out(choice)} selects its "
+                "next choice"
             )
         rings: list[list[int]] = []
         if choice.algorithm == "ring":

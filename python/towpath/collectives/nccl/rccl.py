@@ -128,8 +128,8 @@ def facts_of(
     gpus = ranks_per_host or spec.gpus_per_host
     if not _NAME.search(words) or gpus != _GPUS:
         raise ConfigError(
-            f"what RCCL would do on machine '{spec.name}' with {gpus} GPUs per host is not known "
-            "here; it is for hosts of 8 MI300X"
+            f"RCCL on machine '{spec.name}' with {gpus} GPUs per host is not supported; choose "
+            "a machine with hosts of 8 MI300X"
         )
     topology = topology_of(spec, gpus, "amd")
     nodes = spec.host_count
@@ -187,12 +187,12 @@ def choose(
     """
     environment = environment or Environment()
     if tuner:
-        raise ConfigError("a tuner file is for NCCL's plugin; what RCCL makes of it is not known")
+        raise ConfigError("a tuner file applies to NCCL's plugin; RCCL's plugins are not supported")
     msccl = _msccl(communicator, collective, size_bytes, environment)
     if msccl is None and collective not in _COLLECTIVES:
         raise ConfigError(
-            f"RCCL chooses no algorithm for {collective} of {size_bytes} bytes, which it builds of "
-            f"sends and receives; it chooses for {', '.join(_COLLECTIVES)}"
+            f"RCCL does not choose an algorithm for {collective} of {size_bytes} bytes, which "
+            f"it builds from sends and receives; choose one of {', '.join(_COLLECTIVES)}"
         )
     candidates, refused = [], []
     for algorithm in ("tree", "ring"):
@@ -211,8 +211,7 @@ def choose(
         )  # fmt: skip
     if not candidates:
         raise ConfigError(
-            f"no algorithm and protocol are left for {collective}; leave out NCCL_ALGO or "
-            "NCCL_PROTO"
+            f"no algorithm and protocol are left for {collective}; remove NCCL_ALGO or NCCL_PROTO"
         )
     best = candidates[0]
     threshold = _BYTES_PER_THREAD[best.protocol]

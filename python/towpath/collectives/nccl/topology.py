@@ -145,8 +145,8 @@ def topology_of(spec: MachineSpec, gpus_per_host: int, cpu: Cpu) -> Topology:
     """
     if gpus_per_host > LOCAL_RANKS_MAX:
         raise ConfigError(
-            f"machine '{spec.name}' has {gpus_per_host} GPUs per host; NCCL takes "
-            f"{LOCAL_RANKS_MAX} at most"
+            f"machine '{spec.name}' has {gpus_per_host} GPUs per host; NCCL supports at most "
+            f"{LOCAL_RANKS_MAX}"
         )
     builder = _Builder(spec, gpus_per_host, cpu)
     topology = builder.topology()

@@ -96,7 +96,7 @@ def parse_tuner(text: str, file: str) -> tuple[TunerLine, ...]:
             continue
         if len(found) == _LINES_MAX:
             raise ConfigError(
-                f"has more than {_LINES_MAX} lines, which is the most", file=file, line=number
+                f"has more than {_LINES_MAX} lines, the maximum", file=file, line=number
             )
         found.append(_line([field.strip() for field in content.split(",")], file, number))
     if not found:
@@ -114,7 +114,7 @@ def _line(fields: list[str], file: str, number: int) -> TunerLine:
     def word(position: int, what: str, known: dict[str, str]) -> str:
         if fields[position] not in known:
             allowed = ", ".join(known)
-            problem = f"is {quoted(fields[position])}; allowed are {allowed}"
+            problem = f"is {quoted(fields[position])}; choose one of {allowed}"
             raise ConfigError(f"{what} {problem}", file=file, line=number)
         return known[fields[position]]
 
@@ -125,7 +125,7 @@ def _line(fields: list[str], file: str, number: int) -> TunerLine:
         digits = text.removeprefix("-")
         is_number = digits.isascii() and digits.isdigit() and len(digits) <= 19
         if not is_number or not least <= int(text) <= most:
-            problem = f"{what} is {quoted(text)}; allowed is {least} to {most}"
+            problem = f"{what} is {quoted(text)}; it must be {least} to {most}"
             raise ConfigError(problem, file=file, line=number)
         return int(text)
 
@@ -147,6 +147,6 @@ def _line(fields: list[str], file: str, number: int) -> TunerLine:
             file=file, line=number,
         )  # fmt: skip
     if line.channels == 0:
-        raise ConfigError(f"channels is 0; allowed is 1 to {CHANNELS_MAX}, or -1", file=file,
+        raise ConfigError(f"channels is 0; it must be 1 to {CHANNELS_MAX}, or -1", file=file,
                           line=number)  # fmt: skip
     return line

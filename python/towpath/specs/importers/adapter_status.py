@@ -73,7 +73,7 @@ def parse_status(text: str, file: str) -> list[AdapterPort]:
             problem = f"names port {port.port} of {quoted(port.device)} a second time"
             raise ConfigError(problem, file=file, line=line)
         if len(ports) >= PORTS_MAX:
-            raise ConfigError(f"names more than {PORTS_MAX} ports", file=file, line=line)
+            raise ConfigError(f"has more than {PORTS_MAX} ports, the maximum", file=file, line=line)
         ports[key] = port
     if not ports:
         problem = "is not the output of ibstatus or rdma link: it names no adapter"

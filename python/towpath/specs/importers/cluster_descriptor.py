@@ -88,7 +88,7 @@ class _ClusterDescriptor(_Lenient):
             raise wrong("chips", f"{problem}, and all or none must have one")
         for field, chips in (("chips_with_mmio", self.on_pcie), ("harvesting", self.harvesting)):
             if unknown := [chip for chip in chips if chip not in self.arch]:
-                raise wrong(field, f"names chip {unknown[0]}, which arch does not")
+                raise wrong(field, f"names chip {unknown[0]}, which is not in arch")
         for number, connection in enumerate(self.ethernet_connections):
             for part in connection[:2]:
                 if part.chip is None or part.chan is None:

@@ -74,7 +74,7 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
     if root.tag == "graphs":
         raise root.error("lists channels; a <system> file describes a machine")
     if root.tag != "system":
-        raise root.error("is not the beginning of an NCCL topology, which is <system>")
+        raise root.error("is not the start of an NCCL topology; it must be <system>")
     root.check_children(_CHILDREN)
     return _System(root, file).spec(complete_from)
 
@@ -105,7 +105,7 @@ class _System:
         if name in self._cpus:
             raise element.error(f"has the numaid of the <cpu> on line {self._cpus[name].line}")
         if len(self._cpus) >= _CPUS_MAX:
-            raise element.error(f"is one too many; at most {_CPUS_MAX} are read")
+            raise element.error(f"exceeds the maximum of {_CPUS_MAX}")
         self._cpus[name] = element
         self._draft.add_device(name, "cpu")
         for child in element.children:
@@ -147,9 +147,9 @@ class _System:
         self, element: XmlElement, parent: str, gpus: list[XmlElement], inner: list[XmlElement]
     ) -> None:
         if len(gpus) > 1:
-            raise gpus[1].error("is the second GPU of one <pci>, which has one")
+            raise gpus[1].error("is the second GPU of one <pci>, which can have only one")
         if inner:
-            raise inner[0].error(f"is in the GPU on line {element.line}, which holds none")
+            raise inner[0].error(f"is in the GPU on line {element.line}, which cannot contain it")
         leaf = gpus[0] if gpus else element
         number = leaf.integer("dev", 0, _GPU_NUMBER_MAX, default=_GPU_NUMBER_MAX + 1)
         bus = element.text("busid").lower()
@@ -221,7 +221,9 @@ class _System:
                     # Both ends list the wire; the second mention of it adds nothing.
                     ends = (min(leaf.name, peer.name), max(leaf.name, peer.name))
                     if joined.setdefault(ends, count) != count:
-                        raise nvlink.error(f"has count={count}; its other end says {joined[ends]}")
+                        raise nvlink.error(
+                            f"has count={count}, but its other end has {joined[ends]}"
+                        )
                     if leaf.order < peer.order or not _lists(peer.element, leaf):
                         link_type = self._draft.nvlink(capability)
                         self._draft.add_wire(leaf.name, peer.name, link_type, count)

@@ -41,7 +41,7 @@ def import_host(files: Sequence[tuple[str, str]], complete_from: str | None = No
         elif is_status(text):
             ports += parse_status(text, file)
         else:
-            raise ConfigError(f"is of no known kind; known are {_KNOWN}", file=file, line=1)
+            raise ConfigError(f"is of an unknown kind; use {_KNOWN}", file=file, line=1)
     if not topologies:
         problem = "one topology is needed, `nvidia-smi topo -m` or NCCL's XML; none is given"
         raise ConfigError(problem)

@@ -80,7 +80,7 @@ class _SocDescriptor(_Lenient):
     def _check(self) -> _SocDescriptor:
         if self.arch_name.lower() not in CHIP_OF_ARCHITECTURE:
             known = ", ".join(CHIP_OF_ARCHITECTURE)
-            raise wrong("arch_name", f"is {quoted(self.arch_name)}; known are {known}")
+            raise wrong("arch_name", f"is {quoted(self.arch_name)}; choose one of {known}")
         check_tiles(self._listed(), self.grid.x_size, self.grid.y_size, "grid")
         check_worker_grid(self.workers, "functional_workers")
         self._check_harvested()

@@ -10,9 +10,9 @@
 namespace towpath::collective {
 namespace {
 
-// In an all-gather by chains neighbours await each other. The last packet of a reduce-scatter round
-// a ring carries the notification, and so does the last packet of an all-to-all, whose receivers
-// pass nothing on. Source: tt-metal, unicast_writer.cpp of all_gather,
+// In an all-gather by chains, neighbors await each other. The last packet of a reduce-scatter
+// around a ring carries the notification, and so does the last packet of an all-to-all, whose
+// receivers do not forward data. Source: tt-metal, unicast_writer.cpp of all_gather,
 // reduce_scatter_minimal_direct, reduce_scatter_minimal_async, all_to_all_async_generic.
 void set_synchronization(Schedule& schedule) {
   switch (schedule.collective) {
@@ -77,10 +77,8 @@ std::span<const Algorithm> algorithms() {
 
 Schedule Algorithm::operator()(const AlgorithmOptions& options) const {
   if (options.root != 0 && !has_root(collective)) {
-    throw std::invalid_argument(
-        fmt::format("root is {}; {} has no root, so that only 0 is allowed; broadcast, reduce, "
-                    "gather and scatter have one",
-                    options.root, name_of(collective)));
+    throw std::invalid_argument(fmt::format("root is {}; it must be 0 for {}, which has no root",
+                                            options.root, name_of(collective)));
   }
   if (is_quadratic) check_quadratic(options);
   check_options(options);
@@ -99,8 +97,8 @@ Schedule make_schedule(std::string_view algorithm, const AlgorithmOptions& optio
     if (candidate.name == algorithm) return candidate(options);
     names.push_back(candidate.name);
   }
-  throw std::invalid_argument(
-      fmt::format("there is no algorithm '{}'; allowed are {}", algorithm, fmt::join(names, ", ")));
+  throw std::invalid_argument(fmt::format("there is no algorithm '{}'; choose one of {}", algorithm,
+                                          fmt::join(names, ", ")));
 }
 
 }  // namespace towpath::collective

@@ -14,7 +14,7 @@ namespace {
 void check_between(const char* option, int value, int low, int high) {
   if (value < low || value > high) {
     throw std::invalid_argument(
-        fmt::format("{} is {}; allowed is {} to {}", option, value, low, high));
+        fmt::format("{} is {}; it must be {} to {}", option, value, low, high));
   }
 }
 
@@ -23,7 +23,7 @@ void check_ring(const std::vector<int>& ring, int ranks, std::size_t channel) {
   for (const int rank : ring) {
     if (rank < 0 || rank >= ranks || seen[index(rank)]) {
       throw std::invalid_argument(fmt::format(
-          "the ring of channel {} has rank {}{}; allowed is each of 0 to {} once", channel, rank,
+          "the ring of channel {} has rank {}{}; it must have each of 0 to {} once", channel, rank,
           rank < 0 || rank >= ranks ? ", which does not exist" : " twice", ranks - 1));
     }
     seen[index(rank)] = true;
@@ -47,7 +47,7 @@ void check_tree(const std::vector<int>& parents, int ranks, std::size_t channel)
     }
     if (above != kNone) {
       throw std::invalid_argument(
-          fmt::format("in the tree of channel {}, rank {} does not come to a root; parents are "
+          fmt::format("in the tree of channel {}, rank {} does not lead to a root; parents must be "
                       "other ranks of {}, and -1 for the root",
                       channel, rank, ranks));
     }
@@ -55,15 +55,16 @@ void check_tree(const std::vector<int>& parents, int ranks, std::size_t channel)
   const auto roots = std::ranges::count(parents, kNone);
   if (roots != 1) {
     throw std::invalid_argument(
-        fmt::format("the tree of channel {} has {} roots; allowed is one", channel, roots));
+        fmt::format("the tree of channel {} has {} roots; it must have one", channel, roots));
   }
 }
 
 void check_trees(const AlgorithmOptions& options) {
   if (options.trees.empty()) return;
   if (options.trees.size() != index(options.channels)) {
-    throw std::invalid_argument(fmt::format("there are {} trees for {} channels; one for each",
-                                            options.trees.size(), options.channels));
+    throw std::invalid_argument(
+        fmt::format("there are {} trees for {} channels; each channel needs one",
+                    options.trees.size(), options.channels));
   }
   for (std::size_t i = 0; i < options.trees.size(); ++i) {
     check_tree(options.trees[i], options.ranks, i);
@@ -80,19 +81,21 @@ void check_options(const AlgorithmOptions& options) {
   check_between("chunks_per_channel", options.chunks_per_channel, 1, kChunksPerChannelMax);
   check_between("reducers", options.reducers, 1, kReducersMax);
   if (options.ranks % options.gpus_per_host != 0) {
-    throw std::invalid_argument(fmt::format("gpus_per_host is {}; {} ranks are no multiple of it",
-                                            options.gpus_per_host, options.ranks));
+    throw std::invalid_argument(
+        fmt::format("gpus_per_host is {}; {} ranks are not a multiple of it", options.gpus_per_host,
+                    options.ranks));
   }
   check_between("columns", options.columns, 0, options.ranks);
   if (options.columns != 0 && options.ranks % options.columns != 0) {
-    throw std::invalid_argument(fmt::format("columns is {}; {} ranks are no multiple of it",
+    throw std::invalid_argument(fmt::format("columns is {}; {} ranks are not a multiple of it",
                                             options.columns, options.ranks));
   }
   check_trees(options);
   if (options.rings.empty()) return;
   if (options.rings.size() != index(options.channels)) {
-    throw std::invalid_argument(fmt::format("there are {} rings for {} channels; one for each",
-                                            options.rings.size(), options.channels));
+    throw std::invalid_argument(
+        fmt::format("there are {} rings for {} channels; each channel needs one",
+                    options.rings.size(), options.channels));
   }
   for (std::size_t i = 0; i < options.rings.size(); ++i) {
     check_ring(options.rings[i], options.ranks, i);
@@ -107,8 +110,8 @@ void check_quadratic(const AlgorithmOptions& options) {
                             std::clamp(options.channels, 1, kChannelsMax);
   if (size > kSizeMax) {
     throw std::invalid_argument(
-        fmt::format("{} ranks with {} channels are too large a schedule; ranks * ranks * channels "
-                    "may be at most {}",
+        fmt::format("a schedule of {} ranks with {} channels is too large; ranks * ranks * "
+                    "channels must be at most {}",
                     options.ranks, options.channels, kSizeMax));
   }
 }
@@ -146,7 +149,7 @@ std::uint32_t last_block(const RankProgram& program) {
 void take_two_channels_each(Schedule& schedule) {
   if (schedule.channels > kChannelsMax / 2) {
     throw std::invalid_argument(
-        fmt::format("channels is {}; {} takes two for each, so allowed is 1 to {}",
+        fmt::format("channels is {}; {} takes two for each, so it must be 1 to {}",
                     schedule.channels, schedule.name, kChannelsMax / 2));
   }
   schedule.channels *= 2;

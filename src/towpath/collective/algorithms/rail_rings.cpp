@@ -31,7 +31,7 @@ void walk(int first_rank, int gpus, int entry, int exit, std::vector<int>& ring)
 
 void check_positive(const char* what, int value, int max) {
   if (value < 1 || value > max) {
-    throw std::invalid_argument(fmt::format("{} is {}; allowed is 1 to {}", what, value, max));
+    throw std::invalid_argument(fmt::format("{} is {}; it must be 1 to {}", what, value, max));
   }
 }
 

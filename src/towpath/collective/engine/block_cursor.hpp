@@ -10,7 +10,7 @@
 #include "towpath/collective/schedule/one_sided.hpp"
 #include "towpath/collective/schedule/transfer_table.hpp"
 
-// The place of a thread block in its program, for every engine.
+// The position of a thread block in its program, for every engine.
 
 namespace towpath::collective {
 
@@ -24,7 +24,7 @@ struct BlockCursor {
   std::uint8_t slice_number = 0;
   bool is_dependency_met = false;  // of the step
   std::uint64_t iteration = 0;
-  // Since the block was made. They only grow and are never reset.
+  // Counted from the creation of the block. The counters only grow and are never reset.
   std::uint64_t slots_sent = 0;
   std::uint64_t slots_received = 0;
   const Step* steps = nullptr;
@@ -43,8 +43,8 @@ struct BlockCursor {
   }
   // In this invocation, over all iterations.
   std::uint64_t steps_finished() const { return iteration * step_count + step; }
-  // How many steps the thread block that the current step depends on, which has `steps_of_other`,
-  // must have finished.
+  // Number of completed steps required of the thread block that the current step depends on, which
+  // has `steps_of_other` steps.
   std::uint64_t steps_needed(std::uint32_t steps_of_other) const {
     return iteration * steps_of_other + static_cast<std::uint64_t>(current().depends_on_step) + 1;
   }
@@ -61,7 +61,7 @@ struct BlockCursor {
     is_dependency_met = current().depends_on_block == kNone;
     if (!is_one_sided(current().type)) begin_transfer(transfers);
   }
-  // The current slice has moved. Returns whether the step is done.
+  // Records that the current slice has moved. Returns true if the step is done.
   bool finish_slice(const TransferTable& transfers) {
     if (sends(current().type)) slots_sent += slice().slots;
     if (receives(current().type)) slots_received += slice().slots;
@@ -90,16 +90,16 @@ struct BlockCursor {
 struct OneSidedCursor {
   const ThreadBlock* program = nullptr;
   const std::vector<AccessWiring>* wiring = nullptr;  // per access
-  // Per counter that it uses, since the block was made.
+  // One per counter that the thread block uses, from its creation on.
   std::vector<std::uint64_t> taken;
   std::vector<std::uint64_t> raised;
 
-  // Within the current step.
+  // Position within the current step.
   bool has_raised = false;
   bool has_moved = false;
   std::size_t next_take = 0;
 
-  // The pipeline that the current step belongs to.
+  // The pipeline of the current step.
   std::uint32_t loop_first = 0;  // steps of its body
   std::uint32_t loop_end = 0;
   std::uint64_t loop = 0;
@@ -123,13 +123,14 @@ struct OneSidedCursor {
     loops = loop_count(access, chunking.chunk_elements(), chunking.element_bytes());
     unit_elements = collective::unit_elements(access, chunking.element_bytes());
   }
-  // The elements of the current step's ranges that it works on.
+  // The elements of the current step's ranges to process.
   Piece piece(const BlockCursor& at) const {
     const Access& access = program->access(at.current());
     const bool is_in_pipeline = at.step >= loop_first && at.step < loop_end;
     return {at.iteration, access.part, access.parts, is_in_pipeline ? unit_elements : 0, loop};
   }
-  // The step at the cursor is done. Returns whether the first one of its pipeline comes again.
+  // Records that the step at the cursor is done. Returns true if the first step of its pipeline
+  // repeats.
   bool goes_back(const BlockCursor& at) {
     has_raised = has_moved = false;
     next_take = 0;

@@ -5,12 +5,12 @@
 #include "towpath/collective/engine/block_cursor.hpp"
 
 // The rule of all engines: the conditions under which a thread block may continue, and the effects
-// of a slice or a step that has ended. An engine is the executor over a transport, the simulator of
-// times or the verifier's walk. It answers the questions below and carries out the step. It decides
-// nothing.
+// of a completed slice or step. An engine is the executor over a transport, the simulator of times
+// or the verifier's walk. It answers the queries below and carries out the step, but makes no
+// decisions.
 //
-// Each question returns false if the thread block has to wait. The engine then calls advance() for
-// it once the answer may be another one. It makes the machine its friend.
+// Each query returns false if the thread block has to wait. The engine then calls advance() for it
+// when the answer may have changed. It declares the machine as a friend.
 //
 //   const TransferTable& transfers();
 //   const Chunking& chunking();
@@ -37,7 +37,7 @@ namespace towpath::collective {
 
 class ThreadBlockMachine {
  public:
-  // As far as the thread block can go.
+  // Advances the thread block as far as possible.
   template <typename Engine, typename Block>
   static void advance(Engine& engine, Block& block) {
     BlockCursor& at = block.cursor;
@@ -71,7 +71,7 @@ class ThreadBlockMachine {
   }
 
  private:
-  // Returns whether the step is done.
+  // Returns true if the step is done.
   template <typename Engine, typename Block>
   static bool advance_one_sided(Engine& engine, Block& block) {
     OneSidedCursor& own = *engine.one_sided(block);
@@ -85,12 +85,12 @@ class ThreadBlockMachine {
       own.has_moved = true;
     }
     if (engine.is_moving(block)) return false;
-    // Other thread blocks rely on the step without a signal.
+    // Other thread blocks depend on the step without a signal.
     const bool is_awaited = own.program->access(step).flushes || step.publishes;
     return !is_awaited || engine.are_stores_visible(block);
   }
 
-  // Some steps raise their counters before they wait, behind all that their block has stored.
+  // Some steps raise their counters before they wait, after all earlier stores of their block.
   template <typename Engine, typename Block>
   static bool raise_first(Engine& engine, Block& block, OneSidedCursor& own) {
     const Step& step = block.cursor.current();

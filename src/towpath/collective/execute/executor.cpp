@@ -93,7 +93,7 @@ void Executor::start(const Buffers& buffers) {
     if (block.program->steps.empty()) end_program(block);
   }
   for (Block& block : blocks_) {
-    // A block may already have been woken by the end of another one's step.
+    // The end of another block's step may already have woken the block.
     if (!block.is_finished && !block.is_waiting && !block.is_moving) advance(block);
   }
 }
@@ -183,7 +183,7 @@ Executor::Part Executor::part(const Block& block, Buffer buffer, std::uint32_t f
 }
 
 // The memory that a step of this kind reads and writes. If part of a ragged chunk is missing in one
-// of the buffers, it is left out of all.
+// of the buffers, it is left out of all of them.
 void Executor::set_operands(Block& block) {
   const BlockCursor& at = block.cursor;
   const Step step = block.program->steps[at.step];
@@ -225,7 +225,7 @@ void Executor::set_operands(Block& block) {
   }
 }
 
-// Hands the slots back that the slice came in.
+// Returns the slots of the received slice.
 void Executor::end_slice(Block& block, std::uint32_t slots) {
   if (!receives(block.cursor.current().type)) return;
   Move credit;  // a flag alone is done when start() returns
@@ -245,7 +245,7 @@ void Executor::end_step(Block& block) {
   block.entered = transport_.now();
 }
 
-// Thread blocks whose dependency is still not met queue up again.
+// Thread blocks with unmet dependencies are queued again.
 void Executor::publish(Block& block) {
   Block* dependent = std::exchange(block.first_dependent, nullptr);
   while (dependent != nullptr) {
@@ -305,7 +305,8 @@ std::string Executor::waiting_for() const {
   std::size_t others = 0;
   for (const Block& block : blocks_) {
     if (block.is_finished) continue;
-    // A wait for another rank says more than one for a neighbouring block.
+    // Reports a wait for another rank first, because it says more than a wait for a neighboring
+    // block.
     const bool is_remote = !block.is_waiting || block.reason != WaitReason::dependency;
     if (text.empty() && is_remote) {
       text = describe(block);

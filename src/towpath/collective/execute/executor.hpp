@@ -15,16 +15,16 @@
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/transport/transport.hpp"
 
-// One rank's run of one plan over one transport, simulated or live: the same object, the same code.
+// One rank's run of one plan over one transport, simulated or live, with the same code.
 //
-// ThreadBlockMachine says when a thread block may go on. The executor asks the transport's signals
-// for it and hands the transport one Move after the other. It has no clock.
+// ThreadBlockMachine determines when a thread block may continue. The executor reads the
+// transport's signals for it and passes the transport one Move after the other. It has no clock.
 //
 //   Executor executor(transport, plan);      // the same on every rank, in the same order
 //   executor.start({input, output});         // as often as wanted, one after another
 //   executor.finish(10_s);                   // live or in a process; or let the simulation run
 //
-// Wrong: destroying an executor while a peer still runs its part; put a barrier in between.
+// Wrong: destroying an executor while a peer still runs its part. Use a barrier in between.
 
 namespace towpath::collective {
 
@@ -41,14 +41,14 @@ using StepObserver = std::function<void(const StepRecord&)>;
 
 class Executor {
  public:
-  // Allocates FIFOs, scratch and signals. Throws std::invalid_argument when the schedule is made
-  // for another number of ranks than the transport has.
+  // Allocates FIFOs, scratch and signals. Throws std::invalid_argument if the schedule has a number
+  // of ranks other than the transport's.
   Executor(transport::Transport& transport, std::shared_ptr<const Plan> plan);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Begins one invocation. The one before must be finished.
+  // Starts one invocation. The previous one must be finished.
   void start(const Buffers& buffers);
   bool is_finished() const { return unfinished_blocks_ == 0; }
   // Blocks until finished, or throws transport::TransportError.

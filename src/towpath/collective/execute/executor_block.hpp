@@ -14,7 +14,7 @@
 
 namespace towpath::collective {
 
-// A DirectMove under way.
+// A DirectMove in progress.
 struct Executor::DirectRun {
   transport::DirectMove move;
   Block* block = nullptr;

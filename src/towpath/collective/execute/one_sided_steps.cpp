@@ -15,7 +15,7 @@ using transport::Location;
 
 namespace {
 
-// Whether both are at one place of some rank's heap.
+// True if both are at the same place of a rank's heap.
 bool share_memory(const Location& a, const Location& b, std::uint64_t a_bytes,
                   std::uint64_t b_bytes) {
   if (a.offset >= b.offset + b_bytes || b.offset >= a.offset + a_bytes) return false;
@@ -45,7 +45,7 @@ OneSidedCursor* Executor::one_sided(Block& block) {
   return block.direct == nullptr ? nullptr : &block.direct->cursor;
 }
 
-// Other steps of the thread block may read memory that its stores have not reached.
+// Other steps of the thread block may read memory that its stores have not reached yet.
 bool Executor::are_stores_visible(Block& block) {
   if (block.direct == nullptr || block.direct->under_way == 0) return true;
   if (block.cursor.current().type == StepType::nop) return true;
@@ -76,7 +76,7 @@ void Executor::begin_step(Block& block) { block.moving = transport_.now(); }
 
 bool Executor::is_moving(const Block& block) { return block.is_moving; }
 
-// Returns false when it has to wait for stores that are under way to the same memory.
+// Returns false if it has to wait for stores in flight to the same memory.
 bool Executor::move_directly(Block& block) {
   Direct& direct = *block.direct;
   if (direct.free_runs.empty()) direct.free_runs.push_back(&direct.runs.emplace_back());
@@ -111,7 +111,7 @@ bool Executor::move_directly(Block& block) {
   return true;
 }
 
-// May be called while its step is still the current one, or long after.
+// May be called while its step is current, or long after.
 void Executor::set_visible(DirectRun& run) {
   Block& block = *run.block;
   Direct& direct = *block.direct;

@@ -95,7 +95,7 @@ void PlanMemory::open_window() {
   is_in_place_ =
       overlap(buffers_.input, plan_->input_bytes(), buffers_.output, plan_->output_bytes());
   const int rank = transport_.rank();
-  // A rank that is promised no result finds its output as it was.
+  // If a rank has no defined result, its output keeps its contents.
   if (schedule.collective == Collective::reduce && !is_in_place_) {
     std::memcpy(transport_.data(offset_of(Buffer::output, rank)), buffers_.output,
                 plan_->output_bytes());

@@ -19,8 +19,8 @@ struct Buffers {
 };
 
 // The symmetric memory of a plan on one rank: FIFOs, scratch, signals and, for one-sided steps, a
-// window. Input is copied into the window, which other ranks reach, and output out of it. GPUs
-// would have registered the buffers, so that takes no simulated time.
+// window. Input is copied into the window, which other ranks can access, and output is copied out
+// of it. GPUs would have registered the buffers, so this takes no simulated time.
 class PlanMemory {
  public:
   // Throws std::invalid_argument if the transport does not support the one-sided steps.
@@ -36,8 +36,8 @@ class PlanMemory {
   // Slots of the connection with a peer, or 0 without a peer.
   std::uint64_t connection_slots(std::int32_t peer) const;
   transport::Offset slot_offset(std::int32_t fifo, std::uint64_t slot) const;
-  // Raised to the count of slots after the slice that begins there. A slot carries one slice at a
-  // time, so its signal only grows, in whatever order slices arrive.
+  // Raised to the number of slots after the slice that starts there. A slot carries one slice at a
+  // time, so its signal only grows, in any order of arrival.
   transport::Signal data_signal(std::int32_t fifo, std::uint64_t slot) const;
   transport::Signal credit_signal(std::int32_t credit) const;
   transport::Signal counter_signal(std::uint32_t counter) const;

@@ -9,12 +9,13 @@
 #include "towpath/base/units.hpp"
 #include "towpath/collective/execute/executor.hpp"
 
-// Repeated invocations over a live transport, each one timed.
+// Repeated invocations over a live transport, each timed separately.
 
 namespace towpath::collective {
 
-// Evenly spaced samples of a sequence of any length, in bounded memory: every value at first; when
-// there is no room, every second sample is dropped and only every second value taken from then on.
+// Evenly spaced samples of a sequence of any length, in bounded memory. At first it takes every
+// value. When there is no room left, it drops every second sample and then takes only every second
+// value.
 class Samples {
  public:
   static constexpr std::size_t kCountMax = 1 << 16;
@@ -39,8 +40,8 @@ struct Repetition {
   std::vector<Time> samples;  // durations of single invocations, in order
 };
 
-// Starts and finishes `times` invocations back to back. About every millisecond it looks whether
-// the peers are there, even when no invocation waits for long.
+// Starts and finishes `times` invocations back to back. About every millisecond it checks that the
+// peers are alive, even if no invocation waits for long.
 Repetition repeat(Executor& executor, transport::Transport& transport, const Buffers& buffers,
                   int times, Time timeout);
 

@@ -122,14 +122,14 @@ Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64
   const std::uint64_t granularity = element_granularity(schedule);
   if (elements == 0 || elements % granularity != 0) {
     throw std::invalid_argument(
-        fmt::format("schedule '{}' cannot cut {} elements; allowed are positive multiples of {}",
+        fmt::format("schedule '{}' cannot divide {} elements; use a positive multiple of {}",
                     schedule.name, elements, granularity));
   }
   const std::uint64_t transfer_elements =
       element_bytes == 0 ? 0 : fifo_.transfer_bytes_max / element_bytes;
   if (transfer_elements == 0) {
     throw std::invalid_argument(
-        fmt::format("elements of {} bytes; allowed are 1 to {}, what a transfer holds",
+        fmt::format("an element has {} bytes; it must have 1 to {}, the size of a transfer",
                     element_bytes, fifo_.transfer_bytes_max));
   }
   if (works_on_parts(schedule.collective)) parts_ = schedule.ranks.size();
@@ -163,7 +163,7 @@ void Chunking::limit_scratch(const Schedule& schedule) {
   if (unit == 0 || unit > room) {
     throw std::invalid_argument(fmt::format(
         "schedule '{}' has chunks of {} bytes at this size and a scratch with room for {} of each; "
-        "allowed are smaller arrays, or pipelines with one unit for all that uses scratch",
+        "use a smaller array, or pipelines with one unit for all steps that use scratch",
         schedule.name, chunk_elements_ * element_bytes_, room * element_bytes_));
   }
   scratch_chunk_elements_ = room / unit * unit;

@@ -109,7 +109,7 @@ class Chunking {
   FifoLimits fifo_;
 };
 
-// Whether the array is divided at rank boundaries.
+// True if the array is divided at rank boundaries.
 bool works_on_parts(Collective collective);
 
 // Required divisor of the element count: the number of ranks if the collective works on parts, the

@@ -114,8 +114,8 @@ class Counters {
       StepLocation{schedule_, user.rank, static_cast<std::size_t>(user.block),
                    static_cast<std::size_t>(user.step)}
           .fail(
-              "it puts packets where step {} of rank {} thread block {} puts some, too; a place "
-              "takes them once",
+              "it puts packets where step {} of rank {} thread block {} also puts packets; a place "
+              "can receive packets only once",
               other.step, other.rank, other.block);
     }
   }
@@ -159,7 +159,7 @@ class Counters {
       found.push_back(&store);
     }
     if (covered < end) {
-      at.fail("it reads packets from scratch chunk {} on, and no step puts all of them there",
+      at.fail("it reads packets from scratch chunk {} on, but no step puts all of them there",
               operand.chunk);
     }
     return found;
@@ -255,7 +255,7 @@ void Counters::check() const {
           const std::uint32_t said =
               block.access(block.steps[static_cast<std::size_t>(user.step)]).barrier_blocks;
           if (said == use.takers.size()) continue;
-          fail_at(user, fmt::format("its barrier {} is for {} thread blocks, but {} take part",
+          fail_at(user, fmt::format("its barrier {} is for {} thread blocks, but {} use it",
                                     std::get<1>(key), said, use.takers.size()));
         }
         continue;

@@ -32,7 +32,7 @@ void check_groups(const Schedule& schedule) {
 
 void check_peer(const StepLocation& at, int peer) {
   if (peer < 0 || peer >= at.schedule.rank_count() || peer == at.rank) {
-    at.fail("its peer is rank {}; allowed is any other of {} ranks", peer,
+    at.fail("its peer is rank {}; it must be any other of {} ranks", peer,
             at.schedule.rank_count());
   }
 }
@@ -52,11 +52,14 @@ void check_holder(const StepLocation& at, const char* role, const Operand& opera
             at.schedule.groups.size());
   }
   if (!contains(at.schedule.groups[static_cast<std::size_t>(operand.number)], at.rank)) {
-    at.fail("its {} is in group {} of ranks, of which its own is none", role, operand.number);
+    at.fail("its {} is in group {} of ranks, which does not contain its own rank", role,
+            operand.number);
   }
   if (!is_at_one_place(at.schedule, operand.buffer)) {
-    at.fail("its {} is the {} buffer of a group of ranks, which in place is elsewhere on each",
-            role, name_of(operand.buffer));
+    at.fail(
+        "its {} is the {} buffer of a group of ranks, which has different places on them when in "
+        "place",
+        role, name_of(operand.buffer));
   }
 }
 
@@ -64,7 +67,7 @@ void check_operand(const StepLocation& at, const char* role, const Operand& oper
                    std::uint32_t count) {
   check_holder(at, role, operand);
   if (operand.is_packet && operand.buffer != Buffer::scratch) {
-    at.fail("its {} is packets in the {} buffer; allowed is scratch", role,
+    at.fail("its {} is packets in the {} buffer; they must be in scratch", role,
             name_of(operand.buffer));
   }
   for (const int rank : ranks_of(at.schedule, at.rank, operand)) {
@@ -79,23 +82,24 @@ void check_operand(const StepLocation& at, const char* role, const Operand& oper
 }
 
 void check_operands(const StepLocation& at, const Step& step, const Access& access) {
-  if (step.count == 0) at.fail("its count is 0; at least 1");
+  if (step.count == 0) at.fail("its count is 0; it must be at least 1");
   if (access.sources.empty() || access.destinations.empty()) {
-    at.fail("it has no {}; at least one", access.sources.empty() ? "source" : "destination");
+    at.fail("it has no {}; it needs at least one",
+            access.sources.empty() ? "source" : "destination");
   }
   for (const auto* operands : {&access.sources, &access.destinations}) {
     const bool has_group =
         std::any_of(operands->begin(), operands->end(),
                     [](const Operand& operand) { return operand.holder == Holder::group; });
     if (has_group && operands->size() > 1) {
-      at.fail("it has a group of ranks beside {} other {}; a group is alone", operands->size() - 1,
-              operands == &access.sources ? "sources" : "destinations");
+      at.fail("it has a group of ranks and {} other {}; a group must be the only one",
+              operands->size() - 1, operands == &access.sources ? "sources" : "destinations");
     }
   }
   for (const Operand& source : access.sources) {
     check_operand(at, "source", source, step.count);
     if (source.is_packet && source.holder != Holder::own) {
-      at.fail("it reads packets of another rank; they are read where they were put");
+      at.fail("it reads packets of another rank; packets must be read where they were put");
     }
   }
   for (const Operand& destination : access.destinations) {
@@ -103,7 +107,7 @@ void check_operands(const StepLocation& at, const Step& step, const Access& acce
   }
 }
 
-// Whether there is a signal for each destination of its bytes.
+// True if there is a signal for each destination of its bytes.
 bool has_end_for_each(const StepLocation& at, const Access& access) {
   const Operand& to = access.destinations.front();
   if (to.holder != Holder::group) {
@@ -119,17 +123,17 @@ bool has_end_for_each(const StepLocation& at, const Access& access) {
 void check_direct(const StepLocation& at, const Step& step, const Access& access) {
   check_operands(at, step, access);
   if (access.parts == 0 || access.parts > kPartsMax || access.part >= access.parts) {
-    at.fail("it does part {} of {}; allowed are up to {} parts, from 0 on", access.part,
-            access.parts, kPartsMax);
+    at.fail("it does part {} of {}; parts are numbered from 0, and there are at most {}",
+            access.part, access.parts, kPartsMax);
   }
   const bool loads =
       std::any_of(access.sources.begin(), access.sources.end(),
                   [](const Operand& source) { return source.holder != Holder::own; });
-  if (access.is_port && loads) at.fail("it loads through a port; allowed are stores to peers");
+  if (access.is_port && loads) at.fail("it loads through a port; a port can only store to peers");
   if (access.signals && !has_end_for_each(at, access)) {
     at.fail(
-        "it signals behind its bytes, for which it needs a port channel for each destination, or a "
-        "channel to each other rank of its group");
+        "it signals after its bytes; this needs a port channel for each destination, or a channel "
+        "to each other rank of its group");
   }
 }
 
@@ -155,7 +159,7 @@ void check_pipeline(const StepLocation& at, const Step& step, const Access& acce
     at.fail("it is a pipeline of {} steps; {} follow", step.count, steps.size() - at.step - 1);
   }
   if (access.unit_bytes == 0 || access.chunks == 0) {
-    at.fail("it is a pipeline of {} chunks in pieces of {} bytes; at least 1 of each",
+    at.fail("it is a pipeline of {} chunks in pieces of {} bytes; both must be at least 1",
             access.chunks, access.unit_bytes);
   }
   for (std::size_t s = at.step + 1; s <= at.step + step.count; ++s) {
@@ -164,8 +168,8 @@ void check_pipeline(const StepLocation& at, const Step& step, const Access& acce
                              (is_one_sided(inner.type) && inner.type != StepType::pipeline);
     if (!is_possible || inner.publishes || inner.depends_on_block != kNone) {
       at.fail(
-          "it is a pipeline with a {} at step {}; allowed are one-sided steps and nop, without "
-          "dependencies",
+          "it is a pipeline with a {} at step {}; it may have only one-sided steps and nop, "
+          "without dependencies",
           name_of(inner.type), s);
     }
     if (inner.type != StepType::direct) continue;
@@ -174,7 +178,7 @@ void check_pipeline(const StepLocation& at, const Step& step, const Access& acce
     const auto is_packet = [](const Operand& operand) { return operand.is_packet; };
     if (std::any_of(moved.sources.begin(), moved.sources.end(), is_packet) ||
         std::any_of(moved.destinations.begin(), moved.destinations.end(), is_packet)) {
-      at.fail("it is a pipeline with packets at step {}; packets go in one piece", s);
+      at.fail("it is a pipeline with packets at step {}; packets cannot be divided into pieces", s);
     }
   }
 }
@@ -232,8 +236,8 @@ void check_mixture(const Schedule& schedule) {
     if (step.type == StepType::pipeline ||
         (step.type == StepType::direct && (step.count != 1 || access.parts != 1))) {
       at.fail(
-          "it is a {} of {} chunks and {} parts; beside steps that send and receive, allowed "
-          "is a single whole chunk",
+          "it is a {} of {} chunks and {} parts; next to steps that send and receive, it must be a "
+          "single whole chunk",
           name_of(step.type), step.count, access.parts);
     }
   });

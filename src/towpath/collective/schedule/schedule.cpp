@@ -79,7 +79,8 @@ void check_step(const StepLocation& at, const ThreadBlock& block, const Step& st
   if (receives(step.type) && block.receive_peer == kNone) {
     at.fail("it is a {}, but its thread block has no receive peer", name_of(step.type));
   }
-  if (step.type < StepType::nop && step.count == 0) at.fail("its count is 0; at least 1");
+  if (step.type < StepType::nop && step.count == 0)
+    at.fail("its count is 0; it must be at least 1");
   check_ranges(at, step);
   check_dependency(at, step);
 }
@@ -103,8 +104,8 @@ std::string mistake_in_pattern(const Schedule& schedule) {
     }
     if (!is_per_rank) continue;
     if (number >= ranks || is_target[number]) {
-      return fmt::format("rank {} sends to rank {}; allowed is each of {} ranks once", i, number,
-                         ranks);
+      return fmt::format("rank {} sends to rank {}; the pattern must list each of {} ranks once", i,
+                         number, ranks);
     }
     is_target[number] = true;
   }
@@ -116,8 +117,8 @@ void check_header(const Schedule& schedule) {
     throw ScheduleError(fmt::format("schedule '{}': {}", schedule.name, what));
   };
   const std::size_t ranks = schedule.ranks.size();
-  if (ranks == 0) fail("it has no ranks; at least 1");
-  if (schedule.chunks == 0) fail("it cuts the array into 0 chunks; at least 1");
+  if (ranks == 0) fail("it has no ranks; it needs at least 1");
+  if (schedule.chunks == 0) fail("it cuts the array into 0 chunks; it needs at least 1");
   if (works_on_parts(schedule.collective) && schedule.chunks % ranks != 0) {
     fail(fmt::format("{} of {} ranks needs a multiple of {} chunks, not {}",
                      name_of(schedule.collective), ranks, ranks, schedule.chunks));
@@ -126,7 +127,7 @@ void check_header(const Schedule& schedule) {
     fail(fmt::format("its root is rank {} of {}", schedule.root, ranks));
   }
   if (!schedule.in_place && !schedule.out_of_place) {
-    fail("it runs neither in place nor out of place; at least one");
+    fail("it supports neither in place nor out of place; it needs at least one");
   }
   const std::string mistake = mistake_in_pattern(schedule);
   if (!mistake.empty()) fail(mistake);
@@ -135,7 +136,7 @@ void check_header(const Schedule& schedule) {
 void check_peer(const StepLocation& at, const char* role, std::int32_t peer) {
   if (peer == kNone) return;
   if (peer < 0 || peer >= at.schedule.rank_count() || peer == at.rank) {
-    at.fail("its {} peer is rank {}; allowed is any other of {} ranks", role, peer,
+    at.fail("its {} peer is rank {}; it must be any other of {} ranks", role, peer,
             at.schedule.rank_count());
   }
 }
@@ -172,12 +173,12 @@ void check_single_ends(const Schedule& schedule, int rank) {
     const ThreadBlock& block = blocks[b];
     const StepLocation at{schedule, rank, b, 0};
     if (block.send_peer != kNone && !senders.emplace(block.send_peer, block.channel).second) {
-      at.fail("another thread block of the rank sends to rank {} on channel {} too",
+      at.fail("another thread block of the rank also sends to rank {} on channel {}",
               block.send_peer, block.channel);
     }
     if (block.receive_peer != kNone &&
         !receivers.emplace(block.receive_peer, block.channel).second) {
-      at.fail("another thread block of the rank receives from rank {} on channel {} too",
+      at.fail("another thread block of the rank also receives from rank {} on channel {}",
               block.receive_peer, block.channel);
     }
   }

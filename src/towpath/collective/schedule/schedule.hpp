@@ -45,7 +45,7 @@ enum class Collective : std::uint8_t {
   barrier        // all_reduce of a token: the sum is complete when all ranks have arrived
 };
 
-// Whether one rank has a special role.
+// True if one rank has a special role.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce ||
          collective == Collective::gather || collective == Collective::scatter;
@@ -144,10 +144,10 @@ std::uint32_t shared_chunk(const Schedule& schedule, int rank, Buffer buffer, st
 
 std::size_t step_count(const Schedule& schedule);
 
-// Whether any step is one-sided, or sends or receives.
+// True if any step is one-sided, or sends or receives.
 bool has_one_sided_steps(const Schedule& schedule);
 bool has_fifo_steps(const Schedule& schedule);
-// Whether a step depends on a thread block that sends or receives.
+// True if a step depends on a thread block that sends or receives.
 bool follows_fifo(const RankProgram& program, const Step& step);
 
 // Above this number of steps, step-by-step output is not worth its time.

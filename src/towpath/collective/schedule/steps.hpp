@@ -47,7 +47,8 @@ enum class StepType : std::uint8_t {
 };
 inline constexpr int kStepTypes = 17;
 
-// Engines ask these for each slice of each block: a mask compiles to one test without a branch.
+// Engines evaluate these for each slice of each block: a mask compiles to one test without a
+// branch.
 template <StepType... kTypes>
 constexpr bool is_one_of(StepType type) {
   constexpr std::uint32_t kMask = (... | (std::uint32_t{1} << static_cast<int>(kTypes)));
@@ -62,7 +63,7 @@ constexpr bool sends(StepType type) {
   using enum StepType;
   return is_one_of<send, receive_copy_send, receive_reduce_send, receive_reduce_copy_send>(type);
 }
-// Whether the step reads its source range or stores to its destination range.
+// True if the step reads its source range or stores to its destination range.
 constexpr bool reads_source(StepType type) {
   using enum StepType;
   return is_one_of<send, receive_reduce_send, receive_reduce_copy, receive_reduce_copy_send, copy,

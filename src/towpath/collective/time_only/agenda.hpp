@@ -12,8 +12,8 @@
 namespace towpath::collective::time_only {
 
 // The thread blocks that may continue, by partition, and the limit of time. Events are kept in
-// order of time within a partition only, so that its state stays in the processor's cache: it runs
-// until it waits for another one.
+// order of time only within a partition, so that its state stays in the processor's cache: a
+// partition runs until it waits for another one.
 class Agenda {
  public:
   explicit Agenda(BlockTable& table) : table_(table), partitions_(1) {}
@@ -37,9 +37,9 @@ class Agenda {
     if (table_[number].state == reason) make_ready(table_[number]);
   }
   bool has_ready() const { return ready_count_ > 0; }
-  // The next ready thread blocks of a partition. False if there are none.
+  // Takes the next ready thread blocks of a partition. Returns false if there are none.
   bool take_ready(std::uint32_t partition, std::vector<std::uint32_t>& blocks);
-  // Whether a ready thread block begins before horizon and deadline. If not, it is parked.
+  // True if a ready thread block begins before horizon and deadline. Otherwise it is parked.
   bool begins_in_time(const Block& block) {
     if (block.at < until()) return true;
     parked_.push_back(block.number);
@@ -48,12 +48,12 @@ class Agenda {
   bool has_parked() const { return !parked_.empty(); }
   void unpark();
 
-  // The present partition is run up to the limit.
+  // The current partition has run up to the limit.
   void open(std::uint32_t partition);
   Time limit() const { return limit_; }
   void close(std::uint32_t partition, Time first);
-  // A thread block waits for another partition. The present one may not run beyond the earliest end
-  // of that wait.
+  // A thread block waits for another partition. The current partition may not run beyond the
+  // earliest end of that wait.
   void stall(const Block& block);
   // No partition has an event before that time.
   void reach(Time first);

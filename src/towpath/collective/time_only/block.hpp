@@ -20,7 +20,8 @@ inline constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
 enum class State : std::uint8_t { ready, data, slots, dependency, link, signal, stores, finished };
 
-// A thread block of a rank. It runs ahead of the others as far as it has all the times it needs.
+// A thread block of a rank. It runs ahead of other thread blocks while all times that it needs are
+// known.
 struct alignas(64) Block {
   Time at;  // all before is done
   State state = State::ready;
@@ -30,7 +31,7 @@ struct alignas(64) Block {
   std::uint32_t next_waiting = kNobody;
   BlockCursor cursor;
 
-  // Since the run was made. They only grow.
+  // Counted from the creation of the run. The counters only grow.
   std::uint64_t slots_returned = 0;
   std::uint32_t slices_sent = 0;  // modulo 2^32, as all numbers of slices
   std::uint32_t slices_received = 0;
@@ -51,7 +52,7 @@ struct alignas(64) Block {
   Time credit_delay;  // until its slots are back at its receive peer
   Time lookahead;     // least time from the start of a put until it arrives
 
-  // The duration of the last slice, since most are alike.
+  // The duration of the last slice, because most slices have equal durations.
   std::uint64_t memo_bytes = ~std::uint64_t{0};
   Work memo_work = Work::copy;
   Time memo_duration;

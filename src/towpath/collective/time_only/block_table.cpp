@@ -51,7 +51,7 @@ void BlockTable::add_blocks(int rank) {
   }
 }
 
-// Both ends of a connection find each other, and puts their route.
+// Connects both ends of each connection, and stores the route of its puts.
 void BlockTable::connect(int rank, FlowTable& flows) {
   const auto& wiring = plan_->wiring->of(rank);
   for (std::size_t b = 0; b < wiring.size(); ++b) {

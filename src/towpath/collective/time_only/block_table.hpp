@@ -27,7 +27,7 @@ struct Mark {
 
 class BlockTable {
  public:
-  // The ranks outlive it. Adds the flow of each block that sends to another rank.
+  // The ranks outlive this object. Adds the flow of each block that sends to another rank.
   BlockTable(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan,
              FlowTable& flows);
   BlockTable(const BlockTable&) = delete;
@@ -65,7 +65,7 @@ class BlockTable {
   }
   bool is_ragged() const { return is_ragged_; }
 
-  // Moves all blocks by a time and by a number of iterations.
+  // Shifts all blocks by a time and by a number of iterations.
   void shift(Time by, std::uint64_t iterations);
 
  private:

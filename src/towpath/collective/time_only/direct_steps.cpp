@@ -29,7 +29,7 @@ bool overlap(const Operand& a, std::uint32_t a_count, const Operand& b, std::uin
   return !is_other && a.chunk < b.chunk + b_count && b.chunk < a.chunk + a_count;
 }
 
-// From one place to one other, without further effects.
+// A move from one place to one other place, without further effects.
 bool is_simple(const Step& step, const Access& access) {
   if (step.type == StepType::signal || step.type == StepType::wait) return true;
   if (step.type != StepType::direct || access.is_port || access.signals || access.flushes) {
@@ -42,7 +42,7 @@ bool is_simple(const Step& step, const Access& access) {
          is_known(access.sources.front()) && is_known(access.destinations.front());
 }
 
-// Whether a step may have to wait for stores of another one to the same memory.
+// True if a step may have to wait for another step's stores to the same memory.
 bool has_conflicts(const ThreadBlock& block, std::uint64_t iterations) {
   std::vector<Step> direct;
   for (const Step& step : block.steps) {
@@ -294,7 +294,8 @@ void DirectSteps::begin(Flight& flight, Time now) {
   call(flight, now + duration, Note::moved);
 }
 
-// A load's source is asked now, or was while the piece before was on its way.
+// The source of a load receives the request now, or received it while the previous piece was in
+// flight.
 void DirectSteps::issue_piece(Flight& flight, Time now, Note request) {
   const Bytes size = flight.window.issue();
   if (size == Bytes(0)) return;
@@ -340,7 +341,7 @@ void DirectSteps::finish_if_sent(Flight& flight, Time now) {
   if (flight.window.may_go_on()) finish_loads(flight, now);
 }
 
-// The thread block may continue. A store within the rank is visible at once.
+// The thread block may continue. A store within the rank is visible immediately.
 void DirectSteps::finish_loads(Flight& flight, Time now) {
   flight.window.is_done = true;
   Block& block = table_[flight.block];

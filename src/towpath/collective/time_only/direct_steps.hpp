@@ -31,9 +31,9 @@ enum class Note : std::uint8_t {
   moved
 };
 
-// One-sided steps: signals, waits, and moves through a switch that combines and copies. There are
-// no turns: events of one moment come in the order in which they were scheduled. They are the
-// events of Executor and DirectMoves, one for one.
+// One-sided steps: signals, waits, and moves through a switch that combines and copies. Events at
+// the same time are processed in the order in which they were scheduled. They are the same events
+// as in Executor and DirectMoves.
 class DirectSteps {
  public:
   static bool can_run(const Plan& plan);
@@ -42,14 +42,14 @@ class DirectSteps {
   DirectSteps(const DirectSteps&) = delete;
   DirectSteps& operator=(const DirectSteps&) = delete;
 
-  // A thread block has all that it waited for, at that time.
+  // A thread block has received everything that it waited for, at that time.
   std::function<void(Block&, Time)> go_on;
 
   bool empty() const { return blocks_.empty(); }
   OneSidedCursor* cursor(const Block& block) {
     return block.one_sided == kNobody ? nullptr : &blocks_[block.one_sided].cursor;
   }
-  // Joins the thread blocks that must be kept in order of time. Returns whether any moves meet.
+  // Joins the thread blocks that must be kept in order of time. Returns true if any moves meet.
   bool join(Partitioning& partitioning) const;
   // The thread block of each flow that was added here.
   const std::vector<std::uint32_t>& owners_of_flows() const { return owners_of_flows_; }
@@ -58,7 +58,7 @@ class DirectSteps {
   bool is_raised(Block& block, const CounterTake& take, std::uint64_t times);
   void raise(const Block& block, const std::vector<CounterRaise>& raises);
   void start(Block& block);
-  // The thread block waits for a note of itself.
+  // The thread block waits for its own notice.
   void call_at(Block& block, Time when, Note note);
 
   static bool is_note(const Flows::Notice& notice) { return notice.tag >> 63 != 0; }

@@ -19,7 +19,7 @@ class Partitioning {
  public:
   explicit Partitioning(std::uint32_t blocks);
   void join(std::uint32_t a, std::uint32_t b);
-  // All blocks that are at the same link.
+  // All blocks that use the same link.
   void join_at(int link, std::uint32_t block);
   Partitions divide();
 

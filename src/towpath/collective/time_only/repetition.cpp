@@ -10,9 +10,9 @@ namespace towpath::collective::time_only {
 namespace {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
-// Fewer are simulated sooner than compared.
+// Simulating fewer iterations than this is faster than comparing them.
 constexpr std::uint64_t kIterationsMin = 8;
-// Most comparisons with one reference moment. After that, an equal one is not likely.
+// Maximum number of comparisons with one reference moment. After that, a match is unlikely.
 constexpr std::uint64_t kComparedMax = 64;
 
 }  // namespace
@@ -138,7 +138,7 @@ void Repetition::describe(sim::Snapshot& snapshot, const Block& block) {
   if (block.progress != kNobody) describe_times(snapshot, block);
 }
 
-// The slices under way, and the slots that come back.
+// The slices in flight, and the slots that are being returned.
 void Repetition::describe_connection(sim::Snapshot& snapshot, const Block& sender) {
   const Block& receiver = table_[sender.send_to];
   const auto add = [&](const Mark& mark, std::uint64_t slots) {
@@ -178,7 +178,7 @@ void Repetition::repeat(const Moment& before, const Moment& now, std::uint64_t t
   counted_ += iterations;
 }
 
-// Until the leading block is at that iteration.
+// Runs until the leading block reaches that iteration.
 void Repetition::stop_comparing(std::uint64_t look_at) {
   look_at_ = look_at;
   agenda_.set_horizon(Flows::kUnknown);

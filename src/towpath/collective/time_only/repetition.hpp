@@ -12,12 +12,12 @@
 
 namespace towpath::collective::time_only {
 
-// Is a run in a steady state? If so, the remaining iterations are counted and not simulated.
+// Detects a steady state of a run. The remaining iterations are then counted instead of simulated.
 //
-// Thread blocks run ahead of each other, so they have no common present. A horizon makes one: all
-// that begins before it is simulated, and no more. Horizons are one period of a thread block apart.
-// If the state relative to two horizons is equal, the iterations between them repeat, as long as
-// every chunk keeps its size.
+// Thread blocks run ahead of each other, so they have no common present. A horizon defines one:
+// everything that starts before it is simulated, and nothing else. Horizons are one period of a
+// thread block apart. If the state relative to two horizons is equal, the iterations between them
+// repeat as long as every chunk keeps its size.
 class Repetition {
  public:
   Repetition(BlockTable& table, Flows& flows, Agenda& agenda, TimeEngine& engine);
@@ -25,9 +25,9 @@ class Repetition {
   Repetition& operator=(const Repetition&) = delete;
 
   void begin_invocation();
-  // All that begins before the horizon is simulated.
+  // Everything that starts before the horizon is simulated.
   void reach_horizon();
-  // Iterations of each block that were counted.
+  // Number of counted iterations of each block.
   std::uint64_t counted() const { return counted_; }
 
  private:

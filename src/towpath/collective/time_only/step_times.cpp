@@ -51,7 +51,7 @@ void StepTimes::shift(std::uint64_t steps, Time by) {
   for (Reader& reader : readers_) reader.asked += steps;
 }
 
-// Drops the steps that no reader asks for any more.
+// Drops the steps that no reader needs any more.
 void StepTimes::trim() {
   if (is_kept_) return;
   const std::uint64_t asked = std::ranges::min(readers_, {}, &Reader::asked).asked;

@@ -17,17 +17,17 @@ namespace towpath::collective::time_only {
 class StepTimes {
  public:
   void add_reader(std::uint32_t block);
-  // Some reader asks for earlier steps than before: all are kept.
+  // A reader needs earlier steps than before, so all of them are kept.
   void goes_back() { is_kept_ = true; }
 
   // Forgets all steps, but not the readers.
   void clear();
-  // Steps are numbered from 1 on, and are finished in that order.
+  // Steps are numbered from 1, and finish in that order.
   void add(std::uint64_t step, Time finished);
-  // Null while the step is not finished.
+  // Null if the step is not finished.
   const Time* find(std::uint64_t step, std::uint32_t reader);
 
-  // The first of the blocks that wait for a step. They are linked by Block::next_waiting.
+  // The first block that waits for a step. The waiting blocks are linked by Block::next_waiting.
   std::uint32_t take_waiting() { return std::exchange(first_waiting_, kNobody); }
   void wait(Block& block) { block.next_waiting = std::exchange(first_waiting_, block.number); }
 
@@ -35,7 +35,7 @@ class StepTimes {
   void for_each_reader(const Visit& visit) const {
     for (const Reader& reader : readers_) visit(reader.block);
   }
-  // Adds the steps behind `step`, counted from `zero`. Earlier ones will not be asked for.
+  // Adds the steps after `step`, counted from `zero`. Earlier steps will not be queried.
   void describe(sim::Snapshot& snapshot, std::uint64_t step, std::uint64_t zero) const;
   // Adds to the numbers and to the times of all steps.
   void shift(std::uint64_t steps, Time by);

@@ -70,8 +70,8 @@ bool TimeEngine::is_step_finished(Block& block) {
   return true;
 }
 
-// The n-th slice sent is the n-th received. If the ends disagree on its size, the block waits for
-// ever, and the schedule is run by executors.
+// The n-th slice sent is the n-th received. If the ends disagree on its size, the block waits
+// forever, and executors run the schedule instead.
 bool TimeEngine::has_arrived(Block& block, std::uint32_t slots) {
   const Mark& arrival = table_.arrival(block.number, block.slices_received);
   if (arrival.slots != block.cursor.slots_received + slots || arrival.time == Flows::kUnknown) {
@@ -112,7 +112,7 @@ bool TimeEngine::move_directly(Block& block) {
   return true;
 }
 
-// Returns whether the end of the slice is determined.
+// Returns true if the end of the slice is set.
 bool TimeEngine::move_slice(Block& block) {
   const StepType type = block.cursor.current().type;
   if (type == StepType::nop) {
@@ -150,7 +150,7 @@ bool TimeEngine::put(Block& block) {
   arrival.time = Flows::kUnknown;
   const Time when = block.at + block.cost->before_put();
   if (block.memo_train == nullptr) {
-    // To itself, or empty: no link is loaded.
+    // A put to the own rank, or an empty one, does not load a link.
     const Bytes size = block.cost->on_wire_of(Bytes(block.memo_bytes));
     block.at = when + transfer_time(size, block.cost->pace(block.memo_work));
     note_arrival(block, slice, block.at + block.latency);
@@ -167,7 +167,7 @@ bool TimeEngine::put(Block& block) {
   return true;
 }
 
-// Hands the slots back that the slice came in.
+// Returns the slots of the received slice.
 void TimeEngine::end_slice(Block& block, std::uint32_t) {
   if (!receives(block.cursor.current().type)) return;
   Mark& credit = table_.credit(block.receive_from, block.slices_received++);
@@ -195,7 +195,7 @@ void TimeEngine::publish(Block& block) {
     Block& dependent = table_[waiting];
     waiting = dependent.next_waiting;
     if (block.one_sided != kNobody && dependent.one_sided != kNobody) {
-      // There are no turns: at once, as in an executor.
+      // Happens immediately, as in an executor.
       dependent.state = State::ready;
       advance(dependent);
     } else {

@@ -12,9 +12,10 @@
 
 namespace towpath::collective::time_only {
 
-// The engine over times. The start of a slice follows from the end of the one before, the arrival
-// of data and credits, and the end of the step that it depends on. So a thread block continues as
-// far as these times are known, ahead of all others, and records its times for its peers.
+// The engine over times. The start of a slice follows from the end of the previous slice, the
+// arrival of data and credits, and the end of the step that it depends on. A thread block therefore
+// continues as long as these times are known, ahead of all others, and records its times for its
+// peers.
 class TimeEngine {
  public:
   TimeEngine(BlockTable& table, FlowTable& flow_table, Flows& flows, Agenda& agenda,
@@ -33,7 +34,7 @@ class TimeEngine {
 
   bool is_finished() const { return unfinished_ == 0; }
   Time finished_at() const { return finished_at_; }
-  // The latest time: credits come back after the end.
+  // The latest time: credits return after the end.
   Time now() const { return now_; }
   void set_now(Time now) { now_ = now; }
   std::uint64_t slices() const { return slices_; }

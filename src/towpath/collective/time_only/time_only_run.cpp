@@ -11,7 +11,7 @@ using namespace time_only;
 
 namespace {
 
-// Below this lookahead, going back and forth between partitions costs more than it saves.
+// Below this lookahead, switching between partitions costs more than it saves.
 constexpr Time kLookaheadMin = Time::from_ps(1'000'000);
 
 }  // namespace
@@ -44,8 +44,8 @@ TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<
   flows_.begin(agenda_.partitions());
 }
 
-// A partition is the thread blocks of a host, and those whose messages meet. If none meet, there is
-// no order of time to keep.
+// A partition contains the thread blocks of a host, and those whose messages meet. If none meet, no
+// order of time needs to be kept.
 void TimeOnlyRun::divide() {
   std::vector<Block>& blocks = table_.blocks();
   Partitioning partitioning(static_cast<std::uint32_t>(blocks.size()));
@@ -102,7 +102,7 @@ TimeOnlyRun::Outcome TimeOnlyRun::invoke(Time limit) {
   return {goes_on ? End::beyond_limit : End::stands_still, now()};
 }
 
-// Each partition runs until it waits for another one, then the next one runs.
+// Each partition runs until it waits for another one. Then the next one runs.
 void TimeOnlyRun::run_partitions() {
   for (;;) {
     for (std::uint32_t number = 0; number < agenda_.partitions(); ++number) run_partition(number);

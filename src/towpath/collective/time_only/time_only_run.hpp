@@ -9,26 +9,27 @@
 
 #include "towpath/collective/time_only/repetition.hpp"
 
-// One plan on all ranks of a GPU cluster if only the time is asked for: the times and loads of
-// Executors over GpuRanks, to the picosecond, with far fewer events.
+// One plan on all ranks of a GPU cluster if only the time is needed: the times and loads of
+// Executors over GpuRanks, equal to the picosecond, with far fewer events.
 //
-// TimeEngine advances thread blocks, DirectSteps their moves through switches. Flows keeps the
-// order of time on links on which messages meet. Agenda has the blocks that may continue.
+// TimeEngine advances thread blocks, and DirectSteps advances their moves through switches. Flows
+// keeps the order of time on links on which messages meet. Agenda has the blocks that may continue.
 // Repetition detects a steady state.
 //
 // Executors are the reference. They also have bytes, jitter, traces, all one-sided steps, and the
-// words for a schedule that stands still.
+// description of a deadlock.
 
 namespace towpath::collective {
 
 class TimeOnlyRun {
  public:
-  // Whether this kind of plan runs here.
+  // True if this class supports this kind of plan.
   static bool can_run(const Plan& plan);
-  // Whether its ranks reach the groups that the plan moves to and from. Folded ones do not.
+  // True if its ranks can access the groups that the plan moves data to and from. Folded ranks
+  // cannot.
   static bool can_run(transport::simulated::GpuRanks& ranks, const Plan& plan);
 
-  // The ranks outlive it.
+  // The ranks outlive this object.
   TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<const Plan> plan);
   TimeOnlyRun(const TimeOnlyRun&) = delete;
   TimeOnlyRun& operator=(const TimeOnlyRun&) = delete;
@@ -38,11 +39,11 @@ class TimeOnlyRun {
     End end = End::finished;
     Time finished;  // the last rank
   };
-  // Every rank's host calls at now(). Unless all finish, within `limit` from there, this is
-  // the last invocation.
+  // Every rank's host calls at now(). If some rank does not finish within `limit` from then on,
+  // this is the last invocation.
   Outcome invoke(Time limit = Time::max());
 
-  // The end of all that has happened: after the last rank has finished, credits still come back.
+  // The end of all events: after the last rank has finished, credits still return.
   Time now() const { return engine_.now(); }
   // One per link of the machine. In a fold, only representatives have a load.
   std::vector<gpu_links::LinkLoad> loads() const { return flows_.loads(); }
@@ -50,11 +51,11 @@ class TimeOnlyRun {
   std::vector<std::pair<int, gpu_links::LinkLoad>> used_loads() const {
     return flows_.used_loads();
   }
-  // As Network::has_ties.
+  // See Network::has_ties.
   bool has_ties() const { return flows_.has_ties(); }
-  // Slices, and segments that met others on a link.
+  // Number of slices, and of segments that met others on a link.
   std::uint64_t events() const { return engine_.slices() + flows_.meetings(); }
-  // Iterations of each block that were counted as those before.
+  // Number of iterations of each block that were counted as repetitions.
   std::uint64_t repeated_iterations() const { return repetition_.counted(); }
 
  private:

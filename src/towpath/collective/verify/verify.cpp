@@ -87,7 +87,7 @@ std::string describe_mismatch(const Schedule& schedule, const Transfers& sent,
                      sent.chunks(), transfer, place(received), received.chunks());
 }
 
-// Whether the ends of a connection agree. Adds the first disagreement to `findings` if it is not
+// True if the ends of a connection agree. Adds the first disagreement to `findings` if it is not
 // null.
 bool ends_agree(const Network& network, const Network::Connection& connection,
                 const Chunking& chunking, FindingList* findings) {
@@ -325,7 +325,7 @@ Verdict verify(const Schedule& schedule, std::uint64_t elements, std::uint64_t e
                const SlotCounts& slots) {
   if (step_count(schedule) > kStepsVerifiedMax) {
     throw std::invalid_argument(
-        fmt::format("schedule '{}' has {} steps; up to {} can be verified, so take fewer ranks",
+        fmt::format("schedule '{}' has {} steps; at most {} can be verified, so use fewer ranks",
                     schedule.name, step_count(schedule), kStepsVerifiedMax));
   }
   Verdict verdict;

@@ -31,7 +31,7 @@ struct Atom {
   auto operator<=>(const Atom&) const = default;
 };
 
-// Stands for sent elements that do not exist.
+// Represents sent elements that do not exist.
 constexpr std::uint32_t kPastTheEnd = UINT32_MAX;
 
 // --- two kinds of value ---------------------------------------------------------------------
@@ -98,7 +98,7 @@ class DataRun : public Visitor {
  public:
   using Value = typename Kind::Value;
 
-  // `begun` chunks of each part have elements.
+  // The first `begun` chunks of each part have elements.
   DataRun(const Network& network, const CellGrid& grid, const Memory& memory, const Extent& extent,
           std::uint32_t begun)
       : network_(network),
@@ -181,7 +181,7 @@ class DataRun : public Visitor {
     }
   }
 
-  // Whether chunk `offset` of all operands has elements.
+  // True if chunk `offset` of all operands has elements.
   bool all_exist(const SliceEvent& event, std::uint32_t offset) const {
     const auto does = [&](const Operand& operand) {
       return exists(operand.buffer, operand.chunk + offset);
@@ -191,7 +191,7 @@ class DataRun : public Visitor {
            std::all_of(access.destinations.begin(), access.destinations.end(), does);
   }
 
-  // Whether chunk `offset` of all ranges of the step has elements.
+  // True if chunk `offset` of all ranges of the step has elements.
   bool exists_at(const Step& step, std::uint32_t offset) const {
     return (!reads_source(step.type) || exists(step.source, step.source_chunk + offset)) &&
            (!writes_destination(step.type) ||

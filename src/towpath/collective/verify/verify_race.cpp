@@ -165,7 +165,7 @@ class RaceCheck : public Visitor {
     note_dependencies();
   }
 
-  // Whether its clocks are within the limits.
+  // True if its clocks are within the limits.
   bool is_feasible() const {
     const std::uint64_t slices =
         step_count(network_.schedule) * cells_per_chunk_ * static_cast<std::uint64_t>(invocations_);
@@ -175,14 +175,14 @@ class RaceCheck : public Visitor {
         in_flight += connection.slots;
       }
     }
-    // Usually not all signals are under way at once, but all may be.
+    // Usually not all signals are in flight at once, but all may be.
     const std::uint64_t raised = network_.is_one_sided() ? slices : 0;
     const std::uint64_t held = own_.size() + depended_.size() + in_flight + raised;
     return slices * clock_length_ <= kClockWordsCopiedMax &&
            held * clock_length_ <= kClockWordsHeldMax;
   }
 
-  // Returns the ranks in which there are races, and adds them to `findings`, if given.
+  // Returns the ranks with races, and adds the races to `findings`, if given.
   std::vector<bool> run(FindingList* findings, Placement placement) {
     findings_ = findings;
     placement_ = placement;
@@ -419,7 +419,7 @@ class RaceCheck : public Visitor {
               Chunk chunk) {
     const bool is_user = event.block >= network_.blocks.size();
     const auto other_number = static_cast<std::uint32_t>(other.agent);
-    // If one access is the user's, the step is named first.
+    // If one access is the user's, the message names the step first.
     const std::uint32_t first = is_user ? other_number : event.block;
     const int step = static_cast<int>(is_user ? other.step : event.step_number);
     const std::uint32_t second = is_user ? event.block : other_number;

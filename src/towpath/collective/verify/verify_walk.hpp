@@ -120,7 +120,7 @@ struct Visitor {
   void on_take(std::uint32_t block, std::uint32_t counter, std::uint64_t n) {
     (void)block, (void)counter, (void)n;
   }
-  // All thread blocks of a rank have reached their end.
+  // All thread blocks of a rank have ended.
   void on_invocation_end(int rank, int invocation) { (void)rank, (void)invocation; }
 };
 
@@ -209,7 +209,7 @@ class Walk {
   bool has_room(Block& block, std::uint32_t slots) {
     return free_slots_[index(at(block).outgoing)] >= slots || park(block, WaitReason::slot);
   }
-  // At once, which is a possible order.
+  // Immediately, which is a possible order.
   bool are_stores_visible(const Block&) const { return true; }
   bool is_moving(const Block&) const { return false; }
   bool is_raised(Block& block, const CounterTake& take, std::uint64_t times) {

@@ -13,10 +13,10 @@ namespace {
 
 using namespace literals;
 
-// A kernel may read one word a few times before it does something else.
+// A kernel may read one word a few times before it does other work.
 constexpr int kLooksMax = 64;
 constexpr Time kBetweenLooks = 5_ms;
-// Until the PEs have found together that none of them can continue.
+// Until the PEs have determined together that none of them can continue.
 constexpr Time kForTheMeeting = 1000_ms;
 
 }  // namespace
@@ -56,8 +56,8 @@ void LivePe::run(const std::function<void(Pe&)>& body) {
   finish([&] { pe_->host().start([this, &body] { body(*pe_); }); });
 }
 
-// A PE that has failed stays so. Static objects of its program are destroyed later, and may still
-// call it.
+// A PE that has failed stays in this state. Static objects of its program are destroyed later, and
+// may still call it.
 void LivePe::finish(const std::function<void()>& start) {
   if (failure_ != nullptr) std::rethrow_exception(failure_);
   try {
@@ -71,7 +71,7 @@ void LivePe::finish(const std::function<void()>& start) {
   }
 }
 
-// A PE that is stopped, or has not looked at its peers for a while, is named.
+// Names a PE that is stopped, or has not checked its peers for a while.
 void LivePe::give_up() {
   pe_->hazards().check_overshot();
   constexpr Time kLookFor = Time::from_seconds(0.2);
@@ -107,7 +107,7 @@ bool LivePe::step() {
   return true;
 }
 
-// Looks at all memory that threads poll, and at the other PEs.
+// Checks all memory that threads poll, and the other PEs.
 void LivePe::look_around(Time now) {
   const std::size_t polling = pe_->pollers().count();
   pe_->pollers().look_again();

@@ -19,7 +19,7 @@ namespace towpath::gpu {
 struct LiveOptions {
   Time timeout = Time::from_seconds(60);  // in which nothing may happen
   std::uint64_t heap_bytes = 0;           // the size of the transport's heap
-  // Records the run by the clock of the transport, and outlives it. May be null.
+  // Records the run by the clock of the transport, and outlives the run. May be null.
   Profile* profile = nullptr;
   Time kernel_limit = kKernelLimit;
 };
@@ -41,7 +41,7 @@ class LivePe {
   void advance();
   [[noreturn]] void give_up();
   Time patience() const;
-  // Whether anything happened.
+  // True if any progress was made.
   bool step();
   void look_around(Time now);
 

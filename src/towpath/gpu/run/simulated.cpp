@@ -16,11 +16,11 @@ namespace towpath::gpu {
 
 namespace {
 
-// Number of times that threads that poll look again without any other event before the run is
+// Number of times that polling threads poll again without any other event before the run counts as
 // stuck: a kernel may read one word a few times.
 constexpr int kRoundsWithoutEventsMax = 64;
-// Events of a thread that looks again and sees no change: its block continues, the thread reaches
-// the time of its load, and the block continues again. More events are progress.
+// Events of a thread that polls again without a change: its block continues, the thread reaches the
+// time of its load, and the block continues again. More events are progress.
 constexpr std::uint64_t kEventsPerLookMax = 3;
 constexpr std::uint64_t kHeapBytes = std::uint64_t{64} << 30;
 
@@ -105,7 +105,7 @@ SimulatedPes::~SimulatedPes() {
 
 std::unique_ptr<Profile> SimulatedPes::new_profile(std::size_t records_max) const {
   if (records_max == 0) return nullptr;
-  // Blocks of a failed run end after their simulation is gone.
+  // Blocks of a failed run end after their simulation is destroyed.
   const auto now = [this] { return simulation_ == nullptr ? Time() : simulation_->now(); };
   return std::make_unique<Profile>(now, records_max);
 }
@@ -156,11 +156,11 @@ void SimulatedPes::finish() {
     if (lines.empty()) lines = "host programs wait for each other";
     lines = joined(lines);
     throw KernelError(KernelError::Kind::deadlock,
-                      fmt::format("deadlock: nothing can go on at {} ns; {}",
+                      fmt::format("deadlock: no PE can continue at {} ns; {}",
                                   simulation_->now().ps() / 1000, lines));
   }
   finished_at_ = simulation_->now();
-  // Transfers under way arrive.
+  // Transfers in flight arrive.
   while (simulation_->step()) continue;
   // The next kernels start after all of these, so their history includes them.
   for (const auto& pe : pes_) pe->hazards().past().learn_everything(simulation_->now());

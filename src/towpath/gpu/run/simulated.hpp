@@ -41,15 +41,15 @@ class SimulatedPes {
   // The end of the last host program. Its transfers may have arrived later.
   Time finished_at() const { return finished_at_; }
 
-  // Sentences about the run that are no errors.
+  // Sentences about the run that are not errors.
   const std::set<std::string>& remarks() const { return run_.remarks; }
 
-  // The record of the run, or null. Blocks are in it once they have ended.
+  // The record of the run, or null. It contains blocks that have ended.
   const Profile* profile() const { return profile_.get(); }
   const gpu_links::LinkHistory* link_history() const { return link_history_.get(); }
   const gpu_links::Network& network() const { return ranks_.network(); }
-  // The least time from a put or a signal to the end of a wait for it: its way, the adapter's part
-  // where another host is the peer, and one look.
+  // The minimum time from a put or a signal to the end of a wait for it: its path, the adapter's
+  // part if the peer is on another host, and one poll.
   Time latency(int from, int to);
 
   // Runs main() on every PE. Returns the highest status.

@@ -60,9 +60,10 @@ int blocks_of(const ExchangeOptions& options) {
   const std::int64_t slice = std::int64_t{options.threads} * options.bytes_per_thread;
   const auto size = static_cast<std::int64_t>(options.size_bytes);
   if (slice > 0 && size > 0 && size % slice == 0) return static_cast<int>(size / slice);
-  throw std::invalid_argument(fmt::format(
-      "{} bytes are not divided by blocks of {} threads with {} bytes each; allowed are multiples",
-      size, options.threads, options.bytes_per_thread));
+  throw std::invalid_argument(
+      fmt::format("{} bytes cannot be divided among blocks of {} threads with {} bytes each; use a "
+                  "multiple of both",
+                  size, options.threads, options.bytes_per_thread));
 }
 
 }  // namespace
@@ -73,9 +74,10 @@ Time exchange_time(std::shared_ptr<const machine::Machine> machine,
   const std::array<int, 2> pair = {options.first, options.second};
   for (const int gpu : pair) {
     if (gpu >= 0 && gpu < machine->ranks() && options.first != options.second) continue;
-    throw std::invalid_argument(fmt::format(
-        "GPUs {} and {} of machine '{}' cannot exchange; two different ones of 0 to {} are needed",
-        options.first, options.second, machine->name(), machine->ranks() - 1));
+    throw std::invalid_argument(
+        fmt::format("GPUs {} and {} of machine '{}' cannot exchange; they must be two different "
+                    "ones of 0 to {}",
+                    options.first, options.second, machine->name(), machine->ranks() - 1));
   }
   sim::Simulation simulation;
   transport::simulated::GpuRanks ranks(simulation, machine, {});

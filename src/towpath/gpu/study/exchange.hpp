@@ -8,7 +8,7 @@
 #include "towpath/base/units.hpp"
 #include "towpath/machine/machine.hpp"
 
-// Two GPUs exchange a buffer, each block its slice: the kernels of a worklog on NVSHMEM, step by
+// Two GPUs exchange a buffer, one slice per block: the kernels of a worklog on NVSHMEM, step by
 // step.
 
 namespace towpath::gpu::study {
@@ -31,9 +31,9 @@ struct ExchangeOptions {
   int second = 1;
 };
 
-// The time of the slower kernel, from its first block's beginning; no launch is in it. Throws
-// std::invalid_argument for a machine without the cost of kernels, for missing GPUs, and if the
-// slices do not divide the buffer.
+// The time of the slower kernel, from the start of its first block, without a launch. Throws
+// std::invalid_argument for a machine without costs of kernels, for missing GPUs, and if the slices
+// do not divide the buffer.
 Time exchange_time(std::shared_ptr<const machine::Machine> machine, const ExchangeOptions& options);
 
 }  // namespace towpath::gpu::study

@@ -18,7 +18,7 @@ using transport::Offset;
 
 namespace {
 
-// A process that waits for one thing.
+// A process that waits for one event.
 struct Waiter {
   sim::Simulation* simulation = nullptr;
   sim::Process* process = nullptr;
@@ -154,7 +154,7 @@ void Grid::run_slot(int multiprocessor) {
   }
   busy_ -= --resident == 0;
   if (running() > 0) return;
-  // A kernel is over when its stores are acknowledged.
+  // A kernel ends when its stores are acknowledged.
   transport_.block_until([this] { return transport_.is_quiet(); }, Time::max(), transport::kNoPeer,
                          [] { return "the stores of a kernel"; });
   ended_at_ = simulation_.now();

@@ -12,8 +12,8 @@
 #include "towpath/transport/remote_memory.hpp"
 
 // Blocks of a kernel on a simulated GPU, as C++ functions. Their calls take the time of the
-// transport's remote memory and of duration(). Blocks are resident in waves: the next one begins
-// when one has ended.
+// transport's remote memory and of duration(). Blocks are resident in waves: a new block starts
+// when a resident one has ended.
 
 namespace towpath::gpu::study {
 
@@ -32,15 +32,15 @@ class Block {
   int index() const { return index_; }
   int threads() const;
 
-  // To the peer, by all threads. Returns when the source may be overwritten.
+  // Puts to the peer, by all threads. Returns when the source may be overwritten.
   void put(transport::Access& put);
-  // The same, but returns at once: the access must outlive the block's grid.
+  // The same, but returns immediately: the access must outlive the block's grid.
   void put_without_waiting(transport::Access& put);
   // By `threads` threads of the block.
   void fence(int threads);
   // By one thread.
   void signal(int peer, transport::Offset at, std::uint64_t value);
-  // Until the word is at least `value`.
+  // Waits until the word is at least `value`.
   void wait(transport::Offset word, std::uint64_t value);
   // All threads load from and store to the GPU's memory.
   struct Copy {
@@ -66,17 +66,17 @@ class Grid {
  public:
   using Body = std::function<void(Block& block)>;
 
-  // Throws std::invalid_argument if no block fits. The transport has remote memory.
+  // Throws std::invalid_argument if no block fits. The transport must have remote memory.
   Grid(sim::Simulation& simulation, transport::Transport& transport,
        const machine::KernelCost& cost, const Launch& launch, Body body);
   Grid(const Grid&) = delete;
   Grid& operator=(const Grid&) = delete;
 
-  // Begins now. Call it once.
+  // Starts now. Call it once.
   void start();
-  // Blocks that have not ended; their stores may be under way still.
+  // Blocks that have not ended; their stores may still be in flight.
   int running() const { return launch_.blocks - ended_; }
-  // When all blocks had ended and all stores were acknowledged; the origin before.
+  // Time at which all blocks had ended and all stores were acknowledged; the origin before that.
   Time ended_at() const { return ended_at_; }
 
  private:

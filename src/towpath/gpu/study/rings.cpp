@@ -74,8 +74,8 @@ class RingBlock {
   std::uint64_t received_ = 0;
 };
 
-// Puts are not waited for, so they outlive the block. Their bytes are not moved: no two puts
-// of a block go to the same place.
+// Puts are not awaited, so they outlive the block. Their bytes are not moved: no two puts of a
+// block go to the same place.
 void RingBlock::send(std::deque<Access>& puts) {
   Access& put = puts.emplace_back();
   put.peer = seat_.next;
@@ -123,11 +123,12 @@ Layout layout_of(const machine::Machine& machine, const RingOptions& options) {
   const std::uint64_t step_bytes = layout.slice_bytes * static_cast<std::uint64_t>(layout.rings) *
                                    static_cast<std::uint64_t>(is_chunked ? layout.gpus : 1);
   if (step_bytes == 0 || options.size_bytes == 0 || options.size_bytes % step_bytes != 0) {
-    throw std::invalid_argument(fmt::format(
-        "{} bytes are not divided by {} rings of {} GPUs with blocks of {} threads and {} bytes "
-        "each; allowed are multiples of {}",
-        options.size_bytes, layout.rings, layout.gpus, options.threads, options.bytes_per_thread,
-        step_bytes));
+    throw std::invalid_argument(
+        fmt::format("{} bytes cannot be divided among {} rings of {} GPUs with blocks of {} "
+                    "threads and {} bytes "
+                    "each; use a multiple of {}",
+                    options.size_bytes, layout.rings, layout.gpus, options.threads,
+                    options.bytes_per_thread, step_bytes));
   }
   layout.blocks_of_ring = static_cast<int>(options.size_bytes / step_bytes);
   for (int ring = 0; ring < layout.rings; ++ring) {
@@ -149,8 +150,8 @@ std::vector<int> ring_order(const machine::Machine& machine, bool alternates, in
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     std::vector<int> inside = hosts[host];
     if (alternates) {
-      // It comes in at one GPU of the pair and leaves at the other one. The last of an odd number
-      // of hosts goes from the second to the first like every other: its way on crosses rails.
+      // The ring enters a host at one GPU of the pair and leaves it at the other. The last of an
+      // odd number of hosts also goes from the second to the first, so its next hop crosses rails.
       const auto first = static_cast<std::ptrdiff_t>(ring / 2 * 2);
       std::rotate(inside.begin(), inside.begin() + first + 1, inside.end());
       if (host % 2 == 1) std::reverse(inside.begin(), inside.end());

@@ -9,7 +9,7 @@
 #include "towpath/base/units.hpp"
 #include "towpath/machine/machine.hpp"
 
-// All-reduce by all GPUs of a machine, written by hand as kernels of puts with signals.
+// All-reduce by all GPUs of a machine, as handwritten kernels of puts with signals.
 
 namespace towpath::gpu::study {
 
@@ -23,9 +23,10 @@ struct RingOptions {
   std::uint64_t size_bytes = 0;
   int threads = 512;          // of a block
   int bytes_per_thread = 16;  // per send of a block and thread
-  // One ring over all GPUs by their numbers, or as many as a host has GPUs, two for each pair of
-  // neighbours: they cross between hosts at the GPUs of the pair, from even hosts at the first one
-  // and from odd hosts at the second, and every second ring runs the other way.
+  // One ring over all GPUs in the order of their numbers, or one ring for each GPU of a host, two
+  // for each pair of neighbors. These cross between hosts at the GPUs of the pair, from even hosts
+  // at the first GPU and from odd hosts at the second, and every second ring runs in the opposite
+  // direction.
   bool alternates = false;
 };
 

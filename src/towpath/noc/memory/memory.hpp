@@ -12,14 +12,14 @@
 namespace towpath::noc {
 
 // Bytes of a tile's L1 or of a DRAM group, zero until written. Pages are allocated on first write,
-// so that gigabytes of DRAM cost only the used part. A page is found by two indices, as every flit
-// that is loaded or stored asks for one.
+// so that gigabytes of DRAM cost only the used part. A page is found by two indices, because every
+// loaded or stored flit looks one up.
 class Memory {
  public:
   explicit Memory(std::uint64_t size_bytes) : size_bytes_(size_bytes) {}
 
   std::uint64_t size_bytes() const { return size_bytes_; }
-  // The caller has checked that the range is inside the memory.
+  // The caller must check that the range is inside the memory.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
   void write(std::uint64_t offset, std::span<const std::byte> from);
   std::uint32_t load_word(std::uint64_t offset) const;

@@ -34,8 +34,8 @@ TileMemories::TileMemories(const machine::Chip& chip)
 
 TileMemory& TileMemories::checked(machine::Coordinate tile) const {
   if (!chip_.holds(tile)) {
-    throw std::invalid_argument(fmt::format("({}, {}) is outside of the {} x {} grid", tile.x,
-                                            tile.y, chip_.width, chip_.height));
+    throw std::invalid_argument(fmt::format("({}, {}) is outside the {} x {} grid", tile.x, tile.y,
+                                            chip_.width, chip_.height));
   }
   TileMemory* const memory = of(tile);
   if (memory == nullptr) {
@@ -51,7 +51,7 @@ TileMemory& TileMemories::checked(machine::Coordinate core, std::uint64_t offset
   const std::uint64_t memory_bytes = memory.bytes.size_bytes();
   if (offset > memory_bytes || size_bytes > memory_bytes - offset) {
     throw std::invalid_argument(
-        fmt::format("core ({}, {}) touches {} bytes at offset {} of its memory, which has {}",
+        fmt::format("core ({}, {}) accesses {} bytes at offset {} of its memory, which has {}",
                     core.x, core.y, size_bytes, offset, memory_bytes));
   }
   return memory;
@@ -61,7 +61,7 @@ TileMemory& TileMemories::checked_word(machine::Coordinate core, std::uint64_t o
   TileMemory& memory = checked(core, offset, kWordBytes);
   if (offset % kWordBytes != 0) {
     throw std::invalid_argument(fmt::format(
-        "core ({}, {}) touches a word at offset {} of its memory; words are at multiples of {}",
+        "core ({}, {}) accesses a word at offset {} of its memory; it must be at a multiple of {}",
         core.x, core.y, offset, kWordBytes));
   }
   return memory;

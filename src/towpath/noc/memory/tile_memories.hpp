@@ -30,8 +30,8 @@ struct TileMemory {
   std::uint64_t writes = 0;
 };
 
-// The memories behind the tiles of a chip: the L1 of each core, and of each DRAM group one that all
-// of its tiles reach.
+// The memories behind the tiles of a chip: the L1 of each core, and one memory for each DRAM group,
+// which all of its tiles reach.
 class TileMemories {
  public:
   explicit TileMemories(const machine::Chip& chip);
@@ -43,11 +43,11 @@ class TileMemories {
   bool is_dram(machine::Coordinate tile) const {
     return chip_.tile(tile).kind == machine::TileKind::dram;
   }
-  // Throw std::invalid_argument when there is none, or the range goes beyond its end.
+  // Throw std::invalid_argument if there is no memory, or the range extends beyond its end.
   TileMemory& checked(machine::Coordinate tile) const;
   TileMemory& checked(machine::Coordinate core, std::uint64_t offset,
                       std::uint64_t size_bytes) const;
-  // The same of a word, whose offset is a multiple of 4.
+  // The same for a word, whose offset is a multiple of 4.
   TileMemory& checked_word(machine::Coordinate core, std::uint64_t offset) const;
 
   // Wakes the process once, when any of these bytes is written.

@@ -49,7 +49,7 @@ void Ejector::begin_packet(Sink& sink, unsigned vc, PacketId id) {
   sink.in[vc].flits_left = packets_.header(id).flits;
 }
 
-// The packet in front has left. The next one becomes the front.
+// The front packet has left. The next one becomes the front.
 void Ejector::end_packet(Sink& sink, unsigned vc) {
   if ((sink.input.followed >> vc & 1) == 0) {
     clear_bit(sink.input.begun, vc);

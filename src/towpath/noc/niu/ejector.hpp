@@ -13,7 +13,7 @@
 
 namespace towpath::noc {
 
-// The receiving half of all NIUs. In each cycle a NIU takes at most one flit out of its buffers:
+// The receiving half of all NIUs. In each cycle a NIU takes at most one flit from its buffers:
 // unicast requests one after the other, multicasts and responses in rotation.
 class Ejector {
  public:

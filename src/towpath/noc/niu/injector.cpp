@@ -42,7 +42,7 @@ void Injector::send_multicast(const Packet& packet, const std::vector<int>& dest
   MulticastTree& tree = trees_[root.tree];
   sent_ += tree.destinations;
   const PacketId id = packets_.add(root);
-  // The NIU reads ahead only behind a packet that it has yet to send.
+  // The NIU reads ahead only for packets that follow one that it has not sent yet.
   const Source& source = sources_[index(packet.source)];
   tree.reads_when_granted = tree.packets_sent == 0 && (source.sending | source.waiting) == 0;
   if (id >= orders_.size()) orders_.resize(id + 1);
@@ -125,7 +125,7 @@ bool Injector::take_vc(Source& source, int number) {
 
 // --- flits --------------------------------------------------------------------------------------
 
-// When the next flit of the front packet is available.
+// The time at which the next flit of the front packet is available.
 Cycle Injector::next_flit_at(const Lane& lane) const {
   const Packet& packet = packets_[lane.packet];
   if (lane.flits_sent == 0) return packet.header_at;
@@ -133,14 +133,14 @@ Cycle Injector::next_flit_at(const Lane& lane) const {
   return (at + kPaceCycle - 1) / kPaceCycle;
 }
 
-// Whether a multicast's path is reserved. If not, starts the reservation.
+// True if a multicast's path is reserved. Otherwise starts the reservation.
 bool Injector::is_granted(const Packet& packet) {
   const MulticastTree& tree = trees_[packet.tree];
   if (tree.state == MulticastTree::State::idle) reservation_.start(packet.tree);
   return tree.state == MulticastTree::State::granted;
 }
 
-// Data that was to be read once the path is reserved is read from now on.
+// Data whose read depended on the reservation of the path is read from now on.
 void Injector::path_granted(std::int32_t number) {
   const MulticastTree& tree = trees_[number];
   active_.insert(tree.source);

@@ -9,9 +9,9 @@
 namespace towpath::noc {
 
 // The tiles between the corners of a multicast, in the direction of its NoC: from the first corner
-// to the right and down on NoC 0, to the left and up on NoC 1, and round the torus if the last
-// corner lies behind the first. Both NoCs use the coordinates of NoC 0.
-// Source: tt-metal, issues 37983 and 2977.
+// to the right and down on NoC 0, to the left and up on NoC 1, and around the torus if the last
+// corner is behind the first. Both NoCs use the coordinates of NoC 0. Source: tt-metal, issues
+// 37983 and 2977.
 struct MulticastRectangle {
   machine::Coordinate first;
   machine::Coordinate last;
@@ -20,7 +20,7 @@ struct MulticastRectangle {
   bool holds(machine::Coordinate at) const { return columns().hold(at.x) && rows().hold(at.y); }
   bool operator==(const MulticastRectangle&) const = default;
   bool goes_round() const { return columns().go_round() || rows().go_round(); }
-  // The one between the same columns and rows that does not go round.
+  // The rectangle of the same columns and rows that does not wrap around.
   MulticastRectangle within_edges() const;
 
  private:
@@ -39,7 +39,7 @@ struct MulticastRectangle {
   }
 };
 
-// "the rectangle (1, 1) to (2, 2)", and which columns and rows it covers if it goes round.
+// "the rectangle (1, 1) to (2, 2)", and the columns and rows that it covers if it wraps around.
 std::string describe(const MulticastRectangle& rectangle, const machine::Chip& chip);
 
 }  // namespace towpath::noc

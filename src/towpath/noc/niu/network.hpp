@@ -10,9 +10,9 @@
 #include "towpath/noc/niu/endpoint.hpp"
 #include "towpath/noc/router/routing.hpp"
 
-// Interface of one network on chip. There are two models of it: FlitNetwork, which
-// is exact, and PacketNetwork, which is coarser and many times as fast. The meaning of packets is
-// defined in chip_network.hpp.
+// Interface of one network on chip. It has two models: FlitNetwork, which is exact, and
+// PacketNetwork, which is coarser and many times as fast. The meaning of packets is defined in
+// chip_network.hpp.
 
 namespace towpath::noc {
 
@@ -33,8 +33,8 @@ class Network {
   // from this source kept it (`Packet::keeps_path`); the destinations must then be the same.
   virtual void send_multicast(const Packet& packet, const std::vector<int>& destinations) = 0;
 
-  // Makes the NIU of `node` take nothing from `vc` until cycle `until`; if that is kNever, until
-  // release() says when.
+  // Makes the NIU of `node` take nothing from `vc` until cycle `until`. If that is kNever,
+  // release() sets the end.
   virtual void hold(int node, int vc, Cycle until) = 0;
   virtual void release(int node, int vc, Cycle at) = 0;
   // Lets the endpoint decide when the NIU of `node` may take the next flit: instead of the NIU's
@@ -44,7 +44,7 @@ class Network {
 
   // Number of flits at which Endpoint::counted_flits_fell is called.
   virtual void watch_counted_flits(int flits) = 0;
-  // Flits of packets with Packet::is_counted that are queued and have yet to leave the NIU.
+  // Flits of packets with Packet::is_counted that are queued and have not left the NIU.
   virtual int counted_flits(int node) const = 0;
 
   // Simulates cycle now(). Cycles before next_work() may be skipped.
@@ -52,19 +52,19 @@ class Network {
   virtual Cycle next_work() const = 0;
   void skip_to(Cycle cycle);
 
-  // Packets that are sent and not yet received everywhere. If some remain and next_work() is
+  // Packets that were sent and not yet received everywhere. If some remain and next_work() is
   // kNever, the network is deadlocked.
   virtual std::int64_t packets_in_flight() const = 0;
-  // Total flits that have passed a router.
+  // Total number of flits that have passed a router.
   std::int64_t flit_hops() const;
-  // Total flits that have left on a link: `port` kX, kY, kNiu, or kFromNiu for the NIU-to-router
-  // link.
+  // Total number of flits that have left on a link: `port` kX, kY, kNiu, or kFromNiu for the
+  // NIU-to-router link.
   virtual std::int64_t link_flits(int node, int port) const = 0;
 
-  // The packets that wait for each other, each for the next and the last for the first, or empty if
+  // The packets that wait for each other, each for the next and the last for the first. Empty if
   // there are none.
   virtual std::vector<std::string> deadlock_cycle() const { return {}; }
-  // One sentence with the cycle of packets that wait for each other, or empty if there is none.
+  // One sentence with the cycle of packets that wait for each other. Empty if there is none.
   std::string describe_deadlock() const;
 
  protected:

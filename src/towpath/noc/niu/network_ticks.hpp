@@ -22,9 +22,9 @@ class NetworkTicks {
   const sim::Clock& clock() const { return clock_; }
   // Cycle at the current time.
   Cycle cycle() const { return clock_.cycle_at(simulation_.now()).count(); }
-  // The network in the present cycle, ready to take packets.
+  // The network in the current cycle, ready to accept packets.
   Network& present(int noc);
-  // The network has work in its present cycle.
+  // The network has work in its current cycle.
   void resume(int noc);
 
  private:

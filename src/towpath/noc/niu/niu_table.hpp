@@ -31,9 +31,9 @@ struct NiuCounters {
   std::uint32_t atomic_responses_received = 0;
   // Packets of each initiator's last request that have not won a VC.
   std::array<std::uint32_t, kInitiatorsMax> packets_to_start{};
-  // Outstanding packets per transaction id: a packet adds one, each answer subtracts one.
-  // Multicasts have more answers than packets, so after one the number is meaningless. The
-  // hardware's has 8 bits.
+  // Outstanding packets per transaction id: a packet adds one, and each answer subtracts one.
+  // Multicasts have more answers than packets, so the number is meaningless after a multicast. The
+  // hardware's counter has 8 bits.
   std::array<std::int32_t, kTransactionIdsMax> outstanding{};
   std::array<std::int32_t, kTransactionIdsMax> outgoing{};  // writes with data that have not left
   std::uint32_t multicast_ids = 0;  // ids whose count is meaningless, one bit each
@@ -72,8 +72,8 @@ class NiuTable {
                     [&](const Waiting& waiting) { return waiting.process == &process; });
     }
   }
-  // Counters have changed. Conditions are tested here: reading a counter is cheaper than waking a
-  // process.
+  // Counters have changed. Conditions are tested here, because reading a counter is cheaper than
+  // waking a process.
   void wake(int noc, machine::Coordinate core, sim::Simulation& simulation) {
     Niu& niu = at(noc, core);
     std::erase_if(niu.waiting, [&](const Waiting& waiting) {

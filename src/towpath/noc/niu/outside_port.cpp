@@ -38,8 +38,8 @@ void OutsidePort::give(const OutsideMemory::Read& read, std::uint64_t at,
   std::ranges::copy(data, transactions_.data_of(tag).subspan(at, data.size()).begin());
 }
 
-// The interface collects bytes that come more slowly than it sends, then sends without a gap, as
-// a DRAM tile does.
+// The interface collects bytes that arrive more slowly than it sends, and then sends without a gap,
+// as a DRAM tile does.
 void OutsidePort::answer(const OutsideMemory::Read& read, Time first, Time last) {
   Network& network = ticks_.present(read.noc);
   Packet packet = responder_.response_packet({Tag::unpack(read.tag), read.node, read.vc, 0});

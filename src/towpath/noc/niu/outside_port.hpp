@@ -8,7 +8,7 @@
 
 namespace towpath::noc {
 
-// The tile through which cores reach memory that is not on the chip.
+// The tile through which cores reach memory outside the chip.
 class OutsidePort {
  public:
   OutsidePort(const machine::Chip& chip, NetworkTicks& ticks, Transactions& transactions,
@@ -25,9 +25,9 @@ class OutsidePort {
   void request_received(const Received& received, Network& network);
   // The first cycle in which the tile may take the next flit of a write.
   Cycle flit_received(const Packet& packet, Cycle now);
-  // Calls of the attached memory, in order of its reads: gives some of a read's bytes, and sends
-  // its answer, whose first bytes are in the tile at `first` and the last at `last`, and whose last
-  // flit leaves no earlier.
+  // Calls of the attached memory, in order of its reads: provides bytes of a read, and sends its
+  // answer. The first bytes are in the tile at `first` and the last at `last`, and the last flit
+  // leaves no earlier than that.
   void give(const OutsideMemory::Read& read, std::uint64_t at, std::span<const std::byte> data);
   void answer(const OutsideMemory::Read& read, Time first, Time last);
 

@@ -47,7 +47,8 @@ void PathReservation::start(std::int32_t number) {
   timers_.add(now_ + path_link_cycles_, {EventKind::probe, number, 0, tree.attempt});
 }
 
-// Chooses the output VCs of a branch. Are they free, or taken by earlier multicasts of its source?
+// Chooses the output VCs of a branch, and returns whether they are free, or taken by earlier
+// multicasts of its source.
 PathReservation::PathState PathReservation::path_state(const MulticastTree& tree,
                                                        MulticastTree::Branch& branch) {
   Router& router = routers_[branch.node];
@@ -65,8 +66,8 @@ PathReservation::PathState PathReservation::path_state(const MulticastTree& tree
   return are_own ? PathState::own : PathState::taken;
 }
 
-// A probe reaches a router: it takes all output VCs there, or none. It may belong to an attempt
-// that was refused elsewhere. The VCs that it takes then are returned when the cancellation
+// A probe reaches a router and takes all output VCs there, or none. It may belong to an attempt
+// that was refused elsewhere. The VCs that it takes are then returned when the cancellation
 // arrives.
 void PathReservation::probe(const Event& event) {
   MulticastTree& tree = trees_[event.tree];
@@ -95,7 +96,7 @@ void PathReservation::probe(const Event& event) {
   if (tree.probes_left == 0) timers_.add(tree.answer_at, {EventKind::granted, event.tree});
 }
 
-// Takes the VCs of a branch and sends the probe on. Returns to how many routers.
+// Takes the VCs of a branch and sends the probe on. Returns the number of routers that it goes to.
 int PathReservation::take_path(const Event& event) {
   MulticastTree& tree = trees_[event.tree];
   MulticastTree::Branch& branch = tree.branches[index(event.branch)];
@@ -116,7 +117,7 @@ int PathReservation::take_path(const Event& event) {
   return children;
 }
 
-// From a router to the one before it on the path, or to the source.
+// From a router to its predecessor on the path, or to the source.
 void PathReservation::send_refusal(std::int32_t number, std::int32_t from_branch) {
   const MulticastTree& tree = trees_[number];
   const std::int32_t parent = tree.branches[index(from_branch)].parent;
@@ -128,7 +129,7 @@ void PathReservation::send_refusal(std::int32_t number, std::int32_t from_branch
   }
 }
 
-// A router returns the VCs that this attempt has taken, and cancels the branches behind it.
+// A router returns the VCs of this attempt, and cancels the branches behind it.
 void PathReservation::cancel(const Event& event) {
   MulticastTree::Branch& branch = trees_[event.tree].branches[index(event.branch)];
   branch.cancelled_attempt = event.attempt;

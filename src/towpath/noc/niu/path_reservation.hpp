@@ -12,9 +12,9 @@
 namespace towpath::noc {
 
 // Reservation of multicast paths. A probe goes down every branch of the tree and takes the output
-// VCs; the answers return against the direction of the links; data flows only when all are granted.
-// A refusal returns the same way. Each router that it passes returns its VCs and sends a
-// cancellation down its other branches, behind the probes. The source tries again after a random
+// VCs. The answers return against the direction of the links, and data flows only when all are
+// granted. A refusal returns in the same way. Each router that it passes returns its VCs and sends
+// a cancellation down its other branches, behind the probes. The source tries again after a random
 // time.
 class PathReservation {
  public:
@@ -23,8 +23,8 @@ class PathReservation {
 
   // Starts the first attempt of a tree.
   void start(std::int32_t tree);
-  // Runs the events of this cycle. Calls granted(tree) for each path whose answers are all back at
-  // its source.
+  // Runs the events of this cycle. Calls granted(tree) for each path with all answers back at its
+  // source.
   template <typename Granted>
   void run(Granted granted) {
     timers_.run_until(now_, [&](const Event& event) {

@@ -13,7 +13,7 @@ namespace towpath::noc {
 
 enum class RequestKind : std::uint8_t { read, write, inline_write, atomic_increment };
 std::string_view name_of(RequestKind kind);
-// Whether it moves data; the other kinds carry a word in their header.
+// True if it moves data; the other kinds carry a word in their header.
 inline bool moves_data(RequestKind kind) {
   return kind == RequestKind::read || kind == RequestKind::write;
 }
@@ -40,7 +40,7 @@ struct Request {
   int transaction_id = 0;
   std::uint32_t value = 0;  // inline write: the word; atomic: the increment
 
-  // Makes a write or atomic go to all workers of the rectangle from remote.tile to last_tile.
+  // Sends a write or atomic to all workers of the rectangle from remote.tile to last_tile.
   bool is_multicast = false;
   machine::Coordinate last_tile;
   bool includes_source = false;

@@ -43,7 +43,7 @@ std::vector<machine::Coordinate> receivers_of(const machine::Chip& chip, const R
 void RequestRules::check_place(const Request& request) const {
   if (request.noc != 0 && request.noc != 1) refuse(request, "must use NoC 0 or 1");
   if (!chip_.holds(request.core)) {
-    refuse(request, "comes from outside of the {} x {} grid", chip_.width, chip_.height);
+    refuse(request, "comes from outside the {} x {} grid", chip_.width, chip_.height);
   }
 }
 
@@ -51,22 +51,22 @@ void RequestRules::check_vc(const Request& request) const {
   const int first_vc = request.is_multicast ? 4 : 0;
   const int last_vc = request.is_multicast ? 5 : 3;
   if (request.vc < first_vc || request.vc > last_vc) {
-    refuse(request, "names VC {}; {} to {} are for {}", request.vc, first_vc, last_vc,
+    refuse(request, "uses VC {}; it must be {} to {} for {}", request.vc, first_vc, last_vc,
            request.is_multicast ? "multicasts" : "unicasts");
   }
   if (request.kind == RequestKind::read && request.is_posted) {
-    refuse(request, "is posted; a read is always answered");
+    refuse(request, "is posted, but a read always has an answer");
   }
 }
 
 void RequestRules::check(const Request& request) const {
   check_place(request);
   if (request.initiator < 0 || request.initiator >= chip_.niu.initiators) {
-    refuse(request, "names initiator {}; 0 to {} are possible", request.initiator,
+    refuse(request, "uses initiator {}; it must be 0 to {}", request.initiator,
            chip_.niu.initiators - 1);
   }
   if (request.transaction_id < 0 || request.transaction_id >= chip_.niu.transaction_ids) {
-    refuse(request, "names transaction id {}; 0 to {} are possible", request.transaction_id,
+    refuse(request, "uses transaction id {}; it must be 0 to {}", request.transaction_id,
            chip_.niu.transaction_ids - 1);
   }
   check_vc(request);
@@ -90,7 +90,7 @@ void RequestRules::check_outside(const Request& request) const {
 void RequestRules::check_own_memory(const Request& request) const {
   const TileMemory* own = memories_.of(request.core);
   if (own == nullptr || memories_.is_dram(request.core)) {
-    refuse(request, "comes from a {} tile, which issues nothing",
+    refuse(request, "comes from a {} tile, which cannot issue requests",
            machine::name_of(chip_.tile(request.core).kind));
   }
   if (!moves_data(request.kind)) return;
@@ -119,7 +119,7 @@ void RequestRules::check_remote(const Request& request) const {
     }
     memory_bytes = memory->bytes.size_bytes();
     if (!moves_data(request.kind) && memories_.is_dram(at)) {
-      refuse(request, "reaches a dram tile; only L1 takes one");
+      refuse(request, "reaches a dram tile; only L1 accepts it");
     }
   }
   const std::uint64_t size_bytes = moves_data(request.kind) ? request.size_bytes : kWordBytes;
@@ -131,7 +131,7 @@ void RequestRules::check_remote(const Request& request) const {
 
 void RequestRules::check_attached(const Request& request, const OutsideMemory& memory) const {
   if (!moves_data(request.kind)) {
-    refuse(request, "reaches memory that is not on the chip; only reads and writes do");
+    refuse(request, "reaches memory outside the chip; only reads and writes can");
   }
   const std::string obstacle = memory.obstacle(request.remote.offset, request.size_bytes);
   if (!obstacle.empty()) refuse(request, "{}", obstacle);

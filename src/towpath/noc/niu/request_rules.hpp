@@ -29,15 +29,15 @@ class LinkedPaths {
 
   explicit LinkedPaths(const machine::Chip& chip) : chip_(chip), paths_(2 * chip.tiles.size()) {}
 
-  // The destination that the path of an earlier multicast obliges a multicast to have, if any.
+  // The required destination of a multicast after an earlier one with a kept path, if any.
   const std::optional<Rectangle>& before(const Request& multicast) const {
     return paths_[place_of(multicast.noc, multicast.core)][multicast.vc & 1];
   }
   // A multicast has been issued, which keeps its path or releases it.
   void update(const Request& multicast);
-  // The path that a core keeps reserved, or empty if there is none.
+  // The reserved path of a core. Empty if there is none.
   std::string describe(int noc, machine::Coordinate core) const;
-  // The path of the first core that keeps one reserved, in the same words.
+  // The path of the first core with a reserved one, as the same text.
   std::string describe_any() const;
 
  private:
@@ -50,7 +50,7 @@ class LinkedPaths {
   std::vector<std::array<std::optional<Rectangle>, 2>> paths_;  // per NIU and buddy bit
 };
 
-// Memory that is not on the chip, and the tile through which its cores reach it.
+// Memory outside the chip, and the tile through which the cores reach it.
 struct AttachedMemory {
   machine::Coordinate tile;
   OutsideMemory* memory = nullptr;
@@ -62,8 +62,8 @@ struct AttachedMemory {
 // The tiles that a multicast reaches: workers of its rectangle, row by row.
 std::vector<machine::Coordinate> receivers_of(const machine::Chip& chip, const Request& request);
 
-// Refusal of requests that a chip cannot carry out, by std::invalid_argument: off the grid, a tile
-// without memory or harvested, an address beyond the memory or misaligned, a wrong VC or
+// Rejection of requests that a chip cannot carry out, by std::invalid_argument: off the grid, a
+// tile without memory or harvested, an address beyond the memory or misaligned, a wrong VC or
 // transaction id, no bytes to move.
 class RequestRules {
  public:

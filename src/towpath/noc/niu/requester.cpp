@@ -19,7 +19,7 @@ Requester::Requester(const machine::Chip& chip, const NetworkTicks::Networks& ne
   }
 }
 
-// Everything but the destination.
+// Everything except the destination.
 Packet Requester::packet_of(const Tag& tag, Cycle now) {
   const Transaction& transaction = transactions_[tag.transaction];
   const Request& request = transaction.request;

@@ -9,13 +9,14 @@
 
 namespace towpath::noc {
 
-// The packets of requests: their size, VC and lane, and when the NIU has read their data.
+// The packets of requests: their size, VC and lane, and the time at which the NIU has read their
+// data.
 class Requester {
  public:
   Requester(const machine::Chip& chip, const NetworkTicks::Networks& networks,
             const Transactions& transactions);
 
-  // `receivers` are a multicast's, and empty otherwise.
+  // `receivers` are the receivers of a multicast; otherwise empty.
   void send(std::uint32_t transaction, const std::vector<machine::Coordinate>& receivers,
             Cycle now);
 

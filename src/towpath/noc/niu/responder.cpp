@@ -66,8 +66,8 @@ Packet Responder::response_packet(const Received& received) const {
   return answer;
 }
 
-// A NIU answers no read of an L1 while more flits of responses stand in it than its way from memory
-// holds. The read waits there, and requests behind it on its VC wait in the network.
+// A NIU does not answer a read of an L1 while more response flits wait in it than its path from
+// memory can hold. The read waits in the NIU, and requests behind it on its VC wait in the network.
 void Responder::read(const Received& received) {
   const Request& request = transactions_[received.tag.transaction].request;
   Network& network = network_of(received.tag);
@@ -92,9 +92,10 @@ void Responder::resume(int noc, int node, Cycle now) {
   }
 }
 
-// Responses read their data one after the other, and longer while the other NoC's read the same L1.
-// Those to requests on the same side of the dateline leave in order. Until a response has read its
-// data, the VC of its request is held, and the next request waits in the network.
+// Responses read their data one after the other, and take longer while responses on the other NoC
+// read the same L1. Responses to requests on the same side of the dateline leave in order. Until a
+// response has read its data, the VC of its request is held, and the next request waits in the
+// network.
 void Responder::respond_from_l1(const Received& received) {
   const auto& [tag, node, vc, now] = received;
   const Request& request = transactions_[tag.transaction].request;
@@ -117,7 +118,7 @@ void Responder::respond_from_l1(const Received& received) {
 }
 
 // A DRAM tile serves many reads at once. Responses of a channel leave in order. The NIU collects
-// data that arrives slower than it sends, then sends without a gap.
+// data that arrives more slowly than it sends, and then sends without a gap.
 void Responder::respond_from_dram(const Received& received) {
   const auto& [tag, node, vc, now] = received;
   const Transaction& transaction = transactions_[tag.transaction];
@@ -126,8 +127,8 @@ void Responder::respond_from_dram(const Received& received) {
   const PaceTime interval = std::max(dram_.interval(), response_interval_);
   PaceTime& stream = dram_.free_at(request.remote.tile, offset);
   int wait = chip_.dram.read_cycles;
-  // From the host, the memory's time was measured on top of the interface's (host_link/accesses),
-  // for cores the assumed time covers both.
+  // For the host, the memory's time was measured in addition to the interface's
+  // (host_link/accesses). For cores the assumed time covers both.
   if (transaction.outside != nullptr) wait += chip_.niu.read_response_cycles;
   Packet answer = response_packet(received);
   const PaceTime start = std::max(stream, now * kPaceCycle);
@@ -146,8 +147,9 @@ Cycle Responder::dram_flit_received(const Packet& packet, Cycle now) {
   const Transaction& transaction = transactions_[tag.transaction];
   const Address& to = transaction.request.remote;
   PaceTime& free = dram_.free_at(to.tile, to.offset + transactions_.sizes().offset_of(tag.packet));
-  // A header is no data, which counts in the host's short packets: all flits of one together take
-  // the time of its data. With packets of cores the channel's rate was fitted, headers included.
+  // A header carries no data, which matters for the host's short packets: all flits of a packet
+  // together take the time of its data. For packets of cores the channel's rate was fitted with
+  // headers included.
   const PaceTime interval = transaction.outside != nullptr
                                 ? dram_.interval() * (packet.flits - 1) / packet.flits
                                 : dram_.interval();

@@ -14,13 +14,13 @@
 namespace towpath::noc {
 
 // Lanes of a NIU beyond the initiators' lanes. Multicasts leave in order of issue, from all
-// initiators: the last one of a linked path releases the path. Answers overtake requests that are
-// blocked.
+// initiators, because the last one of a linked path releases the path. Answers overtake blocked
+// requests.
 inline constexpr int kMulticastLane = kInitiatorsMax;
 inline constexpr int kAcknowledgementLane = kMulticastLane + 1;
 inline constexpr int kResponseLane = kAcknowledgementLane + 1;
 
-// A request that a NIU has received, and on which VC.
+// A request that a NIU has received, with its VC.
 struct Received {
   Tag tag;
   int node;
@@ -28,7 +28,7 @@ struct Received {
   Cycle now;
 };
 
-// The channels of a chip's DRAM: when each has finished its current work.
+// The channels of a chip's DRAM, with the time at which each has finished its current work.
 class DramChannels {
  public:
   explicit DramChannels(const machine::Chip& chip);
@@ -50,8 +50,8 @@ class DramChannels {
   std::vector<PaceTime> free_at_;
 };
 
-// The mean wait of a flit for another stream of the same L1: the two meet at a bank in one of so
-// many cycles, and each of them waits half of the times.
+// The mean wait of a flit for another stream of the same L1: the two meet at a bank in one of this
+// number of cycles, and each of them waits half of the times.
 inline PaceTime bank_conflict(const machine::Chip& chip, PaceTime interval) {
   return interval / (2 * chip.niu.l1_flits_per_cycle);
 }
@@ -66,9 +66,9 @@ class Responder {
   void acknowledge(const Received& received, Cycle ready);
   // Answers a read with the data behind a tile, now or once flits of earlier responses have left.
   void read(const Received& received);
-  // The flits of responses that wait in a NIU have fallen to response_flits_max().
+  // The number of response flits that wait in a NIU has fallen to response_flits_max().
   void resume(int noc, int node, Cycle now);
-  // The packet of a response, but for when it may leave.
+  // The packet of a response, without the time at which it may leave.
   Packet response_packet(const Received& received) const;
   // Limit of the response flits that wait in a NIU: one per cycle of its path from memory.
   int response_flits_max() const { return chip_.niu.read_response_cycles; }

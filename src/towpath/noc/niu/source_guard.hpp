@@ -14,8 +14,8 @@
 
 namespace towpath::noc {
 
-// The bytes that writes under way have yet to read from their cores' memories, which must not
-// change.
+// The bytes that writes in flight have not yet read from their cores' memories. These bytes must
+// not change.
 class SourceGuard {
  public:
   // Source of a change: a request, the core itself, or something outside the chip.
@@ -36,7 +36,7 @@ class SourceGuard {
   void add(std::uint32_t transaction);
   // A packet has read its bytes.
   void remove(const Tag& tag);
-  // Throws std::runtime_error if bytes change that a write has yet to read. Bytes that keep their
+  // Throws std::runtime_error if bytes change before a write has read them. Bytes that keep their
   // value are allowed.
   void check(const Change& change, const Writer& writer) const {
     if (!sources_.empty()) check_all(change, writer);

@@ -18,7 +18,7 @@ class Timers {
   void add(Cycle at, const Event& event) { entries_.push({at, sequence_++, event}); }
   // The cycle of the first event, or kNever if there is none.
   Cycle next() const { return entries_.empty() ? kNever : entries_.top().at; }
-  // Calls run(event) for each event up to `now`, those included that run() adds.
+  // Calls run(event) for each event up to `now`, including events that run() adds.
   template <typename Run>
   void run_until(Cycle now, Run run) {
     while (next() <= now) {

@@ -13,7 +13,7 @@
 
 namespace towpath::noc {
 
-// How requests are split into packets.
+// Division of requests into packets.
 class PacketSizes {
  public:
   explicit PacketSizes(const machine::Chip& chip)
@@ -22,7 +22,7 @@ class PacketSizes {
 
   std::uint64_t max_bytes() const { return max_bytes_; }
   int packets_of(const Request& request) const;
-  // Where the bytes of a packet begin in its request, and how many there are.
+  // Start of a packet's bytes in its request, and their number.
   std::uint64_t offset_of(std::uint32_t packet) const { return packet * max_bytes_; }
   std::uint64_t bytes_of(const Request& request, std::uint32_t packet) const {
     return std::min(max_bytes_, request.size_bytes - offset_of(packet));
@@ -54,7 +54,7 @@ struct Tag {
   }
 };
 
-// Times of a request's stages, in cycles, or -1: not yet, or never.
+// Times of a request's stages, in cycles. -1: not yet, or never.
 struct RequestTimes {
   Request request;
   Cycle issued = -1;
@@ -71,11 +71,11 @@ class Outside {
   virtual ~Outside() = default;
   // The last flit of a write has left the tile.
   virtual void request_left(std::uint64_t number) = 0;
-  // The last answer has come, or a posted write has been carried out. `data` is a read's.
+  // The last answer has arrived, or a posted write has been carried out. `data` is a read's.
   virtual void request_completed(std::uint64_t number, std::span<const std::byte> data) = 0;
 };
 
-// A request with packets under way, or unanswered.
+// A request with packets in flight, or unanswered.
 struct Transaction {
   Request request;
   std::vector<std::byte> data;  // data under way, for writes and read responses
@@ -90,7 +90,7 @@ struct Transaction {
   std::uint64_t outside_number = 0;
 
   bool carries_data() const { return !data.empty(); }
-  // Reports the end to its off-chip initiator, if that is reached.
+  // Reports the end to its off-chip initiator, if it has been reached.
   void report_completion() const;
   bool is_open() const { return uses_left > 0 && (to_leave > 0 || answers_left > 0); }
 };

@@ -6,7 +6,7 @@
 
 #include "towpath/base/index.hpp"
 
-// Small sets of numbers, kept as the bits of a word.
+// Small sets of numbers, stored as the bits of a word.
 
 namespace towpath::noc {
 

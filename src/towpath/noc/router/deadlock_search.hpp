@@ -11,7 +11,7 @@
 namespace towpath::noc {
 
 // The packets of the first cycle in the wait-for graph of the routers' VC buffers, each waiting for
-// the next and the last for the first, or empty if there is none.
+// the next and the last for the first. Empty if there is none.
 std::vector<std::string> deadlock_cycle(const NetworkState& state, const BufferPool& pool);
 
 }  // namespace towpath::noc

@@ -73,7 +73,7 @@ void InputUnits::begin_packet(Router& router, const Arrival& front) {
                      header.keeps_buddy);
 }
 
-// A multicast owns its output VCs already: they were reserved.
+// A multicast already owns its reserved output VCs.
 void InputUnits::begin_multicast(Router& router, const Arrival& front) {
   const unsigned number = front.to.number();
   const MulticastTree::Branch& branch = trees_.branch_of(packets_[front.packet]);

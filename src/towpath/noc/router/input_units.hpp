@@ -12,13 +12,13 @@
 
 namespace towpath::noc {
 
-// The inputs of all routers: buffers, the packets in them, and for the packet in front of each VC
-// its route.
+// The inputs of all routers: buffers, the packets in them, and the route of the front packet of
+// each VC.
 class InputUnits {
  public:
   InputUnits(NetworkState& state, VcAllocator& allocator);
 
-  // A header begins a packet if its VC is empty, and otherwise queues behind others.
+  // A header starts a packet if its VC is empty, and otherwise queues behind others.
   void headers_arrive(std::span<const Arrival> arrivals);
   void flits_arrive(std::span<const Arrival> arrivals) {
     const Routers routers = routers_;
@@ -34,8 +34,8 @@ class InputUnits {
     --vc.flits;
     router.input.occupied &= ~(std::uint64_t{vc.flits == 0} << number);
   }
-  // The last flit of the packet in front has left; the next packet, if there is one, comes to the
-  // front in begin_followers().
+  // The last flit of the front packet has left. The next packet, if there is one, becomes the front
+  // in begin_followers().
   void end_packet(Router& router, VcRef place) {
     const std::uint64_t left = std::uint64_t{1} << place.number();
     const std::uint64_t followed = router.input.followed & left;

@@ -19,7 +19,7 @@ struct Arrival {
   PacketId packet;
 };
 
-// A list with room for all that it may ever hold.
+// A list with a fixed capacity that is never exceeded.
 template <typename Item>
 class BoundedList {
  public:
@@ -80,11 +80,11 @@ class LinkPipeline {
 
   LinkPipeline(const machine::RouterParameters& parameters, int nodes);
 
-  // From here on all that is sent is sent in cycle `now`.
+  // From here on, everything is sent in cycle `now`.
   void begin_cycle(Cycle now);
-  // Arrivals of the cycle that has begun.
+  // Arrivals of the current cycle.
   Slot& arrived() { return slot_in(0); }
-  // The first cycle from `now` on with an arrival, or kNever if none is under way.
+  // The first cycle from `now` on with an arrival, or kNever if nothing is in flight.
   Cycle next_arrival(Cycle now) const;
 
   void send_flit(unsigned output, const Arrival& flit, bool is_header) {

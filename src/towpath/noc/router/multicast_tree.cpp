@@ -13,8 +13,8 @@ constexpr std::uint8_t kToY = 1;
 constexpr std::uint8_t kToNiu = 2;
 constexpr std::uint8_t kInputFromNiu = 2;
 
-// The axes by the order in which a multicast takes them: the chip's x axis is the major one on both
-// NoCs, which is the axis that NoC 1 takes second for all other packets.
+// The axes in the order in which a multicast uses them: the chip's x axis is the major one on both
+// NoCs. It is the axis that NoC 1 uses second for all other packets.
 struct Axes {
   std::uint8_t major = kToX;
   std::uint8_t minor = kToY;

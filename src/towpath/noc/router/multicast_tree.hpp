@@ -12,10 +12,10 @@
 
 namespace towpath::noc {
 
-// Tree of a multicast, and the state of its reservation. A packet goes along the source's row to
-// the first column with a destination, which may be the source's column, then along that column,
-// and from there along each row with destinations: x is the major axis.
-// Source: tt-isa-documentation, NoC/RoutingPaths.md; tt-metal asks for this axis.
+// Tree of a multicast, and the state of its reservation. A packet follows the source's row to the
+// first column with a destination, which may be the source's column, then that column, and from
+// there each row with destinations: x is the major axis. Source: tt-isa-documentation,
+// NoC/RoutingPaths.md; tt-metal requests this axis.
 struct MulticastTree {
   // A router of the tree; outputs as in Port.
   struct Branch {
@@ -51,7 +51,7 @@ struct MulticastTree {
 // The tree from `source` to `destinations`, which may include the source. VCs are assigned later.
 MulticastTree multicast_tree(const Torus& torus, int source, const std::vector<int>& destinations);
 
-// The trees of all multicasts under way. Linked multicasts of a source share one.
+// The trees of all multicasts in flight. Linked multicasts of a source share one.
 class MulticastTrees {
  public:
   explicit MulticastTrees(const Torus& torus)
@@ -62,7 +62,7 @@ class MulticastTrees {
   std::int32_t open(const Packet& packet, const std::vector<int>& destinations);
   MulticastTree& operator[](std::int32_t number) { return trees_[index(number)]; }
   const MulticastTree& operator[](std::int32_t number) const { return trees_[index(number)]; }
-  // Where a copy of a multicast is.
+  // Position of a copy of a multicast.
   const MulticastTree::Branch& branch_of(const Packet& packet) const {
     return trees_[index(packet.tree)].branches[index(packet.branch)];
   }

@@ -14,7 +14,7 @@ namespace towpath::noc {
 // Slots of a buffer at the far end of a link: one for each VC, and a pool that the VCs share.
 class BufferPool {
  public:
-  // Responses may take some slots that others may not.
+  // Responses may use some slots that other packets may not.
   explicit BufferPool(const machine::RouterParameters& parameters)
       : without_(index(parameters.pool_flits) + 1, ~std::uint64_t{0}),
         per_vc_max_(parameters.pool_flits_per_vc_max) {
@@ -31,7 +31,7 @@ class BufferPool {
   }
 
   std::int64_t per_vc_max() const { return per_vc_max_; }
-  // The VCs for which a pool has no slot, a bit for each of all ports.
+  // The VCs without a slot in a pool, with one bit for each VC of all ports.
   std::uint64_t without(unsigned pool_used) const { return without_[pool_used]; }
   bool has_room(unsigned used, unsigned pool_used, unsigned vc) const {
     return used == 0 ||
@@ -43,8 +43,9 @@ class BufferPool {
   std::int64_t per_vc_max_;
 };
 
-// The outputs of all routers: the room at the other ends of their links, by flits sent and credits
-// returned. It is kept as sets of input VCs, so that VCs that could not send are not examined.
+// The outputs of all routers: the room at the other ends of their links, derived from flits sent
+// and credits returned. It is stored as sets of input VCs, so that VCs that cannot send are not
+// examined.
 class OutputUnits {
  public:
   OutputUnits(const machine::RouterParameters& parameters, NetworkState& state)
@@ -63,8 +64,8 @@ class OutputUnits {
         static_cast<std::uint8_t>(router.pool_used[output] + (vc.used != 0 ? 1 : 0));
     update_room(router, vc.holder, output, ++vc.used);
   }
-  // Input VC `number` owns an output VC, of which `used` flits are at the other end; the pool of
-  // the output may have changed, too.
+  // Input VC `number` owns an output VC with `used` flits at the other end. The pool of the output
+  // may also have changed.
   void update_room(Router& router, unsigned number, unsigned output, unsigned used) const;
 
  private:
@@ -86,7 +87,7 @@ class OutputUnits {
 
 inline void OutputUnits::update_room(Router& router, unsigned number, unsigned output,
                                      unsigned used) const {
-  // All ones if it is so; neither a branch nor a shift, of which there are enough here.
+  // All ones if true. Avoids a branch and a shift, both of which are already frequent here.
   const auto is_below = [](std::int64_t one, std::int64_t other) {
     return static_cast<std::uint64_t>((one - other) >> 63);
   };

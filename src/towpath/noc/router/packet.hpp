@@ -33,7 +33,7 @@ struct Packet {
   bool keeps_class = true;  // otherwise the NIU may choose the other request class
   std::uint8_t lane = 0;    // packets of one lane of a NIU leave in order
   bool is_counted = false;  // by its NIU, see Network::watch_counted_flits
-  // Multicast only: the tree, and the branch of it at which this copy is.
+  // Multicast only: the tree, and the branch of this copy.
   bool keeps_path = false;  // linked: the tree stays reserved after this packet
   std::int32_t tree = -1;
   std::int32_t branch = 0;

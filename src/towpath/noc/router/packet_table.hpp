@@ -10,8 +10,7 @@
 
 namespace towpath::noc {
 
-// The packets of a network from their sending to their reception. Each copy of a multicast is a
-// packet.
+// The packets of a network from sending to reception. Each copy of a multicast is a packet.
 class PacketTable {
  public:
   // The part that a router reads when a header reaches the front.

@@ -16,11 +16,12 @@
 namespace towpath::noc {
 
 inline constexpr std::uint8_t kNobody = 63;  // an unused bit
-// Far from a power of two: the reads of a pass over all routers spread over the processor's cache.
+// Far from a power of two, so that the reads of a pass over all routers are spread over the
+// processor's cache.
 inline constexpr std::uint32_t kRouterBytes = 34 * 64;
 
-// A VC of a node's port, packed into a word: where the node's router begins, in bytes, and the VC's
-// number in the bits that a router's alignment leaves.
+// A VC of a node's port, packed into a word: the start of the node's router in bytes, and the VC's
+// number in the bits below a router's alignment.
 class VcRef {
  public:
   VcRef() = default;
@@ -28,7 +29,7 @@ class VcRef {
       : word_(static_cast<std::uint32_t>(node) * kRouterBytes | number) {}
   std::size_t node() const { return word_ / kRouterBytes; }
   std::size_t router_begin() const { return word_ & ~kNumberMask; }
-  // The VC among all of its node, and among the VCs of its port.
+  // The VC's index among all of its node, and among those of its port.
   unsigned number() const { return word_ & kNumberMask; }
   unsigned vc() const { return word_ & (kVcsMax - 1); }
   // The same port with another VC, valid on VC 0.
@@ -50,7 +51,7 @@ struct InputVc {
   std::uint8_t flits = 0;        // flits in the buffer
   std::uint8_t output_vc = 0;    // unicast: requested, then owned
 };
-// Linked list of the packets of a VC behind the one in front, if there are any.
+// Linked list of the packets of a VC behind the front packet, if there are any.
 struct Followers {
   PacketId first = kNoPacket;
   PacketId last = kNoPacket;
@@ -62,21 +63,21 @@ struct InputSets {
   std::uint64_t begun = 0;      // VCs with a packet in front
   std::uint64_t followed = 0;   // VCs with others behind that one
 };
-// Multicast in front of a VC: ports that still need the front flit, ports that need each flit, and
-// their VCs.
+// For a multicast at the front of a VC: ports that still need the front flit, ports that need each
+// flit, and their VCs.
 struct Copies {
   std::uint8_t outputs = 0;
   std::uint8_t all_outputs = 0;
   std::array<std::uint8_t, kPorts> output_vc{};
 };
-// Output VC of a router: its view of the buffer at the other end, and who owns it.
+// Output VC of a router: its view of the buffer at the other end, and its owner.
 struct OutputVc {
   std::uint8_t used = 0;          // flits at the other end, the first in a reserved slot
   std::uint8_t holder = kNobody;  // input VC whose unicast owns it, or kNobody
   std::uint8_t last_owner = 0;    // input VC whose packet owns or owned it
   std::uint8_t priority = 0;      // input VC with the highest priority
 };
-// Links of a router's port, and the flits that have left on the one that it sends on.
+// Links of a router's port, and the flits that have left on its outgoing link.
 struct Links {
   VcRef target;    // where flits arrive, with VC 0
   VcRef upstream;  // link that feeds the input, with VC 0
@@ -118,14 +119,15 @@ struct alignas(64) Router {
   bool crosses(int output) const { return (crosses_dateline >> output & 1) != 0; }
 };
 
-// The routers of a network. A copy is a view of the same routers: loops keep one in registers.
+// The routers of a network. A copy is a view of the same routers, so loops can keep one in
+// registers.
 class Routers {
  public:
   Routers(Router* first, int count) : first_(first), count_(count) {}
 
   int count() const { return count_; }
   Router& operator[](int node) const { return first_[index(node)]; }
-  // Without a multiplication, which would be a good part of the cost of a visit.
+  // Avoids a multiplication, which would be a large part of the cost of a visit.
   Router& operator[](VcRef place) const {
     static_assert(sizeof(Router) == kRouterBytes);
     return *reinterpret_cast<Router*>(reinterpret_cast<std::byte*>(first_) + place.router_begin());
@@ -136,7 +138,7 @@ class Routers {
   int count_;
 };
 
-// Routers joined as a torus.
+// Routers connected as a torus.
 std::vector<Router> joined_routers(const Routing& routing);
 
 }  // namespace towpath::noc

@@ -27,8 +27,8 @@ class Routing {
   }
   int dateline_of(int vc) const { return (vc >> 1) >= classes_ ? 1 : 0; }
   int class_of(int vc) const { return (vc >> 1) % classes_; }
-  // VCs whose packets a NIU takes interleaved. Multicasts require it: each waits for all of its
-  // receivers.
+  // VCs whose packets a NIU accepts interleaved. Multicasts require this, because each waits for
+  // all of its receivers.
   std::uint16_t interleaved_vcs() const {
     unsigned vcs = 0;
     for (int vc = 0; vc < kVcsMax; ++vc) {

@@ -9,8 +9,8 @@ namespace towpath::noc {
 
 namespace {
 
-// Input port that wins an output, by the port with the highest priority and the set of ports that
-// request it.
+// Input port that wins an output, given the port with the highest priority and the set of
+// requesting ports.
 constexpr std::uint8_t kFirstInput[3][8] = {
     {0, 0, 1, 0, 2, 0, 1, 0}, {0, 0, 1, 1, 2, 2, 1, 1}, {0, 0, 1, 0, 2, 2, 2, 2}};
 constexpr unsigned kAllInputs = (1u << kPorts) - 1;
@@ -30,8 +30,8 @@ void SwitchAllocator::allocate() {
   active_routers_.filter([this](int node) { return allocate(node); });
 }
 
-// False when no VC can send in the next cycle unless a flit or a credit arrives, or one that is
-// sent leaves others behind it.
+// False if no VC can send in the next cycle unless a flit or a credit arrives, or one that is sent
+// leaves others behind it.
 bool SwitchAllocator::allocate(int node) {
   const Router& router = routers_[node];
   const std::uint64_t candidates = router.ready();

@@ -10,10 +10,10 @@
 
 namespace towpath::noc {
 
-// Switch allocation: which flits cross each router in a cycle. VC before port: every input port
-// picks one VC, in rotation, that could send. Every output port picks one requesting input port,
-// in rotation. An input port that is not picked sends no flit in this cycle, even if another of its
-// VCs could have.
+// Switch allocation: the flits that cross each router in a cycle. VC before port: every input port
+// picks one VC, in rotation, that could send. Every output port then picks one requesting input
+// port, in rotation. An input port that is not picked sends no flit in this cycle, even if another
+// of its VCs could have.
 class SwitchAllocator {
  public:
   // A copy of a multicast's front flit.
@@ -25,10 +25,10 @@ class SwitchAllocator {
   SwitchAllocator(NetworkState& state, const OutputUnits& outputs);
 
   void allocate();
-  // The winners: VCs whose front flit, a unicast's, leaves in this cycle, and copies that do.
+  // The winners: VCs whose front unicast flit leaves in this cycle, and copies that leave in it.
   std::span<const VcRef> unicasts() const { return unicasts_.all(); }
   std::span<const Copy> copies() const { return copies_.all(); }
-  // The winner of an input and an output port has sent its flit: the others come first.
+  // The winner of an input and an output port has sent its flit, so the others come first.
   static void rotate(Router& router, unsigned number, unsigned output) {
     const unsigned input = number / kVcsMax;
     router.input_priority[input] = static_cast<std::uint8_t>((number + 1) & (kVcsMax - 1));

@@ -7,17 +7,17 @@
 namespace towpath::noc {
 
 // Nodes of one NoC in its coordinates, in which packets always go to the right first, then
-// downwards, and wrap around the edges. NoC 0 uses the chip's coordinates. NoC 1 goes upwards
-// first, then to the left: its coordinates are the chip's, mirrored, with the axes exchanged.
+// downward, and wrap around the edges. NoC 0 uses the chip's coordinates. NoC 1 goes upward first,
+// then to the left: its coordinates are the chip's, mirrored, with the axes exchanged.
 class Torus {
  public:
   Torus(int width, int height, int noc)
       : chip_width_(width), chip_height_(height), mirrors_(noc == 1) {}
 
-  // Whether its first axis is the chip's y axis.
+  // True if its first axis is the chip's y axis.
   bool exchanges_axes() const { return mirrors_; }
 
-  // Extent along the axis that is travelled first, and second.
+  // Extent along the first and along the second travel axis.
   int width() const { return mirrors_ ? chip_height_ : chip_width_; }
   int height() const { return mirrors_ ? chip_width_ : chip_height_; }
   int nodes() const { return chip_width_ * chip_height_; }

@@ -7,7 +7,7 @@
 
 namespace towpath::noc {
 
-// In a cycle, a reservation returns an output VC, or it is left for the other buddy's, at most once
+// In a cycle, a reservation returns an output VC or leaves it for the other buddy, at most once
 // each, and a port receives one header and sends one last flit.
 VcAllocator::VcAllocator(const machine::RouterParameters& parameters, NetworkState& state,
                          const OutputUnits& outputs)
@@ -45,13 +45,13 @@ void VcAllocator::grant_other_buddies(int node) {
     const unsigned wanted = static_cast<unsigned>(std::countr_zero(rest));
     const std::uint64_t left = router.contenders[wanted] & router.flexible;
     if (left == 0 || !grant(router, left, VcRef(node, wanted ^ 1))) continue;
-    // Contenders that lost may now be alone with the VC they want.
+    // Contenders that lost may now be the only ones for the VC they want.
     undecided_.add(VcRef(node, wanted));
   }
 }
 
 // Grants the VC to one of the contenders, if it is free. Until its release, a VC may only go to the
-// next packet of the same buffer, and only when no other packet waits for it.
+// next packet of the same buffer, and only if no other packet waits for it.
 bool VcAllocator::grant(Router& router, std::uint64_t contenders, VcRef place) {
   const unsigned output_vc = place.number();
   OutputVc& granted = router.out[output_vc];

@@ -11,34 +11,34 @@
 
 namespace towpath::noc {
 
-// VC allocation: which packet in front of an input VC owns which output VC. An output VC is granted
-// to its contenders in rotation. A packet owns it from its header until vc_release_cycles after its
-// last flit; the next packet of the same input VC may follow without that gap, if it is the only
-// contender. A packet that may change its buddy bit takes the VC of its bit if that is free,
-// otherwise the other buddy's.
+// VC allocation: the assignment of output VCs to the front packets of input VCs. An output VC is
+// granted to its contenders in rotation. A packet owns it from its header until vc_release_cycles
+// after its last flit. The next packet of the same input VC may follow without that gap, if it is
+// the only contender. A packet that may change its buddy bit takes the VC of its bit if that is
+// free, otherwise the other buddy's.
 class VcAllocator {
  public:
   VcAllocator(const machine::RouterParameters& parameters, NetworkState& state,
               const OutputUnits& outputs);
 
-  // The packet in front of input VC `place` requests an output VC.
+  // The front packet of input VC `place` requests an output VC.
   void request(Router& router, VcRef place, unsigned output_vc, bool keeps_buddy) {
     const unsigned number = place.number();
     router.in[number].output_vc = static_cast<std::uint8_t>(output_vc);
     router.flexible |= std::uint64_t{!keeps_buddy} << number;
     set_bit(router.contenders[output_vc], number);
     set_bit(router.wanted, output_vc);
-    // While other packets own both candidate VCs there is no decision.
+    // While other packets own both candidate VCs, no decision is made.
     const std::uint64_t open = ~router.owned | router.draining;
     const std::uint64_t is_open = open >> output_vc | (keeps_buddy ? 0 : open >> (output_vc ^ 1));
     undecided_.add_if(place.with_number(output_vc), (is_open & 1) != 0);
   }
-  // Grants output VCs, once per cycle. `released` become free in this cycle, and
-  // packets wait for them.
+  // Grants output VCs, once per cycle. The VCs in `released` become free in this cycle, and packets
+  // wait for them.
   void allocate(std::span<const VcRef> released);
   bool is_idle() const { return undecided_.empty(); }
 
-  // The last flit of the packet in front of input VC `number` has left.
+  // The last flit of the front packet of input VC `number` has left.
   void release(Router& router, unsigned number, VcRef output_vc) {
     OutputVc& left = router.out[output_vc.number()];
     left.last_owner = static_cast<std::uint8_t>(number);  // not yet set for a multicast
@@ -50,7 +50,7 @@ class VcAllocator {
     if (is_awaited(router, output_vc.number())) release_when_free(router, output_vc);
   }
 
-  // Whether no packet owns the output VC; a drained VC becomes free here.
+  // True if no packet owns the output VC; a drained VC becomes free here.
   bool is_free(Router& router, unsigned output_vc) const {
     if ((router.owned >> output_vc & 1) == 0) return true;
     if ((router.draining >> output_vc & 1) == 0 || router.free_at[output_vc] > now_) return false;
@@ -66,7 +66,7 @@ class VcAllocator {
   }
 
  private:
-  // Whether packets wait for the output VC or, if they may change buddy, for the other buddy's
+  // True if packets wait for the output VC or, if they may change buddy, for the other buddy's
   // VC.
   static bool is_awaited(const Router& router, unsigned output_vc) {
     const std::uint64_t other = router.flexible != 0 ? router.wanted >> (output_vc ^ 1) : 0;

@@ -27,7 +27,7 @@ void follow(End& end, unsigned number, PacketId id, PacketTable& packets) {
   set_bit(end.input.followed, number);
 }
 
-// Takes the first follower out of the queue.
+// Removes the first follower from the queue.
 template <typename End>
 PacketId take_follower(End& end, unsigned number, PacketTable& packets) {
   Followers& followers = end.followers[number];

@@ -35,14 +35,14 @@ constexpr std::uint32_t kDepthMax = 1 << 16;
 constexpr std::uint32_t kSendersMax = 1024;
 // Messages that a receiver takes from one lane before it looks at the next.
 constexpr std::uint32_t kInRowMax = 32;
-// Looks before the clock is read: a peer on another core answers within them.
+// Polls before the clock is read: a peer on another core answers within this number.
 constexpr int kQuickLooks = 4000;
-// Looks at the only lane before all that a receiver looks at: a load each, some tens of ns.
+// Polls of the only lane before all lanes of a receiver are polled: one load each, some tens of ns.
 constexpr int kLooksAtOneLane = 16;
-// Time that a receiver, or its successor, has to come before senders give up.
+// Time that a receiver, or its successor, has to arrive before senders give up.
 constexpr Time kGrace = 500_ms;
 constexpr Time kLookInterval = 1_ms;
-// Looks between two calls of serve_lookups by a receiver that never waits, a power of two.
+// Polls between two calls of serve_lookups by a receiver that never waits, a power of two.
 constexpr std::uint32_t kLooksPerServing = 1 << 16;
 
 Time steady_now() {
@@ -63,21 +63,22 @@ std::string socket_address(const std::string& name) {
 void check(const std::string& name, const MailboxOptions& options) {
   const auto reject = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
   if (name.empty() || name.size() > kNameBytesMax || name.find('\0') != std::string::npos) {
-    reject(fmt::format("the name of a mailbox has {} bytes; allowed are 1 to {}, none of them zero",
-                       name.size(), kNameBytesMax));
+    reject(
+        fmt::format("the name of a mailbox has {} bytes; it must have 1 to {}, none of them zero",
+                    name.size(), kNameBytesMax));
   }
   if (!std::has_single_bit(options.depth_messages) || options.depth_messages > kDepthMax) {
-    reject(fmt::format("mailbox \"{}\" has a depth of {}; powers of two up to {} are allowed", name,
+    reject(fmt::format("mailbox \"{}\" has a depth of {}; it must be a power of two up to {}", name,
                        options.depth_messages, kDepthMax));
   }
   if (options.senders_max < 1 || options.senders_max > kSendersMax) {
-    reject(fmt::format("mailbox \"{}\" is for {} senders; 1 to {} are allowed", name,
+    reject(fmt::format("mailbox \"{}\" has a limit of {} senders; it must be 1 to {}", name,
                        options.senders_max, kSendersMax));
   }
 }
 
-// Path of the mailbox's memory among the open files of a process: the youngest one, as the process
-// may still send to an older one. Empty when it has none.
+// Path of the mailbox's memory among the open files of a process: the youngest one, because the
+// process may still send to an older one. Empty if there is none.
 std::string memory_path(pid_t pid, const std::string& name) {
   const std::string folder = fmt::format("/proc/{}/fd", pid);
   const std::string prefix = fmt::format("/memfd:{}", kMemoryPrefix);
@@ -100,8 +101,8 @@ std::string memory_path(pid_t pid, const std::string& name) {
   return found;
 }
 
-// Spins, then yields, then naps, until `holds`. False if the time was up first. `look` is called
-// now and then.
+// Spins, then yields, then naps, until `holds`. Returns false if the time was up first. `look` is
+// called occasionally.
 template <class Holds, class Look>
 bool wait_until(os::SpinWait& spin_wait, Time timeout, const Holds& holds, const Look& look) {
   for (int i = 0; i < kQuickLooks; ++i) {
@@ -133,9 +134,10 @@ Mailbox::Mailbox(const std::string& name, const MailboxOptions& options) : name_
   check(name, options);
   FileDescriptor listener = os::bind_to(socket_address(name));
   if (!listener.is_open()) {
-    throw std::runtime_error(fmt::format("there is a mailbox \"{}\" already", name));
+    throw std::runtime_error(
+        fmt::format("mailbox \"{}\" exists already; choose another name", name));
   }
-  // The owner of the name makes the memory. Others find it once it is complete.
+  // The owner of the name creates the memory. Others find it when it is complete.
   memory_ = Memory::create(memory_name(name), options.depth_messages, options.senders_max);
   os::listen_on(listener);
   listener_ = std::make_shared<FileDescriptor>(std::move(listener));
@@ -147,8 +149,8 @@ Mailbox Mailbox::find(const std::string& name) {
   const FileDescriptor connection = os::connect_to(socket_address(name));
   if (!connection.is_open() && errno == EAGAIN) {
     throw std::runtime_error(
-        fmt::format("mailbox \"{}\" has been looked up too often while its maker did not receive; "
-                    "it must receive or call serve_lookups",
+        fmt::format("mailbox \"{}\" has had too many look-ups while its maker did not receive; it "
+                    "must receive or call serve_lookups",
                     name));
   }
   ucred owner{};
@@ -174,7 +176,7 @@ Sender::Sender(const Mailbox& mailbox)
   while (lane_ < control.lanes && !memory_->lock_lane(lane_)) ++lane_;
   if (lane_ == control.lanes) {
     throw std::runtime_error(
-        fmt::format("mailbox \"{}\" has {} senders already, and no more", name_, control.lanes));
+        fmt::format("mailbox \"{}\" already has {} senders, its maximum", name_, control.lanes));
   }
   state_ = &memory_->state(lane_);
   slots_ = memory_->slots(lane_);
@@ -205,7 +207,7 @@ bool Sender::has_new_credit() {
 
 void Sender::throw_too_large(std::size_t size_bytes) {
   throw std::invalid_argument(
-      fmt::format("a message has {} bytes; up to {} are possible", size_bytes, kPayloadBytesMax));
+      fmt::format("a message has {} bytes; it must have at most {}", size_bytes, kPayloadBytesMax));
 }
 
 void Sender::send(std::span<const std::byte> payload, Time timeout) {
@@ -232,7 +234,7 @@ void Sender::send(std::span<const std::byte> payload, Time timeout) {
 Receiver::Receiver(const Mailbox& mailbox)
     : mailbox_(mailbox), memory_(mailbox.memory()->reopened()) {
   if (!memory_->lock_reader()) {
-    throw std::runtime_error(fmt::format("mailbox \"{}\" has a receiver already", mailbox.name()));
+    throw std::runtime_error(fmt::format("mailbox \"{}\" already has a receiver", mailbox.name()));
   }
   mask_ = memory_->control().depth - 1;
   credit_step_ = std::max<std::uint64_t>(memory_->control().depth / 4, 1);
@@ -292,7 +294,7 @@ bool Receiver::try_receive(Message& message) {
   return try_receive(message);
 }
 
-// A shorter look detects a message sooner. Ends once there is one.
+// A shorter check detects a message sooner. Ends when there is one.
 void Receiver::look_at_one_lane() const {
   if (lanes_.size() != 1) return;
   const Lane& lane = lanes_.front();

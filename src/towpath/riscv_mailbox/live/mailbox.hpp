@@ -18,10 +18,9 @@
 #include "towpath/os/spin_wait.hpp"
 
 // Mailboxes between processes of one Linux host: small messages from user space to user space, each
-// a cache line, without a system call. There is no daemon and no name in a file system. When a
-// process is killed, it leaves no file behind, and no message that was sent is lost, doubled or
-// torn, as long as some process keeps the mailbox: its maker, by whose name others find it, or its
-// receiver.
+// a cache line, without a system call. There is no daemon and no name in a file system. A killed
+// process leaves no file behind, and no sent message is lost, doubled or torn, as long as some
+// process keeps the mailbox: its maker, by whose name others find it, or its receiver.
 //
 //   Mailbox mailbox("job-17/results");         // in the process that keeps it
 //   Receiver receiver(mailbox);                // there, or in another one
@@ -30,21 +29,21 @@
 // Messages of one sender arrive in order and exactly once. Between senders there is no order.
 // Memory is bounded: a sender waits, or its call fails, while its part of the mailbox is full.
 //
-// Wrong: a Mailbox, Sender or Receiver made before fork(). Both processes hold its lock and name,
-// and a child that merely inherits them keeps them from others after its parent's end, until it
-// ends itself or calls exec(). Fork first, and make one in each process.
+// Wrong: a Mailbox, Sender or Receiver created before fork(). Both processes hold its lock and
+// name, and a child that merely inherits them keeps them from other processes after its parent's
+// end, until it ends itself or calls exec(). Fork first, and create one in each process.
 
 namespace towpath::riscv_mailbox::live {
 
-// The memory of a mailbox, as all its processes map it.
+// The memory of a mailbox, as mapped by all its processes.
 //
-// A mailbox has lanes, one per sender at a time, and a lane is a FIFO of cache lines with a single
-// writer and a single reader. A message is a cache line: up to 56 bytes, and a tag that says which
-// message of the lane it is and how long. The tag is stored last, so that there is no message until
-// it is whole. A writer that dies before leaves only bytes that the next one overwrites.
+// A mailbox has lanes, one per sender at a time. A lane is a FIFO of cache lines with a single
+// writer and a single reader. A message is a cache line: up to 56 bytes, and a tag with the number
+// of the message in its lane and its length. The tag is stored last, so a message exists only when
+// it is complete. A writer that dies before leaves only bytes that the next one overwrites.
 //
-// Locks of the file say who writes a lane and who reads the mailbox. The kernel releases them when
-// their process ends, however it ends.
+// Locks of the file determine the writer of a lane and the reader of the mailbox. The kernel
+// releases them when their process ends, for any reason.
 
 using os::FileDescriptor;
 
@@ -53,8 +52,8 @@ inline constexpr std::size_t kPayloadBytesMax = 56;
 
 struct alignas(kLineBytes) Slot {
   std::byte payload[kPayloadBytesMax];
-  // (number of the message in its lane, from 1) * 256 + its size, or of a message of an earlier lap
-  // otherwise.
+  // (number of the message in its lane, from 1) * 256 + its size, or the tag of a message of an
+  // earlier lap.
   std::atomic<std::uint64_t> tag;
 };
 static_assert(sizeof(Slot) == kLineBytes);
@@ -63,20 +62,20 @@ constexpr std::uint64_t tag_of(std::uint64_t number, std::size_t size_bytes) {
   return number << 8 | size_bytes;
 }
 
-// The place of a message in its lane, by the number of messages before it. Neighbours in time are
-// on different pages if there are several, because a processor that prefetches a row of lines would
-// take the next ones from the other side. One way of 32 bytes between far cores takes 275 ns in a
-// row of 256 lines, 250 in this order, and 235 in a single line.
+// The position of a message in its lane, by the number of messages before it. Consecutive messages
+// are on different pages if there are several, because a processor that prefetches a row of lines
+// would take the next ones from the other side. One way of 32 bytes between distant cores takes 275
+// ns in a row of 256 lines, 250 in this order, and 235 in a single line.
 constexpr std::uint64_t place_of(std::uint64_t before, std::uint64_t mask) {
   constexpr std::uint64_t kStride = 101;  // odd, so that no place is left out
   return before * kStride & mask;
 }
 
 struct LaneState {
-  // Messages that the reader has released. In a separate line, which writers read only without
-  // room.
+  // Messages that the reader has released. In a separate line, which writers read only when they
+  // have no room.
   alignas(kLineBytes) std::atomic<std::uint64_t> credit;
-  // The same, up to date after every message, for the reader and its successors.
+  // The same number, up to date after every message, for the reader and its successors.
   alignas(kLineBytes) std::atomic<std::uint64_t> head;
 };
 
@@ -93,11 +92,11 @@ struct Control {
 
 class Memory {
  public:
-  // Makes memory that has no name in any file system and is freed with the last process that has
+  // Creates memory that has no name in any file system and is freed with the last process that has
   // it.
   static std::shared_ptr<Memory> create(const std::string& name, std::uint32_t depth,
                                         std::uint32_t lanes);
-  // Opens `path`, a file descriptor of some process. Throws std::runtime_error when it is not a
+  // Opens `path`, a file descriptor of some process. Throws std::runtime_error if it is not a
   // mailbox.
   static std::shared_ptr<Memory> open(const std::string& path);
 
@@ -113,10 +112,10 @@ class Memory {
     return slots_ + static_cast<std::size_t>(lane) * control().depth;
   }
 
-  // Locks belong to this object, not to the process: they go with it.
+  // Locks belong to this object, not to the process, and end with it.
   bool lock_reader() { return lock(0); }
   bool lock_lane(std::uint32_t lane) { return lock(1 + lane); }
-  // Whether another object has the reader's lock.
+  // True if another object has the reader's lock.
   bool has_reader() const;
 
  private:
@@ -133,20 +132,20 @@ struct MailboxOptions {
   std::uint32_t senders_max = 64;      // at a time
 };
 
-// A handle of a mailbox's memory, which exists for as long as some process has a handle.
+// A handle to a mailbox's memory, which exists as long as some process has a handle.
 class Mailbox {
  public:
-  // Makes a new mailbox, which others of the same user find by its name. Throws
-  // std::invalid_argument for options that are wrong in themselves, std::runtime_error when the
-  // name is taken.
+  // Creates a new mailbox, which other processes of the same user find by its name. Throws
+  // std::invalid_argument for options that are invalid by themselves, and std::runtime_error if the
+  // name is in use.
   explicit Mailbox(const std::string& name, const MailboxOptions& options = {});
-  // Finds the mailbox of a live process. Throws std::runtime_error when there is none.
+  // Finds the mailbox of a live process. Throws std::runtime_error if there is none.
   static Mailbox find(const std::string& name);
 
   const std::string& name() const { return name_; }
   const std::shared_ptr<Memory>& memory() const { return memory_; }
-  // Completes pending look-ups of the name. A receiver in the maker's process does this now and
-  // then. A maker without one must call it before some 4,000 look-ups have queued up.
+  // Completes pending look-ups of the name. A receiver in the maker's process calls this
+  // occasionally. A maker without one must call it before some 4,000 look-ups have queued up.
   void serve_lookups() const;
 
  private:
@@ -167,7 +166,7 @@ struct Message {
 
 class Sender {
  public:
-  // Throws std::runtime_error when senders_max others are there.
+  // Throws std::runtime_error if there are already senders_max others.
   explicit Sender(const Mailbox& mailbox);
   Sender(Sender&&) = default;
   Sender& operator=(Sender&&) = default;
@@ -185,8 +184,8 @@ class Sender {
     write(payload);
     return true;
   }
-  // Waits for room. Throws transport::TransportError when there has been no receiver for half a
-  // second (peer_died), or no room for `timeout` long (timeout).
+  // Waits for room. Throws transport::TransportError if there has been no receiver for half a
+  // second (peer_died), or no room for `timeout` (timeout).
   void send(std::span<const std::byte> payload, Time timeout = Time::from_seconds(60));
   bool has_receiver() const { return memory_->has_reader(); }
 
@@ -206,18 +205,18 @@ class Sender {
   os::SpinWait spin_wait_{false};
 };
 
-// The reader of a mailbox. A message is released by the next call: if this process dies before, its
-// successor receives it once more, with the same lane and number.
+// The reader of a mailbox. The next call releases a message. If this process dies before that, its
+// successor receives the message once more, with the same lane and number.
 class Receiver {
  public:
-  // Throws std::runtime_error when there is a receiver already.
+  // Throws std::runtime_error if there is already a receiver.
   explicit Receiver(const Mailbox& mailbox);
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
   ~Receiver() { release(); }
 
   bool try_receive(Message& message);
-  // False when no message came within `timeout`.
+  // False if no message arrived within `timeout`.
   bool receive(Message& message, Time timeout = Time::from_seconds(60));
   // Releases the message received last: a successor will not receive it again.
   void release();
@@ -246,8 +245,8 @@ class Receiver {
 };
 
 // A process's mailbox and all its senders behind the calls of riscv_mailbox::Context, with names
-// for addresses. A peer that ended and came back under its name is reached again once a call has
-// found its old mailbox full, and said so.
+// for addresses. A peer that ended and came back under its name is reached again after a call has
+// found its old mailbox full, and reported it.
 class Context {
  public:
   explicit Context(const std::string& name, const MailboxOptions& options = {})

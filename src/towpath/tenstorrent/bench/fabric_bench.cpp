@@ -49,7 +49,7 @@ void check_payload(std::uint64_t payload_bytes, std::uint64_t payload_bytes_min)
     return;
   }
   throw std::invalid_argument(
-      fmt::format("a packet has a payload of {} bytes; allowed are multiples of {} from {} to {}",
+      fmt::format("a packet has a payload of {} bytes; it must be a multiple of {} from {} to {}",
                   payload_bytes, kPayloadAlignment, payload_bytes_min, kPayloadBytesMax));
 }
 
@@ -57,15 +57,17 @@ void check(const FabricPing& ping) {
   check_payload(ping.payload_bytes, 0);
   if (ping.rounds < 1) {
     throw std::invalid_argument(
-        fmt::format("a ping has {} rounds; it has at least 1", ping.rounds));
+        fmt::format("a ping has {} rounds; it must have at least 1", ping.rounds));
   }
 }
 
 void check(const std::vector<FabricStream>& streams, std::uint64_t payload_bytes, int packets) {
   check_payload(payload_bytes, kPayloadAlignment);
-  if (streams.empty()) throw std::invalid_argument("there are no streams; at least 1 is needed");
+  if (streams.empty())
+    throw std::invalid_argument("there are no streams; there must be at least 1");
   if (packets < 1) {
-    throw std::invalid_argument(fmt::format("a stream has {} packets; it has at least 1", packets));
+    throw std::invalid_argument(
+        fmt::format("a stream has {} packets; it must have at least 1", packets));
   }
 }
 
@@ -80,10 +82,10 @@ std::vector<StreamWay> ways_of(const Fabric& fabric, const std::vector<FabricStr
   const fabric::Dimension& line = fabric.topology().shape().dimensions.front();
   const bool is_mesh = fabric.topology().is_two_dimensional();
   if (options.goes_the_long_way && (!line.is_ring || is_mesh)) {
-    throw std::invalid_argument("streams go the long way; that takes chips in a ring");
+    throw std::invalid_argument("streams take the long way, which needs chips in a ring");
   }
   if (options.is_multicast && is_mesh) {
-    throw std::invalid_argument("streams are multicasts; that takes chips in a line or ring");
+    throw std::invalid_argument("streams are multicasts, which need chips in a line or ring");
   }
   std::vector<StreamWay> ways;
   for (const auto& [from, to] : streams) {
@@ -129,7 +131,7 @@ void check_links(const std::vector<FabricStream>& streams, const std::vector<Str
     const auto [other, is_new] = first.try_emplace({from, ways[number].first_hop}, number);
     if (is_new) continue;
     throw std::invalid_argument(fmt::format(
-        "streams {} and {} leave place {} over the same link; each needs a link of its own",
+        "streams {} and {} leave place {} over the same link; each needs a separate link",
         other->second, number, from));
   }
 }
@@ -143,7 +145,8 @@ PingWay way_of(const Fabric& fabric, int from, int to) {
   if (from != to) return {fabric.first_hop(from, to), fabric.header(from, to)};
   const fabric::Dimension& line = fabric.topology().shape().dimensions.front();
   if (!line.is_ring) {
-    throw std::invalid_argument("a ping to its own place goes all round a ring; there is none");
+    throw std::invalid_argument(
+        "a ping to its own place goes around a ring, but the chips do not form one");
   }
   const fabric::Direction direction = fabric::direction_of(0, false);
   return {direction, fabric.header_along(from, direction, line.size)};

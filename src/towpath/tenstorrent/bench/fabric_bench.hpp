@@ -42,9 +42,9 @@ struct FabricStreamOptions {
   int packets = 0;
   std::uint64_t slot_bytes = 4352;  // largest payload of the fabric's packets
   bool forwards = true;             // as in FabricOptions
-  // Whether packets take the longer direction around their ring.
+  // True if packets take the longer direction around their ring.
   bool goes_the_long_way = false;
-  // Whether every chip en route gets a copy.
+  // True if every chip en route gets a copy.
   bool is_multicast = false;
   // write; write_flush_increment, of a word per stream; scatter_write, two halves.
   fabric::Operation operation = fabric::Operation::write;

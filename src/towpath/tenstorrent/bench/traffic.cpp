@@ -15,8 +15,8 @@ namespace towpath::tenstorrent::bench {
 
 namespace {
 
-// Sources are in the first half of a core's memory, targets in the second, all at the same offset:
-// the time does not depend on it.
+// Sources are in the first half of a core's memory and targets in the second, all at the same
+// offset, because the time does not depend on it.
 std::uint64_t target_offset(const machine::Chip& chip, machine::Coordinate to, int channel) {
   if (chip.tile(to).kind == machine::TileKind::dram) {
     return static_cast<std::uint64_t>(channel) * chip.dram.channel_bytes;
@@ -100,7 +100,7 @@ std::string obstacle(const machine::Chip& chip, const TrafficStep& step) {
   if (step.kind >= TrafficStep::Kind::write_barrier) return {};
   if (step.count < 1 || step.vcs < 1) return "count and vcs must be at least 1";
   if (!chip.holds(step.to)) {
-    return fmt::format("({}, {}) is outside of the {} x {} grid", step.to.x, step.to.y, chip.width,
+    return fmt::format("({}, {}) is outside the {} x {} grid", step.to.x, step.to.y, chip.width,
                        chip.height);
   }
   const int channels = chip.dram.channels_per_group;
@@ -114,8 +114,8 @@ void check(const machine::Chip& chip, const TrafficProgram& program, std::size_t
     throw std::invalid_argument(fmt::format("traffic program {}: {}", number, why));
   };
   if (!chip.holds(program.core)) {
-    refuse(fmt::format("core ({}, {}) is outside of the {} x {} grid", program.core.x,
-                       program.core.y, chip.width, chip.height));
+    refuse(fmt::format("core ({}, {}) is outside the {} x {} grid", program.core.x, program.core.y,
+                       chip.width, chip.height));
   }
   if (program.noc != 0 && program.noc != 1) refuse("its NoC must be 0 or 1");
   for (const TrafficStep& step : program.steps) {

@@ -84,7 +84,7 @@ struct TrafficResult {
 // Traffic on a shared network. The caller runs the simulation. programs() has the current results.
 class TrafficBeside {
  public:
-  // Starts the programs. Throws as run_traffic(). The network must outlive them.
+  // Starts the programs. Throws the same errors as run_traffic(). The network must outlive them.
   TrafficBeside(noc::ChipNetwork& network, const std::vector<TrafficProgram>& programs);
 
   bool is_over() const;

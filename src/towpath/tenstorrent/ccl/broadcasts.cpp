@@ -22,7 +22,7 @@ void Broadcasts::enable() {
   const int planes = chips_.topology().planes();
   for (int place = 0; place < chips_.topology().places(); ++place) {
     Place& here = chips_.at(place);
-    // Nothing else lands there.
+    // No other data lands there.
     for (int plane = 0; plane < planes; ++plane) {
       landings_[index(place)].push_back(here.arrivals.unicasts(place, plane).landings);
     }
@@ -33,8 +33,8 @@ void Broadcasts::enable() {
 void Broadcasts::check_unicasts() const {
   if (!is_enabled()) return;
   throw std::invalid_argument(
-      "a Move to a peer is started where ranks send to all others at once; a schedule that does "
-      "both is not possible on chips");
+      "a Move to a peer starts where ranks send to all others at once; a schedule on chips cannot "
+      "do both");
 }
 
 // --- routes --------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ Broadcast& Broadcasts::new_broadcast(Endpoint& from, DirectMove* move) {
   return all;
 }
 
-// Pages of the array are spread over the planes, as tt-metal spreads them over links.
+// Pages of the array are spread over the planes, as in tt-metal over links.
 void Broadcasts::send(Endpoint& from, std::span<const int> ranks, std::span<const Raise> raises,
                       DirectMove* move) {
   const fabric::Topology& topology = chips_.topology();
@@ -114,7 +114,7 @@ void Broadcasts::send(Endpoint& from, std::span<const int> ranks, std::span<cons
     add_stretch(all, static_cast<int>(plane), first, end, *ways);
     first = end;
   }
-  // Nothing leaves before all is counted.
+  // Nothing leaves before everything is counted.
   ChipWorkers& workers = chips_.at(from.place()).workers;
   for (std::size_t plane = 0; plane < planes; ++plane) {
     workers.multicast(static_cast<int>(plane)).add(all.stretches[plane]);
@@ -147,7 +147,7 @@ void Broadcasts::add_stretch(Broadcast& all, int plane, std::uint64_t first, std
   }
 }
 
-// At the source, for the payload, and at all receivers, the same at each.
+// At the source for the payload, and at all receivers, the same at each.
 void Broadcasts::take_pages_for(Stretch& stretch, int plane) {
   const int from = stretch.broadcast->from->place();
   ChipWorkers& workers = chips_.at(from).workers;
@@ -264,7 +264,7 @@ std::array<int, kWays> hops_to(const Dimension& line, int steps) {
   return {(line.size + steps) % line.size, (line.size - steps) % line.size};
 }
 
-// By the shorter direction; half way round a ring by both.
+// In the shorter direction; half way around a ring in both.
 void add(Routes& routes, const Dimension& line, const Target& target) {
   const std::array<int, kWays> hops = hops_to(line, target.steps);
   for (std::size_t way = 0; way < kWays; ++way) {
@@ -273,13 +273,13 @@ void add(Routes& routes, const Dimension& line, const Target& target) {
   }
 }
 
-// Whether no chip between the first and the last is left out.
+// True if no chip between the first and the last is left out.
 bool is_unbroken(const std::vector<Hops>& hops) {
   return hops.empty() || hops.back().first - hops.front().first + 1 == std::ssize(hops);
 }
 
-// Whether both directions end at the chip half way round. If one of them has no other chip, it ends
-// before.
+// True if both directions end at the chip half way around. If one of them has no other chip, it
+// ends before.
 bool share_last(Routes& routes, const Dimension& line) {
   const std::vector<Hops>& first = routes.front();
   if (!line.is_ring || first.empty() || 2 * first.back().first != line.size) return false;

@@ -27,10 +27,10 @@ namespace towpath::tenstorrent::ccl {
 struct Targets {
   std::vector<int> ranks;
   int skipped = 0;  // chips before the first
-  // The last one is half way round, and each direction brings it half of the packets.
+  // The last rank is half way around, and each direction brings it half of the packets.
   bool shares_last = false;
 
-  // An increment without data takes the first direction only to a rank half way round.
+  // An increment without data takes only the first direction to a rank half way around.
   bool reaches(int rank, int way, bool has_bytes) const;
 };
 using BothWays = std::array<Targets, kWays>;
@@ -41,13 +41,13 @@ struct Target {
   int rank = 0;
 };
 
-// Each rank by the shorter direction. None if a chip between the targets would get the packet, too.
+// Each rank in the shorter direction. None if a chip between the targets would also get the packet.
 std::optional<BothWays> shorter_ways(const fabric::Dimension& line,
                                      std::span<const Target> targets);
-// Each rank of a ring by both directions.
+// Each rank of a ring in both directions.
 BothWays all_round(const fabric::Dimension& ring, std::span<const Target> targets);
 
-// Range of a broadcast that goes on one plane.
+// Range of a broadcast on one plane.
 struct Stretch : Multicast {
   Broadcast* broadcast = nullptr;
   std::uint64_t offset = 0;         // of its bytes
@@ -55,7 +55,7 @@ struct Stretch : Multicast {
   std::uint64_t landing_pages = 0;  // at all destinations
 };
 
-// Packet of a rendezvous that goes in one direction.
+// Packet of a rendezvous in one direction.
 struct Notice : Part {
   Broadcast* broadcast = nullptr;
 };
@@ -82,8 +82,8 @@ class Broadcasts {
         pools_(index(chips.topology().places())),
         landings_(index(chips.topology().places())) {}
 
-  // Creates the workers. From now on Moves to single peers are refused, since workers of both kinds
-  // would share the channels of routers. Before the simulation starts.
+  // Creates the workers. From now on Moves to single peers are rejected, since workers of both
+  // kinds would share the channels of routers. Must be called before the simulation starts.
   void enable();
   bool is_enabled() const { return !landings_.front().empty(); }
   // Throws std::invalid_argument if it is enabled.
@@ -96,7 +96,7 @@ class Broadcasts {
   // Stores to the ranks, unless `move` is null, and raises the signals.
   void send(Endpoint& from, std::span<const int> ranks, std::span<const transport::Raise> raises,
             transport::DirectMove* move);
-  // Adds 1 to a signal of all other ranks: by the shorter direction, or, all round, by both
+  // Adds 1 to a signal of all other ranks: in the shorter direction or, if all around, in both
   // directions of a ring. The workers for single peers of the first plane send the packets.
   void notify_all(Endpoint& from, transport::Signal signal, bool is_all_round);
 

@@ -47,7 +47,7 @@ ChipWorkers::ChipWorkers(fabric::Fabric& fabric, int place, std::uint64_t payloa
   for (int i = 0; i < kLocalWorkers; ++i) local_.push_back(create_worker(std::nullopt));
 }
 
-// On the free core that is nearest to its router.
+// On the free core nearest to its router.
 std::unique_ptr<UnicastWorker> ChipWorkers::create_worker(std::optional<fabric::RouterPort> port) {
   const machine::Chip& chip = fabric_.device(place_).chip();
   const auto nearest = std::ranges::min_element(free_cores_, {}, [&](machine::Coordinate core) {
@@ -64,7 +64,7 @@ void ChipWorkers::create_multicast_workers() {
   for (int plane = 0; plane < fabric_.topology().planes(); ++plane) create_multicast_worker(plane);
 }
 
-// On the free core that is nearest to both of its routers.
+// On the free core nearest to both of its routers.
 void ChipWorkers::create_multicast_worker(int plane) {
   const machine::Chip& chip = fabric_.device(place_).chip();
   MulticastWorker::Config config;

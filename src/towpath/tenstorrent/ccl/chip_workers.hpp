@@ -40,9 +40,9 @@ class ChipWorkers {
   void create_multicast_workers();
   MulticastWorker& multicast(int plane) { return *multicast_[static_cast<std::size_t>(plane)]; }
 
-  // A host launches the program now. Workers with links begin some time later.
+  // A host launches the program now. Workers with links start some time later.
   void launch();
-  // Workers close their connections once they have sent everything.
+  // Workers close their connections when they have sent everything.
   void close();
   bool are_closed() const;
   // Time at which the last connection was closed.

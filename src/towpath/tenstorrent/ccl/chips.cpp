@@ -85,8 +85,8 @@ void Chips::notify(int from, int to, sim::Action action, void* context) {
 std::uint64_t Chips::take_pages(PageRing& ring, std::uint64_t count, int place) const {
   if (const auto taken = ring.take(count); taken) return *taken;
   throw std::runtime_error(
-      fmt::format("more is under way than the {} bytes that the DRAM of chip {} has for it; use "
-                  "smaller messages",
+      fmt::format("more data is in flight than the {} bytes that the DRAM of chip {} has for it; "
+                  "use smaller messages",
                   ring.pages() * options_.payload_bytes_max, topology().chip_at(place)));
 }
 

@@ -34,7 +34,7 @@ class Arrivals {
   Stream& unicasts(int from, int plane) { return streams_[unicast(from, plane)]; }
   Stream& multicasts(int from, int plane, int way) { return streams_[multicast(from, plane, way)]; }
   noc::Address unicast_word(int from, int plane) const { return word(unicast(from, plane)); }
-  // The same offset at each chip of a kind.
+  // The same offset on each chip of a kind.
   noc::Address multicast_word(int from, int plane, int way) const {
     return word(multicast(from, plane, way));
   }
@@ -65,9 +65,9 @@ struct SimulatedChipsOptions {
   std::uint32_t signals = 1u << 16;       // most that a rank can have
   // Longest simulated time of a call of run() if links have faults.
   Time deadline = Time::from_seconds(1);
-  // Faults may be set only on links that the fabric uses. With threads each chip is a partition,
-  // unless links have faults. No result depends on the number of threads. 0: one simulation for all
-  // chips, the reference.
+  // Faults are allowed only on links that the fabric uses. With threads each chip is a partition,
+  // unless links have faults. Results do not depend on the number of threads. 0: one simulation for
+  // all chips, the reference.
   RunOptions run{.finds_hazards = false, .threads = 1};
 };
 
@@ -96,11 +96,11 @@ class Chips {
   Place& at(int place) { return *places_[static_cast<std::size_t>(place)]; }
   Place& of(int rank) { return at(options_.places.at(static_cast<std::size_t>(rank))); }
   const std::vector<std::unique_ptr<Place>>& places() const { return places_; }
-  // Whether the ranks are on all chips of a ring.
+  // True if the ranks are on all chips of a ring.
   bool fill_ring() const;
 
-  // Runs an action at another place, once a frame could have arrived there: chips learn nothing of
-  // each other any sooner.
+  // Runs an action at another place when a frame could have arrived there. Chips cannot affect each
+  // other any sooner.
   void notify(int from, int to, sim::Action action, void* context);
   // Takes pages of a ring at a place. Throws std::runtime_error if there are not enough.
   std::uint64_t take_pages(PageRing& ring, std::uint64_t count, int place) const;

@@ -56,7 +56,7 @@ void Endpoint::start(Move& move) {
     recycle(delivery);
     return finish(move);
   }
-  // A flag alone is a posted store: its sender continues at once.
+  // A flag without data is a posted store: its sender continues immediately.
   const bool is_flag = !move.has_source;
   if (is_flag) delivery.move = nullptr;
   ranks_.unicasts().send(delivery);

@@ -50,8 +50,9 @@ bool has_faults(const std::vector<LinkFaults>& faults) {
 void check_link_faults(const std::vector<LinkFaults>& faults, const machine::ChipCluster& cluster,
                        const fabric::Topology& topology) {
   if (faults.size() > cluster.links.size()) {
-    throw std::invalid_argument(fmt::format("there are faults for {} links; cluster '{}' has {}",
-                                            faults.size(), cluster.name, cluster.links.size()));
+    throw std::invalid_argument(
+        fmt::format("there are faults for {} links, but cluster '{}' has {}", faults.size(),
+                    cluster.name, cluster.links.size()));
   }
   const std::set<EthernetEnd> used = ends_of(topology);
   for (std::size_t number = 0; number < faults.size(); ++number) {

@@ -18,15 +18,15 @@ using LinkFaults = towpath::ethernet::LinkFaults;
 
 bool has_faults(const std::vector<LinkFaults>& faults);
 
-// Throws std::invalid_argument when there are more faults than links, or one is for a link that a
+// Throws std::invalid_argument if there are more faults than links, or one is for a link that a
 // fabric of this topology does not use.
 void check_link_faults(const std::vector<LinkFaults>& faults, const machine::ChipCluster& cluster,
                        const fabric::Topology& topology);
 
-// "the link between ... is down since ..." for each link that is down. Empty if none is.
+// "the link between ... is down since ..." for each link that is down. Empty if there is none.
 std::string describe_outages(const Cluster& cluster);
 
-// "the link between ... dropped 3 times and was down for 60 us" for each that has faults.
+// "the link between ... dropped 3 times and was down for 60 us" for each link with faults.
 std::string describe_drops(const Cluster& cluster);
 
 }  // namespace towpath::tenstorrent::ccl

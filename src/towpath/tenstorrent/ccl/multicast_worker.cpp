@@ -45,7 +45,7 @@ constexpr std::uint64_t kIncrementHeader = 0x40;
 static_assert(Connection::kWordsBytes <= kWordsStride);
 static_assert(kWorkerWords + 2 * kWordsStride <= kWorkerHeaders);
 
-// One line of code. Cores of workers have the caches of Ethernet cores, or larger ones.
+// One line of code. Cores of workers have the same caches as Ethernet cores, or larger ones.
 noc::Cycle fetch_cycles(const DataMovementCore& core) {
   return kInstructionFetch.of(core.network().chip()).line_cycles;
 }
@@ -159,7 +159,7 @@ std::uint64_t MulticastWorker::buffer(std::uint64_t packet) const {
   return kWorkerPayloads + packet % (kEntries * kPacketsPerEntry) * packet_bytes_;
 }
 
-// An entry is read while the one before is sent.
+// An entry is read while the previous one is sent.
 void MulticastWorker::read_and_send(DataMovementCore& core, const Multicast& multicast) {
   const std::uint64_t entries = (packets_of(multicast) + kPacketsPerEntry - 1) / kPacketsPerEntry;
   Side& side = sides_[kReader];
@@ -211,7 +211,7 @@ void MulticastWorker::send_and_store(DataMovementCore& core, const Multicast& mu
   }
 }
 
-// A packet is written once the one before has left.
+// A packet is written when the previous one has left.
 void MulticastWorker::send_packet(DataMovementCore& core, std::size_t number,
                                   const Multicast& multicast, std::uint64_t packet) {
   const auto& way = multicast.ways[number];

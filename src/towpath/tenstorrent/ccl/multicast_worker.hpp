@@ -12,9 +12,9 @@
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 
 // A worker that sends to all chips of a line or ring at once: one core for a link in each
-// direction. Its reader reads from DRAM and sends one way. Its writer sends the same bytes the
-// other way and stores them in the DRAM of its chip. Source: tt-metal, all-gather by multicast
-// (all_gather/device/kernels/multicast_reader.cpp, multicast_writer.cpp).
+// direction. Its reader reads from DRAM and sends in one direction. Its writer sends the same bytes
+// in the other direction and stores them in the DRAM of its chip. Source: tt-metal, all-gather by
+// multicast (all_gather/device/kernels/multicast_reader.cpp, multicast_writer.cpp).
 
 namespace towpath::tenstorrent::ccl {
 
@@ -29,15 +29,15 @@ struct MulticastWay {
   fabric::Header header;   // of each packet, completed by the worker
   fabric::Header shorter;  // to all but the last chip
   // Every other packet has the shorter header: each direction brings half of the packets to the
-  // chip half way round a ring.
+  // chip half way around a ring.
   bool alternates = false;
   bool begins_shorter = false;
   machine::Coordinate lander;      // router of the nearest chip that writes it
   std::uint64_t arrival_word = 0;  // packed address, the same at each chip
 };
 
-// Bytes for all chips in both directions, and an increment behind them. Without bytes, the
-// increment alone. It must live until `left` is called.
+// Bytes for all chips in both directions, followed by an increment. Without bytes, only the
+// increment. It must exist until `left` is called.
 struct Multicast {
   std::uint64_t size_bytes = 0;
   bool is_stored = false;     // in the DRAM of its chip, too
@@ -55,7 +55,7 @@ class MulticastWorker {
     std::array<std::optional<fabric::RouterPort>, kWays> ports;
     std::uint64_t payload_bytes_max = 4096;
   };
-  // Creates its kernels in the program, which, like the pages, outlives it.
+  // Creates its kernels in the program. The program and the pages must outlive it.
   MulticastWorker(Program& program, const Pages& pages, const Config& config);
   MulticastWorker(const MulticastWorker&) = delete;
   MulticastWorker& operator=(const MulticastWorker&) = delete;

@@ -18,7 +18,7 @@ namespace towpath::tenstorrent::ccl {
 class Pages {
  public:
   Pages(const machine::Chip& chip, std::uint64_t payload_bytes_max);
-  // Address of a page by the tile of its group that is nearest, over a NoC, to the tile that reads
+  // Address of a page at the tile of its group that is nearest, over a NoC, to the tile that reads
   // or writes it.
   noc::Address to_read(std::uint64_t page, machine::Coordinate reader, int noc) const;
   noc::Address to_write(std::uint64_t page, machine::Coordinate writer, int noc) const;
@@ -41,7 +41,7 @@ class Pages {
   std::uint64_t rows_;  // pages of a channel
 };
 
-// Consecutive runs of pages, taken in turn and reused once they are released, in any order.
+// Consecutive runs of pages, taken in turn and reused after their release, in any order.
 class PageRing {
  public:
   PageRing() = default;
@@ -57,7 +57,7 @@ class PageRing {
  private:
   std::uint64_t first_ = 0;
   std::uint64_t pages_ = 0;
-  // Pages are counted without wrapping. Pages skipped at the end of the ring count too.
+  // Pages are counted without wrapping. Pages skipped at the end of the ring also count.
   std::uint64_t next_ = 0;
   std::multiset<std::uint64_t> taken_;  // runs of no pages may be taken several times
 };

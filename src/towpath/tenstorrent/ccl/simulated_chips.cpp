@@ -37,7 +37,7 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  // The rank notifies the others. on_complete is called once all their notices are here.
+  // The rank notifies the others. on_complete is called when all their notices have arrived.
   void enter(int rank);
 
  private:
@@ -70,7 +70,7 @@ std::set<int> peers_of(const collective::RankProgram& program) {
   return peers;
 }
 
-// Whether ranks pass data on: the first one does not exchange data with all others.
+// True if ranks forward data: the first one then does not exchange data with all others.
 bool passes_on(const collective::Schedule& schedule) {
   return peers_of(schedule.ranks.front()).size() + 1 < schedule.ranks.size();
 }
@@ -102,7 +102,7 @@ Rendezvous::Rendezvous(SimulatedChips& ranks, const collective::Schedule& schedu
   form_ = form_for(schedule);
 }
 
-// Notices go all round a ring if data does.
+// Notices go around the whole ring if data does.
 Rendezvous::Form Rendezvous::form_for(const collective::Schedule& schedule) const {
   if (schedule.rendezvous == collective::Rendezvous::peers || meetings_.size() < 2) {
     return Form::peers;
@@ -133,7 +133,7 @@ void Rendezvous::enter(int rank) {
 namespace {
 
 // Packets per notification. Source: tt-metal, HEURISTIC_MAX_CHUNKS_PER_SYNC of its all-gather, and
-// RING_UNIT_STEP_MAX_CHUNKS_PER_SYNC of its reduce-scatter by steps round a ring: four chunks of
+// RING_UNIT_STEP_MAX_CHUNKS_PER_SYNC of its reduce-scatter by steps around a ring: four chunks of
 // eight tiles. Other programs notify once.
 constexpr std::uint64_t kPacketsPerNotification = 160;
 constexpr std::uint64_t kPacketsPerNotificationInRing = 16;
@@ -171,8 +171,8 @@ void SimulatedChips::set_plan(const collective::Plan& plan) {
   if (plan.window_bytes > 0) {
     if (has_fifo_steps(schedule)) {
       throw std::invalid_argument(
-          fmt::format("schedule '{}' sends to single ranks and to all at once; on chips it does "
-                      "one of the two",
+          fmt::format("schedule '{}' sends to single ranks and to all at once; on chips it can do "
+                      "only one of them",
                       schedule.name));
     }
     broadcasts_->enable();

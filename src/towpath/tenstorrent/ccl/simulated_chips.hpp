@@ -21,7 +21,7 @@ class Unicasts;
 
 // Ranks on chips that Ethernet joins: every byte is read from DRAM, carried over the NoC, through
 // the routers of the fabric and over the links, and written to the DRAM of the far chip. A rank
-// begins a call once the ranks of its rendezvous have been called, and has finished it once its
+// starts a call when the ranks of its rendezvous have been called, and has finished it when its
 // connections are closed.
 //
 //   SimulatedChips chips(t3000, 8);
@@ -39,7 +39,7 @@ class SimulatedChips : public simulate::SimulatedRanks, public simulate::Connect
   transport::Transport& transport(int rank) override;
   // Launches the program of a rank, which then waits for the others.
   void start(int rank, Protocol protocol) override;
-  // Throws TransportError::Kind::timeout, with the state of the links, when the deadline passes
+  // Throws TransportError::Kind::timeout, with the state of the links, if the deadline passes
   // first.
   void run(Time limit = Time::max()) override;
   // The load of a link's first end, then of its second.
@@ -48,7 +48,7 @@ class SimulatedChips : public simulate::SimulatedRanks, public simulate::Connect
   simulate::ConnectedRanks* connected() override { return this; }
   // Throws std::invalid_argument for a plan that chips cannot run.
   void set_plan(const collective::Plan& plan) override;
-  // Closes the connections of a rank's workers, each once its router has released its packets.
+  // Closes the connections of a rank's workers, each when its router has released its packets.
   void close(int rank) override { chips_.of(rank).workers.close(); }
   // Throws DeadlockError if a connection can never be closed, naming the links that are down.
   Time closed_at() const override;

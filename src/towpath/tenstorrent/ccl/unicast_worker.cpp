@@ -33,7 +33,7 @@ std::uint64_t aligned(std::uint64_t size_bytes) {
   return (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-// Data that arrived over a link is read page by page, at a fitted rate. Scratch comes in circular
+// Data that arrived over a link is read page by page, at a fitted rate. Scratch arrives in circular
 // buffers, at the rate of the unpackers.
 Time reduce_time(const machine::Chip& chip, const Work& work, std::uint64_t size_bytes) {
   std::uint64_t bytes = size_bytes;
@@ -102,7 +102,7 @@ UnicastWorker::Packet UnicastWorker::next_packet() {
   return packet;
 }
 
-// Reads some packets ahead of the one that it waits for.
+// Reads some packets ahead of the awaited one.
 void UnicastWorker::run_reader(DataMovementCore& core) {
   std::deque<Packet> under_way;
   const auto can_read = [&] {

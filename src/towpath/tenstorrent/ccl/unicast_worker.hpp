@@ -17,7 +17,7 @@
 
 namespace towpath::tenstorrent::ccl {
 
-// Work of one worker: a range of a Move. It must live until `left` is called.
+// Work of one worker: a range of a Move. It must exist until `left` is called.
 struct Part {
   std::uint64_t size_bytes = 0;
   Work work;
@@ -44,7 +44,7 @@ class UnicastWorker {
     std::optional<fabric::RouterPort> port;
     std::uint64_t payload_bytes_max = 4096;
   };
-  // Creates its kernels in the program, which, like the pages, outlives it.
+  // Creates its kernels in the program. The program and the pages must outlive it.
   UnicastWorker(Program& program, const Pages& pages, const Config& config);
   UnicastWorker(const UnicastWorker&) = delete;
   UnicastWorker& operator=(const UnicastWorker&) = delete;

@@ -17,8 +17,8 @@ using fabric::Direction;
 
 namespace {
 
-// Most bytes that a worker takes at a time, so that workers share a large Move. Chosen here,
-// without a source.
+// Maximum number of bytes that a worker takes at a time, so that workers share a large Move. Chosen
+// here, without a source.
 constexpr std::uint64_t kPartBytesMax = 64 << 10;
 
 }  // namespace
@@ -69,7 +69,7 @@ void Unicasts::send(Delivery& delivery) {
   }
 }
 
-// No simulated time has passed since the part before was added, so that none of it has left.
+// No simulated time has passed since the previous part was added, so none of it has left.
 void Unicasts::extend(Run& run, DeliveryPart& part) const {
   part.arrivals = 1;
   part.notification = notification_;
@@ -122,8 +122,8 @@ void Unicasts::add_remote(DeliveryPart& part) {
   workers.toward(route.hops.front(), plane).add(part);
 }
 
-// Half way round a ring the reduce-scatter takes the same direction at each rank, and puts more on
-// the links of one direction. Source: tt-metal, reduce_scatter_minimal_direct_factory.cpp.
+// Half way around a ring, the reduce-scatter takes the same direction at each rank, and puts more
+// load on the links of one direction. Source: tt-metal, reduce_scatter_minimal_direct_factory.cpp.
 Unicasts::Route Unicasts::route_of(int from, int to) const {
   const fabric::Topology& topology = chips_.topology();
   const fabric::Dimension& line = topology.shape().dimensions.front();
@@ -159,7 +159,7 @@ void Unicasts::arrived(DeliveryPart& part) {
         part.landing, std::span(delivery.payload).subspan(part.offset, part.size_bytes),
         part.packet_bytes);
   }
-  // All parts of a broadcast return at once.
+  // All parts of a broadcast are returned at once.
   if (delivery.broadcast == nullptr) {
     chips_.notify(
         place, part.from_place,
@@ -172,7 +172,7 @@ void Unicasts::arrived(DeliveryPart& part) {
   delivery.to->part_arrived(delivery);
 }
 
-// At its source: it has arrived, or left for good.
+// At its source: the part has arrived, or has left and will not be resent.
 void Unicasts::returned(DeliveryPart& part) {
   // A store to the DRAM of the source is still in flight when the last packet leaves.
   if (part.stream == nullptr || part.work.has_destination) unstage(part);

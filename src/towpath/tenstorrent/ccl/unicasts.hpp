@@ -8,9 +8,9 @@
 #include "towpath/collective/schedule/schedule.hpp"
 #include "towpath/tenstorrent/ccl/chips.hpp"
 
-// Deliveries to one rank. A delivery is cut into parts for the workers toward its peer, whose parts
-// arrive in order. Increments of a word at the far chip, one word for each source and plane, notify
-// it of parts.
+// Deliveries to one rank. A delivery is divided into parts for the workers toward its peer, whose
+// parts arrive in order. Increments of a word at the far chip, one word for each source and plane,
+// announce parts.
 
 namespace towpath::tenstorrent::ccl {
 
@@ -18,13 +18,13 @@ class Unicasts {
  public:
   explicit Unicasts(Chips& chips) : chips_(chips) {}
 
-  // The receiver is notified after so many packets of a delivery, and after the last one.
+  // The receiver is notified after this number of packets of a delivery, and after the last one.
   void set_notification(collective::Notification notification, std::uint64_t packets) {
     notification_ = notification;
     packets_per_notification_ = packets;
   }
   void send(Delivery& delivery);
-  // At its destination. Takes the bytes from where the router wrote them.
+  // At its destination: takes the bytes from the place where the router wrote them.
   void arrived(DeliveryPart& part);
 
   DeliveryPart& new_part(Delivery& delivery, std::uint64_t offset, std::uint64_t size_bytes);

@@ -20,7 +20,7 @@ struct WorkerCosts {
 inline constexpr ByArchitecture<WorkerCosts> kWorkerCosts{
     .wormhole =
         {
-            // Fitted to tt-metal CCL_bandwidth: all-reduce of eight less all-gather, from 64 MiB.
+            // Fitted to tt-metal CCL_bandwidth: all-reduce of eight minus all-gather, from 64 MiB.
             .reduce_bytes_per_cycle = 9,
             // Assumed: as on Blackhole, with the same kernels.
             .reduce_latency = 310,
@@ -33,7 +33,7 @@ inline constexpr ByArchitecture<WorkerCosts> kWorkerCosts{
             // Fitted to tt-metal CCL_bandwidth: reduce-scatter of eight, from 64 MiB.
             .reduce_bytes_per_cycle = 13,
             // Fitted to tt-metal CCL_bandwidth, reduce-scatter of eight, 16 to 64 KiB: the
-            // difference of each of its seven steps to one of all-gather.
+            // difference between each of its seven steps and a step of all-gather.
             .reduce_latency = 310,
             // tt-metal pgm_dispatch_blackhole_golden.json, brisc_only_trace: a program of 20 KiB
             // on the line through 8 and 12 KiB, 2.42 us.

@@ -13,9 +13,8 @@ using transport::Move;
 
 namespace {
 
-// Largest scratch of two calls that is in the L1 of a core.
-// Source: tt-metal, reduce_scatter_minimal_direct_op_device_operation.cpp
-// (k_l1_shard_budget_bytes).
+// Largest scratch of two calls that fits into the L1 of a core. Source: tt-metal,
+// reduce_scatter_minimal_direct_op_device_operation.cpp (k_l1_shard_budget_bytes).
 constexpr std::uint64_t kScratchBytesMax = 640 << 10;
 
 Region region_of(collective::Buffer buffer) {
@@ -68,7 +67,7 @@ bool Workload::is_in_place(const Move& move) const {
   return operands_.source == Region::slot && !move.has_addend && move.has_destination;
 }
 
-// A thread block that adds up several parts does so in one pass of the compute cores.
+// A thread block that adds several parts does so in one pass of the compute cores.
 bool Workload::continues_reduction(const Move& move) {
   if (move.has_addend && move.peer == kNoPeer) return !reducing_.insert(&move).second;
   reducing_.erase(&move);
@@ -80,7 +79,7 @@ bool Workload::is_in_l1(const Move& move, Region region) const {
   return move.peer == kNoPeer && region == Region::scratch && is_scratch_in_l1_;
 }
 
-// A sum that is added to is not read again.
+// A sum that receives an addition is not read again.
 int Workload::reads_of(const Move& move, bool continues_reduction) const {
   int reads = 0;
   if (move.has_source && !is_in_l1(move, operands_.source)) ++reads;

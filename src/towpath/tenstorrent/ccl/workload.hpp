@@ -8,11 +8,11 @@
 #include "towpath/collective/schedule/plan.hpp"
 #include "towpath/transport/transport.hpp"
 
-// Work that Moves are for the workers of a chip: operands to read from DRAM, to add up, to store.
+// The work of Moves for the workers of a chip: operands to read from DRAM, to add, and to store.
 
 namespace towpath::tenstorrent::ccl {
 
-// Memory that holds an operand. Scratch may be in the L1 of the cores that add up.
+// Memory of an operand. Scratch may be in the L1 of the cores that add.
 enum class Region : std::uint8_t { array, slot, scratch };
 
 // Operands of the Moves of a step.
@@ -29,28 +29,28 @@ struct Work {
   bool has_addend = false;
   bool has_destination = false;  // in DRAM
   int reads = 0;                 // operands in DRAM
-  // A reduction right behind another one of the same Move: the pipeline of the compute cores is
-  // running and holds the sum. The store may be added to, so that nothing waits for it.
+  // A reduction directly after another one of the same Move: the pipeline of the compute cores is
+  // running and contains the sum. The store may receive additions, so that no work waits for it.
   bool continues_reduction = false;
-  // The addend and the part before it are added at once.
+  // The addend and the previous part are added at once.
   bool adds_in_pairs = false;
   // The addend arrived over a link and is read page by page. Otherwise it is in scratch.
   bool adds_received = false;
   bool stays_in_l1 = false;  // nothing is stored in DRAM
 };
 
-// Work of one rank's Moves, by the step of the plan that each belongs to.
+// Work of one rank's Moves, by the step of the plan to which each belongs.
 class Workload {
  public:
-  // Scratch of two calls, which take turns, is in L1 if there is room for both.
+  // The scratch memories of two calls, which alternate, are in L1 if there is room for both.
   void set_plan(const collective::Plan& plan, int rank);
   void set_step(std::uint32_t block, std::uint32_t step);
-  // Of the Moves that follow.
+  // For the following Moves.
   void set_operands(const Operands& operands) { operands_ = operands; }
   void keep_scratch_in_l1(bool keeps) { is_scratch_in_l1_ = keeps; }
 
   Work work_of(const transport::Move& move);
-  // A router has written the data to its destination already.
+  // A router has already written the data to its destination.
   bool is_in_place(const transport::Move& move) const;
 
  private:

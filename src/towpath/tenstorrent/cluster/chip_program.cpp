@@ -15,7 +15,7 @@ std::shared_ptr<const machine::ChipCluster> cluster_of(std::shared_ptr<const mac
   return machine::build_chip_cluster(std::move(cluster));
 }
 
-// The description of a single chip does not say that a host reaches it.
+// The description of a single chip does not state that a host reaches it.
 RunOptions without_host(RunOptions options) {
   options.host = nullptr;
   return options;

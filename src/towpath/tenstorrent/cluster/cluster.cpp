@@ -18,7 +18,7 @@ namespace towpath::tenstorrent {
 
 namespace {
 
-// Most kernels and processes that a deadlock's sentence names.
+// Maximum number of kernels and processes in the message of a deadlock.
 constexpr std::size_t kNamedMax = 8;
 
 // Bytes that fast dispatch writes to a core in addition to code and arguments.
@@ -46,13 +46,13 @@ void check_dispatch(const machine::ChipCluster& cluster, const RunOptions& optio
   const std::uint64_t size_bytes = options.launch_bytes;
   if (size_bytes < least || size_bytes > kMost || size_bytes % unit != 0) {
     throw std::invalid_argument(
-        fmt::format("{} writes {} bytes to a core; it writes {} to {}, a multiple of {}", which,
+        fmt::format("{} writes {} bytes to a core; it must write {} to {}, a multiple of {}", which,
                     size_bytes, least, kMost, unit));
   }
   if (!options.carries_data) {
-    throw std::invalid_argument(
-        fmt::format("{} on cluster '{}', which keeps times only; it needs one that carries data",
-                    which, cluster.name));
+    throw std::invalid_argument(fmt::format(
+        "{} on cluster '{}', which simulates only time; use a cluster that carries data", which,
+        cluster.name));
   }
 }
 
@@ -137,13 +137,13 @@ void Cluster::run_host(std::string name, std::function<void(HostAccess&)> body) 
                 name);
   if (!options_.carries_data) {
     throw std::invalid_argument(
-        fmt::format("host '{}': cluster '{}' keeps times only; the host needs carries_data", name,
-                    description_->name));
+        fmt::format("host '{}': cluster '{}' simulates only time; the host needs carries_data",
+                    name, description_->name));
   }
   if (is_partitioned()) {
     throw std::invalid_argument(
-        fmt::format("host '{}': each chip of cluster '{}' is simulated by itself; with threads = 0 "
-                    "all are simulated together",
+        fmt::format("host '{}': each chip of cluster '{}' is simulated separately; set threads = 0 "
+                    "to simulate them together",
                     name, description_->name));
   }
   if (!host_) host_.emplace(*description_, devices_);
@@ -160,7 +160,7 @@ void Cluster::start() {
   for (const auto& device : devices_) device->start();
 }
 
-// One after the other, the n-th programs of all chips before those that follow them.
+// One after the other: the n-th programs of all chips before the next ones.
 void Cluster::dispatch_slowly() {
   run_host("dispatcher", [this](HostAccess& host) {
     const auto wait_for = [&](int chip, const Program& program) {
@@ -223,17 +223,17 @@ Time Cluster::run() {
   return end;
 }
 
-// Runs in slices, because cores that cannot reserve a path retry forever: the run has stopped when
-// all wait from the beginning of a slice to its end and no flit or frame moves.
+// Runs in slices, because cores that cannot reserve a path retry forever: the run has stopped if
+// all wait from the start of a slice to its end and no flit or frame moves.
 void Cluster::run_until_over() {
   const sim::Clock& clock = devices_.front()->network().clock();
   const auto cycle = [&] { return devices_.front()->network().cycle(); };
   noc::Cycle slice = 0;
   for (const auto& device : devices_) slice = std::max(slice, longest_pause(device->chip()));
   if (const machine::Host* host = options_.host.get(); host != nullptr) {
-    // A chip is at rest while the host configures a window, or while its link has a request.
+    // A chip is not at rest while the host configures a window, or while its link has a request.
     const Time pause = host->core.call_time + host->driver.window_time + host->link.read_time;
-    // Nor while a batch of commands is on its way over a slow link.
+    // It is also not at rest while a batch of commands is on its way over a slow link.
     const Time batch = options_.dispatches_fast() ? kBatchPause : Time();
     slice = std::max(slice, 2 * clock.cycle_at(pause + batch).count());
   }
@@ -278,7 +278,7 @@ std::int64_t Cluster::progress() const {
   return sum;
 }
 
-// Whether links that are up carry no frame, and no link is being trained.
+// True if links that are up carry no frame, and no link is being trained.
 bool Cluster::is_ethernet_at_rest() const {
   return std::ranges::all_of(links_,
                              [](const auto& link) { return link->is_up() || link->is_stuck(); }) &&
@@ -342,7 +342,7 @@ std::vector<const Program::Entry*> Cluster::waiting() const {
   return entries;
 }
 
-// Kernels that wait for each other, as far as the monitor has seen which kernel could end a wait.
+// Kernels that wait for each other, as far as the monitor has found kernels that could end a wait.
 std::vector<KernelName> Cluster::find_cycle() const {
   if (!monitor_) return {};
   std::map<const KernelWatch*, std::vector<const KernelWatch*>> awaited;
@@ -352,7 +352,7 @@ std::vector<KernelName> Cluster::find_cycle() const {
     awaited[entry->watch] =
         monitor_->kernels.writers_of(*entry->watch, range.offset, range.size_bytes);
   }
-  // Kernels that wait for one word come first, because a cycle with one of them is easiest to
+  // Kernels that wait for a single word come first, because a cycle with one of them is easiest to
   // explain.
   std::vector<const Program::Entry*> entries = waiting();
   std::ranges::stable_partition(entries, [](const Program::Entry* entry) {
@@ -402,7 +402,7 @@ std::string Cluster::describe_links() const {
 
 void Cluster::fail_at_limit() const {
   throw std::runtime_error(
-      fmt::format("after {} cycles, the limit (cycles_max), {} of {} kernels go on: {}",
+      fmt::format("after {} cycles, the limit (cycles_max), {} of {} kernels still run: {}",
                   options_.cycles_max, running(), kernels(), describe_waits()));
 }
 

@@ -35,7 +35,7 @@ namespace towpath::tenstorrent {
 class Cluster {
  public:
   using Options = RunOptions;
-  // Throws std::invalid_argument for options of dispatch that cannot be.
+  // Throws std::invalid_argument for invalid options of dispatch.
   Cluster(std::shared_ptr<const machine::ChipCluster> cluster, const Options& options);
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -47,10 +47,10 @@ class Cluster {
   sim::SimulationGroup& simulations() { return simulations_; }
   const sim::SimulationGroup& simulations() const { return simulations_; }
   bool is_partitioned() const { return simulations_.partitions() > 1; }
-  // The only one.
+  // The only partition.
   sim::Simulation& simulation();
-  // The least time of a frame from one chip to another, and so of any effect. The origin if no link
-  // joins them.
+  // The minimum time of a frame from one chip to another, and so of any effect. The origin if no
+  // link joins them.
   Time lookahead() const { return lookahead_; }
   Device& device(int chip);
   std::size_t devices() const { return devices_.size(); }
@@ -58,15 +58,15 @@ class Cluster {
   ethernet::Link& link(std::size_t number) { return *links_[number]; }
   const ethernet::Link& link(std::size_t number) const { return *links_[number]; }
 
-  // Creates a program that runs on a chip after those created before. Programs of different chips
-  // with the same generation belong together. By default the n-th programs of all chips do.
+  // Creates a program that runs on a chip after all earlier programs. Programs of different chips
+  // with the same generation belong together. By default these are the n-th programs of all chips.
   Program& create_program(int chip) {
     return create_program(chip, static_cast<int>(device(chip).programs()));
   }
   Program& create_program(int chip, int generation);
 
-  // Adds a process of the host, which runs from the beginning, next to the programs. Throws
-  // std::invalid_argument when the cluster carries no data, or is partitioned.
+  // Adds a process of the host, which runs from the start, alongside the programs. Throws
+  // std::invalid_argument if the cluster carries no data, or is partitioned.
   void run_host(std::string name, std::function<void(HostAccess&)> body);
 
   // Runs all programs and processes of the host to their end, once. Returns the time at which the

@@ -6,13 +6,13 @@
 
 namespace towpath::tenstorrent {
 
-// Costs of a program that is compiled for the cores of a chip: a table for each architecture.
+// Costs of a program compiled for the cores of a chip: a table for each architecture.
 template <typename Costs>
 struct ByArchitecture {
   Costs wormhole;
   Costs blackhole;
 
-  // A chip of another architecture, or of none, has Wormhole's cores.
+  // A chip of another architecture, or without one, has Wormhole's cores.
   constexpr const Costs& of(const machine::Chip& chip) const {
     return chip.architecture == "blackhole" ? blackhole : wormhole;
   }

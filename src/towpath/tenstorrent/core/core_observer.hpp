@@ -20,8 +20,8 @@ struct Command;
 
 namespace towpath::tenstorrent {
 
-// The work of a packet at its destination: routers write its payload for the kernel that sent it,
-// and then change a word.
+// The work of a packet at its destination: routers write its payload for the sending kernel, and
+// then change a word.
 struct Delivery {
   struct Bytes {
     machine::Coordinate tile;
@@ -42,18 +42,18 @@ struct Delivery {
 };
 
 // Observer of the actions of one kernel. Its core reports each action beforehand, unless stated
-// otherwise. An exception stops the action. This class ignores everything.
+// otherwise. An exception stops the action. This base class does nothing.
 class CoreObserver {
  public:
   virtual ~CoreObserver() = default;
 
-  // The kernel has read a word of its L1, and continues because of `needed`, which is less than
-  // the value if it waits for a minimum. It uses bytes of its L1. It is going to store bytes.
+  // The kernel has read a word of its L1, and continues because of `needed`, which is less than the
+  // value if it waits for a minimum. It uses bytes of its L1. It is about to store bytes.
   virtual void looked(std::uint64_t /*offset*/, std::uint32_t /*value*/, std::uint32_t /*needed*/) {
   }
   virtual void using_bytes(std::uint64_t /*offset*/, std::uint64_t /*size_bytes*/) {}
   virtual void storing(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {}
-  // The kernel is going to issue a request, or has submitted a command of an Ethernet core.
+  // The kernel is about to issue a request, or has submitted a command of an Ethernet core.
   virtual void issuing(const noc::Request&) {}
   virtual void sending(int /*queue*/, const ethernet::Command&) {}
   // Payload of a channel in later commands, and payload that the kernel announces to the receiver.
@@ -68,7 +68,7 @@ class CoreObserver {
   virtual std::size_t sending_packet(int /*connection*/, std::vector<Delivery> /*deliveries*/) {
     return 0;
   }
-  // The kernel has waited for a change of any word that it had looked at.
+  // The kernel has waited for a change of any word that it had read.
   virtual void idled() {}
 };
 
@@ -76,7 +76,7 @@ class CoreObserver {
 class FrameObserver {
  public:
   virtual ~FrameObserver() = default;
-  // A frame is going to be written into the L1 of the core at this end of a link.
+  // A frame is about to be written into the L1 of the core at this end of a link.
   virtual void arriving(machine::EthernetEnd at, std::uint64_t offset,
                         std::span<const std::byte> bytes) = 0;
 };

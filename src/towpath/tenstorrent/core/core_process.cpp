@@ -16,14 +16,14 @@ CoreProcess::CoreProcess(noc::ChipNetwork& network, KernelConfig config, CoreObs
       observer_(observer == nullptr ? &ignores_everything_ : observer) {
   const machine::Chip& chip = network_.chip();
   if (!chip.holds(config_.core)) {
-    refuse("it is outside of the {} x {} grid", chip.width, chip.height);
+    refuse("it is outside the {} x {} grid", chip.width, chip.height);
   }
   const machine::TileKind kind = chip.tile(config_.core).kind;
   if (kind != machine::TileKind::worker && kind != machine::TileKind::ethernet) {
-    refuse("it is a {} tile; kernels run on workers and on Ethernet tiles", machine::name_of(kind));
+    refuse("it is a {} tile; use a worker or an Ethernet tile", machine::name_of(kind));
   }
   if (config_.noc_index != 0 && config_.noc_index != 1 && config_.noc_index != kNoNoc) {
-    refuse("its NoC is {}; there are 0 and 1", config_.noc_index);
+    refuse("its NoC is {}; it must be 0 or 1", config_.noc_index);
   }
 }
 
@@ -41,7 +41,7 @@ std::string CoreProcess::words_of(const void* place) const {
 
 int CoreProcess::noc_of(int noc) const {
   if (noc == kKernelNoc) noc = config_.noc_index;
-  if (noc != 0 && noc != 1) refuse("there is no NoC {}, only 0 and 1", noc);
+  if (noc != 0 && noc != 1) refuse("there is no NoC {}; choose 0 or 1", noc);
   return noc;
 }
 
@@ -120,7 +120,7 @@ void CoreProcess::poll_l1(std::uint64_t word) {
   finish_polling(first);
 }
 
-// The look that saw it began at most one period ago.
+// The poll that saw it began at most one period ago.
 void CoreProcess::finish_polling(noc::Cycle first) {
   const noc::Cycle period = kPollCycles;
   work_until(first + ((cycle() - first) / period + 1) * period);

@@ -41,7 +41,7 @@ struct NocMulticastAddress {
   noc::MulticastRectangle on(int noc) const { return {first, last, noc}; }
 };
 
-// Number of workers that a multicast from `source` reaches, which its call must be given.
+// Number of workers that a multicast from `source` reaches, which its call must state.
 int multicast_destinations(const machine::Chip& chip, machine::Coordinate source,
                            const noc::MulticastRectangle& to, bool includes_source);
 
@@ -76,8 +76,8 @@ struct MulticastOptions {
   int noc = kKernelNoc;
 };
 
-// A kernel as a process on a core: its time, its L1, its waits, and the names of its errors. The
-// calls of a kernel are in the classes that are built on it.
+// A kernel as a process on a core: its time, its L1, its waits, and the names in its errors. The
+// calls of a kernel are in derived classes.
 class CoreProcess {
  public:
   // Throws std::invalid_argument if no kernel can run there. `observer` outlives the core,
@@ -90,15 +90,15 @@ class CoreProcess {
   CoreObserver& observer() const { return *observer_; }
   noc::ChipNetwork& network() const { return network_; }
   noc::Cycle cycle() const { return network_.cycle(); }
-  // Keeps the core busy with other work for that many cycles, or until a cycle.
+  // Keeps the core busy with other work for this number of cycles, or until a cycle.
   void work(noc::Cycle cycles);
   void work_until(noc::Cycle cycle);
 
-  // "kernel 'a' on core (1, 1) in noc_async_read": the beginning of every error message. With its
-  // line for a kernel that has one, "... in noc_async_read at reader.cpp:7".
+  // "kernel 'a' on core (1, 1) in noc_async_read": the start of every error message. For a kernel
+  // with lines, "... in noc_async_read at reader.cpp:7".
   std::string where() const;
   // Places in the kernel's code: of its call in progress, set by the kernel's runtime, and their
-  // words, " at reader.cpp:7" or nothing.
+  // text, " at reader.cpp:7" or empty.
   using PlaceWords = std::function<std::string(const void* place)>;
   void name_places_by(PlaceWords words) { place_words_ = std::move(words); }
   void come_to(const void* place) { place_ = place; }
@@ -113,7 +113,7 @@ class CoreProcess {
     place_ = place;
   }
   bool is_waiting() const { return wait_.kind != Wait::Kind::nothing; }
-  // Whether it waits and is idle until its condition holds.
+  // True if it waits and is idle until its condition holds.
   bool is_suspended() const { return is_waiting() && !wait_.has_turn; }
   // While it waits: "kernel 'a' on core (1, 1) in noc_semaphore_wait since cycle 12: ..."
   std::string describe_wait() const;
@@ -129,7 +129,7 @@ class CoreProcess {
   friend class NocRequester;
   ~CoreProcess() = default;
 
-  // The name of the call that begins, a literal.
+  // The name of the starting call, a literal.
   void begin_call(std::string_view call) { call_ = call; }
   // The NoC of an option.
   int noc_of(int noc) const;
@@ -140,13 +140,13 @@ class CoreProcess {
   void poll_word(std::uint64_t word, std::uint32_t value, bool is_minimum);
   // Sleeps until its L1 is written.
   void poll_l1(std::uint64_t word);
-  // Reads and writes a word of the core's L1, which the observer sees. `minimum` is the least
-  // value that the kernel waits for.
+  // Reads and writes a word of the core's L1, which the observer receives. `minimum` is the
+  // smallest value that the kernel waits for.
   std::uint32_t look(std::uint64_t offset, std::uint32_t minimum = ~std::uint32_t{0});
   void change(std::uint64_t offset, std::uint32_t value);
   template <typename... Arguments>
   [[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) const;
-  // Runs an action that the network may refuse.
+  // Runs an action that the network may reject.
   template <typename Action>
   decltype(auto) named(Action action) const;
 

@@ -23,10 +23,9 @@
 //     core.noc_async_write_barrier();
 //   }
 //
-// An address in the core's L1 is an offset, any other is a NocAddress. Coordinates are given for
-// NoC 0, whichever NoC is used. Every call uses the NoC of its kernel's configuration unless it is
-// given another. A call that cannot be carried out throws std::invalid_argument, which names
-// kernel, call and core.
+// An address in the core's L1 is an offset; any other is a NocAddress. Coordinates are given for
+// NoC 0, on either NoC. Every call uses the NoC of its kernel's configuration unless it is given
+// another. An invalid call throws std::invalid_argument, which names kernel, call and core.
 //
 // Wrong: while (core.load_word(flag) == 0) {}    No time passes. Use noc_semaphore_wait.
 
@@ -108,9 +107,10 @@ class DataMovementCore : public CoreProcess {
     requests(__func__).write_with_state(local_offset, to_offset, {}, noc);
   }
 
-  // Writes to all workers of a rectangle except the core itself, whose number must be right. With
+  // Writes to all workers of a rectangle except the core itself; their number must be right. With
   // loopback_src also to the core, which then counts. A linked multicast keeps its path reserved
-  // for the next to the same workers, and blocks others from it: the last one must not be linked.
+  // for the next one to the same workers, and blocks others from it: the last one must not be
+  // linked.
   void noc_async_write_multicast(std::uint64_t local_offset, const NocMulticastAddress& to,
                                  std::uint64_t size_bytes, int destinations,
                                  const MulticastOptions& options = {}) {
@@ -198,7 +198,7 @@ class DataMovementCore : public CoreProcess {
                          &noc::NiuCounters::write_acks_awaited>(noc);
   }
   void noc_async_atomic_barrier(int noc = kKernelNoc);
-  // Wait until all writes, or all posted ones, have left the core: their sources may change.
+  // Wait until all writes, or all posted ones, have left the core: their sources may then change.
   void noc_async_writes_flushed(int noc = kKernelNoc) {
     requests(__func__)
         .wait_for_counts<&noc::NiuCounters::writes_sent, &noc::NiuCounters::writes_issued>(noc);
@@ -242,9 +242,10 @@ class DataMovementCore : public CoreProcess {
   // --- for layers above, whose calls it carries out ----------------------------------------------
   // Waits until a word is at least a value. Errors name `call`, a literal.
   void wait_for_word_min(std::string_view call, std::uint64_t word, std::uint32_t value);
-  // Waits until its L1 is written: for a kernel that has polled a word for long without a change.
+  // Waits until its L1 is written: for a kernel that has polled a word for a long time without a
+  // change.
   void wait_for_l1_write(std::string_view call, std::uint64_t word);
-  // Requests that it has issued and not waited for, or an empty text.
+  // Requests that it has issued and not awaited, or an empty text.
   std::string describe_unanswered() const { return requests_.describe_unanswered(); }
 
  protected:

@@ -58,8 +58,8 @@ void EthernetCore::send_packets(std::uint64_t source, std::uint64_t destination,
                                 std::uint64_t words_per_send) {
   const auto word_bytes = static_cast<std::uint64_t>(network().chip().ethernet.word_bytes);
   if (bytes_per_send == 0 || words_per_send == 0) {
-    refuse("its packets have {} bytes and {} words; at least one of each is possible",
-           bytes_per_send, words_per_send);
+    refuse("its packets have {} bytes and {} words; both must be at least 1", bytes_per_send,
+           words_per_send);
   }
   for (std::uint64_t sent = 0; sent < size_bytes; sent += bytes_per_send) {
     submit(0, {.source = source + sent,
@@ -70,7 +70,7 @@ void EthernetCore::send_packets(std::uint64_t source, std::uint64_t destination,
 
 void EthernetCore::check_channel(int channel) const {
   if (channel < 0 || channel >= map::kChannels) {
-    refuse("there is no channel {}; 0 to {} are possible", channel, map::kChannels - 1);
+    refuse("there is no channel {}; it must be 0 to {}", channel, map::kChannels - 1);
   }
 }
 
@@ -229,8 +229,8 @@ void EthernetCore::eth_receiver_channel_ack(int channel, std::uint64_t ack_word)
   const std::uint32_t bytes_sent = look(ack_word);
   const std::uint32_t receiver_ack = look(ack_word + 4);
   if (bytes_sent != 1 || receiver_ack != 1) {
-    refuse("the word at offset {} says bytes_sent = {}, receiver_ack = {}; both must be 1",
-           ack_word, bytes_sent, receiver_ack);
+    refuse("the word at offset {} has bytes_sent = {}, receiver_ack = {}; both must be 1", ack_word,
+           bytes_sent, receiver_ack);
   }
   send_channel_word(channel, ack_word);
 }

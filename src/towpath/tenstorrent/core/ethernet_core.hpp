@@ -57,14 +57,14 @@ class EthernetCore : public DataMovementCore {
 
   // --- transmit queues --------------------------------------------------------------------------
   bool eth_txq_is_busy(int queue = 0);
-  // Sends words of 16 bytes. Waits until the queue takes the command.
+  // Sends words of 16 bytes. Waits until the queue accepts the command.
   void eth_send_packet(int queue, std::uint64_t source_word, std::uint64_t destination_word,
                        std::uint64_t words);
-  // Submits to a queue that is not busy. The work around it is the caller's.
+  // Submits to a queue that is not busy. The cost of the surrounding work is the caller's.
   void eth_send_packet_bytes_unsafe(int queue, std::uint64_t source, std::uint64_t destination,
                                     std::uint64_t size_bytes);
   // Takes its time at the queue and over the link, but has no effect unless the register is one of
-  // EthernetTile's counters: others control hardware that is not modelled.
+  // EthernetTile's counters: others control hardware that is not modeled.
   void eth_write_remote_reg(int queue, std::uint64_t address, std::uint32_t value);
 
   // --- channel 0, as a one-shot -----------------------------------------------------------------
@@ -79,7 +79,7 @@ class EthernetCore : public DataMovementCore {
   void eth_receiver_done();
   void eth_receiver_acknowledge(int channel = 0);
   void eth_wait_receiver_acknowledge(int channel = 0);
-  // Notifies the far end, fetches the next data from the core's sibling meanwhile, waits.
+  // Notifies the far end, fetches the next data from the core's sibling in the meantime, and waits.
   void eth_wait_for_remote_receiver_done_and_get_local_receiver_data(
       std::uint64_t sender_semaphore, const NocAddress& receiver_semaphore,
       const NocAddress& receiver_data, std::uint64_t local_offset, std::uint64_t size_bytes);

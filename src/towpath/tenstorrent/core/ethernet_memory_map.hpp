@@ -11,7 +11,7 @@
 
 namespace towpath::tenstorrent::ethernet_memory_map {
 
-// Sizes and offsets of transfers over a link are multiples of it.
+// Sizes and offsets of transfers over a link are multiples of this value.
 inline constexpr std::uint64_t kWordBytes = 16;
 
 inline constexpr std::uint64_t kFirmwareBase = 0x9000;
@@ -30,7 +30,7 @@ constexpr std::uint64_t bytes_sent_at(int channel) {
   return kEriscInfoBase + 16 + static_cast<std::uint64_t>(channel) * kChannelSyncBytes;
 }
 constexpr std::uint64_t receiver_ack_at(int channel) { return bytes_sent_at(channel) + 4; }
-// The channel in whose sync word an offset lies, or -1.
+// The channel of the sync word that contains an offset, or -1.
 constexpr int channel_of(std::uint64_t offset) {
   if (offset < bytes_sent_at(0) || offset >= bytes_sent_at(kChannels)) return -1;
   return static_cast<int>((offset - bytes_sent_at(0)) / kChannelSyncBytes);
@@ -39,7 +39,7 @@ constexpr bool lies_in(std::uint64_t offset, std::uint64_t size_bytes, std::uint
                        std::uint64_t end) {
   return offset >= begin && offset + size_bytes <= end;
 }
-// Whether the bytes are part of erisc_info, with the sync words of all channels.
+// True if the bytes are part of erisc_info, with the sync words of all channels.
 constexpr bool is_sync_word(std::uint64_t offset, std::uint64_t size_bytes) {
   return lies_in(offset, size_bytes, kEriscInfoBase, bytes_sent_at(kChannels));
 }
@@ -53,17 +53,17 @@ inline constexpr std::uint64_t kLaunchBase = 0x18400;
 inline constexpr std::uint64_t kLaunchBytesMax = 8192;
 
 // Memory of the kernel, to the end: about 150 KB (multichip guide, "Ethernet core". The exact place
-// differs from one release to the next). Its first 16 bytes are for handshakes. Any kernel may
-// write them at any time, before a handshake and after the end.
+// differs between releases). Its first 16 bytes are for handshakes. Any kernel may write them at
+// any time, before a handshake and after the end.
 inline constexpr std::uint64_t kUnreservedBase = 0x1a800;
 inline constexpr std::uint64_t kHandshakeBytes = kWordBytes;
 constexpr bool is_handshake_area(std::uint64_t offset, std::uint64_t size_bytes) {
   return lies_in(offset, size_bytes, kUnreservedBase, kUnreservedBase + kHandshakeBytes);
 }
-// The source of first-level acknowledgements. It is the same in every program, because the last one
+// The source of first-level acknowledgments. It is the same in every program, because the last one
 // is not acknowledged itself.
 inline constexpr std::uint64_t kAcknowledgementWord = kUnreservedBase + kHandshakeBytes;
-// Begin of the memory that programs allocate.
+// Start of the memory that programs allocate.
 inline constexpr std::uint64_t kAllocatedBase = kAcknowledgementWord + kChannelSyncBytes;
 
 static_assert(bytes_sent_at(0) % kWordBytes == 0 && kUnreservedBase % 32 == 0);

@@ -10,8 +10,8 @@ namespace towpath::tenstorrent {
 
 namespace {
 
-// Sum of all counters of a NIU that software on its core may wait for. Each only grows, so the sum
-// changes when any of them does.
+// Sum of all counters of a NIU that software on its core may wait for. Each counter only grows, so
+// the sum changes when any of them does.
 std::uint32_t answers(const noc::NiuCounters& counters) {
   std::uint32_t started = counters.reads_issued + counters.writes_issued +
                           counters.posted_writes_issued + counters.atomics_issued;

@@ -14,20 +14,20 @@
 #include "towpath/noc/chip_network.hpp"
 #include "towpath/tenstorrent/core/core_observer.hpp"
 
-// An Ethernet core's hardware: its port with the L1 behind it, and whether the base firmware or a
-// kernel has the RISC-V. The firmware trains a link that is down. While a kernel runs, that has to
+// An Ethernet core's hardware: its port with its L1, and the owner of the RISC-V, which is the base
+// firmware or a kernel. The firmware trains a link that is down. While a kernel runs, this has to
 // wait until the kernel calls run_routing().
 
 namespace towpath::tenstorrent {
 
-// Firmware that has the core when no kernel does, and for a turn when a kernel yields.
+// Firmware that runs on the core if no kernel does, and for a turn when a kernel yields.
 class CoreFirmware {
  public:
   virtual ~CoreFirmware() = default;
-  // Whether it would have work if it had the core.
+  // True if it would have work if it owned the core.
   virtual bool has_work() const = 0;
-  // For the kernel that has the core, or takes it: the firmware looks once, and the call returns
-  // when that is done. The second call returns when the current look is finished.
+  // For the kernel that owns the core, or takes it: the firmware polls once, and the call returns
+  // when that is done. The second call returns when the current poll is finished.
   virtual void take_turn() = 0;
   virtual void finish_look() = 0;
   // The firmware may have the core now.
@@ -50,8 +50,8 @@ class EthernetTile final : private ethernet::TileMemory {
 
   bool is_firmware_running() const { return is_firmware_running_; }
   void set_firmware_running(bool is_running);
-  // Whether the base firmware has something to do: a link that is down and for which this end has
-  // not said that it is ready to train, or something to carry for the host.
+  // True if the base firmware has work: a link that is down and not yet marked as ready to train at
+  // this end, or data to carry for the host.
   bool needs_firmware() const {
     return needs_training() || (base_firmware_ != nullptr && base_firmware_->has_work());
   }
@@ -66,15 +66,15 @@ class EthernetTile final : private ethernet::TileMemory {
   static constexpr std::uint64_t kCountersMax = 64;
   std::uint32_t counter(std::uint64_t address) const;
 
-  // A number that changes when anything has happened that software on the core could see: a write
-  // to its L1, a change of a queue or of the link, an answer over the NoC.
+  // A number that changes after any event that software on the core could observe: a write to its
+  // L1, a change of a queue or of the link, an answer over the NoC.
   std::uint64_t changes() const;
   // Wakes the process once, at the next change that concerns the port.
   void wake_on_port_change(sim::Process& process) { waiting_.push_back(&process); }
   // Wakes the process once, at the next change of any kind.
   void wake_on_change(sim::Process& process);
   void stop_waking(const sim::Process& process);
-  // Announces new work for the base firmware: the kernel that has the core rechecks its wait.
+  // Announces new work for the base firmware: the kernel that owns the core rechecks its wait.
   void wake_kernel();
 
  private:
@@ -84,9 +84,9 @@ class EthernetTile final : private ethernet::TileMemory {
   }
   void write(std::uint64_t offset, std::span<const std::byte> bytes) override;
   void write_register(std::uint64_t address, std::uint32_t value) override;
-  // Sources are not held: the monitor of hazards decides which bytes software may change. The
-  // hardware releases a source no later than that, unless acknowledgements were lost: bytes that
-  // are then sent again are not written again.
+  // Sources are not locked: the monitor of hazards determines which bytes software may change. The
+  // hardware releases a source no later than that, unless acknowledgments were lost: bytes that are
+  // then sent again are not written again.
   bool needs_training() const {
     return port_.is_connected() && !port_.is_link_up() && !port_.has_run_routing();
   }

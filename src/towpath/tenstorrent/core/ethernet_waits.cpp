@@ -30,7 +30,7 @@ EthernetCore::Polling EthernetCore::polling(std::int64_t polls_per_context_switc
   return {kPollCycles, polls_per_context_switch, kRoutingFirmwareCycles};
 }
 
-// End of the look that sees an event `waited` cycles after the first look began.
+// End of the poll that sees an event `waited` cycles after the first poll began.
 noc::Cycle EthernetCore::poll_end(const Polling& polling, noc::Cycle waited) {
   const noc::Cycle poll = polling.poll_cycles;
   if (polling.polls_per_context_switch == kNever) return (waited / poll + 1) * poll;
@@ -42,14 +42,14 @@ noc::Cycle EthernetCore::poll_end(const Polling& polling, noc::Cycle waited) {
   return round * period + (phase / poll + 1) * poll;
 }
 
-// Start of the firmware's next turn, which may be under way.
+// Start of the firmware's next turn, which may be in progress.
 noc::Cycle EthernetCore::next_turn(const Polling& polling, noc::Cycle waited) {
   const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
   const noc::Cycle period = looking + polling.routing_cycles;
   return std::max(waited, waited / period * period + looking);
 }
 
-// End of the turn that is under way.
+// End of the current turn.
 noc::Cycle EthernetCore::turn_end(const Polling& polling, noc::Cycle waited) {
   const noc::Cycle looking = polling.polls_per_context_switch * polling.poll_cycles;
   const noc::Cycle period = looking + polling.routing_cycles;
@@ -143,10 +143,10 @@ void EthernetCore::wait_for_word(std::uint64_t word, std::uint32_t value, std::s
 void EthernetCore::check_queue(int queue) const {
   const int queues = network().chip().ethernet.tx_queues_for_kernels;
   if (queue >= 0 && queue < queues) return;
-  refuse("there is no queue {} for kernels; 0 to {} are possible", queue, queues - 1);
+  refuse("there is no queue {} for kernels; it must be 0 to {}", queue, queues - 1);
 }
 
-// The firmware has its turn after every look. A link that is up makes that short, as the rate of
+// The firmware has its turn after every poll. If the link is up, the turn is short, as the rate of
 // small commands shows.
 void EthernetCore::submit(int queue, const ethernet::Command& command) {
   const Wait wait{.kind = Wait::Kind::change, .change = "its transmit queue is busy"};
@@ -224,10 +224,8 @@ void EthernetCore::notify_dispatch_core_done(const NocAddress& dispatcher) {
 void EthernetCore::idle(noc::Cycle poll_cycles, std::int64_t polls_per_context_switch) {
   begin_call(__func__);
   if (poll_cycles < 1 || polls_per_context_switch < 0) {
-    refuse(
-        "polls take {} cycles and there are {} to a context switch; at least 1 and 0 are "
-        "possible",
-        poll_cycles, polls_per_context_switch);
+    refuse("polls take {} cycles with {} per context switch; they must be at least 1 and 0",
+           poll_cycles, polls_per_context_switch);
   }
   const Wait wait{.kind = Wait::Kind::change, .change = "nothing that it looks at changes"};
   poll_until({poll_cycles, polls_per_context_switch, kRoutingFirmwareCycles}, wait, Cause::anything,

@@ -55,8 +55,8 @@ void NocRequester::check_receivers(const noc::MulticastRectangle& to,
   const noc::MulticastRectangle sorted = to.within_edges();
   const bool means_sorted = sorted != to && workers_of(sorted) == receivers.workers;
   core_.refuse(
-      "is told {} destinations; {} has {} worker{}{}{}", receivers.workers, describe(to, chip),
-      workers, workers == 1 ? "" : "s", receivers.includes_source ? "" : " besides this core",
+      "has {} destinations, but {} has {} worker{}{}{}", receivers.workers, describe(to, chip),
+      workers, workers == 1 ? "" : "s", receivers.includes_source ? "" : " other than this core",
       means_sorted ? fmt::format("; {} has {}", describe(sorted, chip), receivers.workers) : "");
 }
 
@@ -78,12 +78,13 @@ Request NocRequester::request_with_state(Initiator initiator, int noc, const Loc
   const State& left = state(core_.noc_of(noc), initiator);
   if (!left.is_set) {
     core_.refuse(
-        "no state is set on NoC {}: there was no set_state, or a call without state after it",
+        "no state is set on NoC {}: call set_state first, without a call without state after it",
         core_.noc_of(noc));
   }
   Request request = left.request;
   request.local_offset = local.offset;
-  // A call with state replaces the lower 32 bits of an address. The host's has some above.
+  // A call with state replaces the lower 32 bits of an address. A host address also has higher
+  // bits.
   const std::uint64_t above = left.request.remote.offset & ~std::uint64_t{0xffffffff};
   request.remote.offset = remote_offset <= 0xffffffff ? above | remote_offset : remote_offset;
   request.transaction_id = left.transaction_id;
@@ -95,7 +96,7 @@ void NocRequester::check_one_packet(std::uint64_t size_bytes) const {
   const auto size_bytes_max =
       static_cast<std::uint64_t>(router.packet_data_flits_max * router.flit_bytes);
   if (size_bytes > size_bytes_max) {
-    core_.refuse("{} bytes do not fit into one packet; at most {} do", size_bytes, size_bytes_max);
+    core_.refuse("{} bytes do not fit into one packet; use at most {}", size_bytes, size_bytes_max);
   }
 }
 
@@ -109,7 +110,7 @@ void NocRequester::wait_for_initiator(int noc, Initiator initiator) {
                       noc);
 }
 
-// Software hands over a request packet by packet: it continues once it has handed over the last.
+// Software passes a request packet by packet, and continues after the last one.
 void NocRequester::wait_for_last_packet(int noc, int initiator) {
   core_.suspend_until({[](const NiuCounters& counters, int number) {
                          return counters.packets_to_start[index(number)] <= 1;
@@ -226,7 +227,7 @@ std::string NocRequester::describe_unanswered() const {
 void NocRequester::check_transaction_id(int transaction_id) const {
   const int ids = core_.network().chip().niu.transaction_ids;
   if (transaction_id < 0 || transaction_id >= ids) {
-    core_.refuse("there is no transaction id {}; 0 to {} are possible", transaction_id, ids - 1);
+    core_.refuse("there is no transaction id {}; it must be 0 to {}", transaction_id, ids - 1);
   }
 }
 
@@ -235,19 +236,19 @@ void NocRequester::set_transaction_id(Initiator initiator, int transaction_id, i
   state(core_.noc_of(noc), initiator).transaction_id = transaction_id;
 }
 
-// The hardware's counters have 8 bits and go down with every answer, from any sender.
+// The hardware's counters have 8 bits and decrease with every answer, from any sender.
 void NocRequester::check_outstanding(int transaction_id, int noc) const {
   check_transaction_id(transaction_id);
   const NiuCounters& counters = this->counters(core_.noc_of(noc));
   const int outstanding_max = core_.network().chip().niu.outstanding_per_id_max;
   if ((counters.multicast_ids >> transaction_id & 1) != 0) {
     core_.refuse(
-        "transaction id {} was used by a multicast, which every receiver answers; its count "
-        "means nothing before reset_noc_trid_barrier_counter",
+        "transaction id {} was used by a multicast, which every receiver answers; its count is "
+        "meaningless before reset_noc_trid_barrier_counter",
         transaction_id);
   }
   if (counters.outstanding[index(transaction_id)] > outstanding_max) {
-    core_.refuse("transaction id {} has {} packets outstanding; its counter holds {}",
+    core_.refuse("transaction id {} has {} outstanding packets; its counter can count {}",
                  transaction_id, counters.outstanding[index(transaction_id)], outstanding_max);
   }
 }

@@ -13,7 +13,7 @@
 namespace towpath::tenstorrent {
 
 // Software of a core at the command buffers of its NIUs: it issues requests, and waits for their
-// answers. Each call costs the cycles of the call of a kernel that it is part of.
+// answers. Each call costs the cycles of the kernel call that it is part of.
 class NocRequester {
  public:
   // The command buffers of the hardware, by the calls that use them.
@@ -26,7 +26,7 @@ class NocRequester {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
   };
-  // The workers of a multicast, as the kernel states their number.
+  // The workers of a multicast, with the number that the kernel states.
   struct Receivers {
     int workers = 0;
     bool includes_source = false;
@@ -129,7 +129,7 @@ class NocRequester {
   // The same, without a change of the state.
   void issue_with_state(const noc::Request& request, int cycles);
   void wait_for_last_packet(int noc, int initiator);
-  // Works at the registers of a NIU, which each read response that the NIU sends delays.
+  // Accesses the registers of a NIU. Each read response that the NIU sends delays them.
   void work_at_niu(int noc, int cycles);
   void check_transaction_id(int transaction_id) const;
   void check_outstanding(int transaction_id, int noc) const;

@@ -62,8 +62,8 @@ std::pair<int, LogicalCore> Device::get_connected_ethernet_core(LogicalCore core
   static_cast<void>(ethernet_core(core));  // for its check
   const auto other = cluster_.connected({id_, core.y});
   if (!other) {
-    throw std::invalid_argument(fmt::format(
-        "Ethernet core ({}, {}) of chip {} is connected to nothing", core.x, core.y, id_));
+    throw std::invalid_argument(
+        fmt::format("Ethernet core ({}, {}) of chip {} has no link", core.x, core.y, id_));
   }
   return {other->chip, {0, other->channel}};
 }
@@ -100,11 +100,11 @@ void Device::allocate(const Allocation& allocation) {
   for (const noc::Address& place : allocation.places) {
     const std::uint64_t size_bytes = network_.memory(place.tile).size_bytes();
     if (place.offset <= size_bytes && allocation.size_bytes <= size_bytes - place.offset) continue;
-    throw std::invalid_argument(fmt::format(
-        "buffer '{}' of {} bytes begins at offset {} of tile ({}, {}) of chip {}, whose memory has "
-        "{} bytes",
-        allocation.name, allocation.size_bytes, place.offset, place.tile.x, place.tile.y, id_,
-        size_bytes));
+    throw std::invalid_argument(
+        fmt::format("buffer '{}' of {} bytes starts at offset {} of tile ({}, {}) of chip {}, "
+                    "whose memory has {} bytes",
+                    allocation.name, allocation.size_bytes, place.offset, place.tile.x,
+                    place.tile.y, id_, size_bytes));
   }
   if (monitor_ != nullptr) monitor_->buffers.add(id_, allocation);
 }

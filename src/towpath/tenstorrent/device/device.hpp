@@ -43,7 +43,7 @@ class Device {
   bool is_reserved(LogicalCore core) const;
 
   // Declares a buffer for the hazard checks of its lifetime. Throws std::invalid_argument if a tile
-  // lacks these bytes.
+  // does not have these bytes.
   void allocate(const Allocation& allocation);
 
   // --- for programs and their cluster -----------------------------------------------------------
@@ -60,13 +60,13 @@ class Device {
   std::size_t programs_over() const { return next_; }
   // Wakes the process once, at the end of the next program.
   void wake_at_end(sim::Process& process) { waiting_.push_back(&process); }
-  // Begin of a program's L1 on Ethernet cores, behind the L1 of resident kernels.
+  // Start of a program's L1 on Ethernet cores, after the L1 of resident kernels.
   std::uint64_t free_ethernet_l1() const;
-  // When the last kernel ended.
+  // Time at which the last kernel ended.
   Time over_at() const { return over_at_; }
   // The kernel that stays on an Ethernet core during later programs. Null if there is none.
   const Program::Entry* resident_at(machine::Coordinate core) const;
-  // Whether a kernel of any program is on the core.
+  // True if a kernel of any program is on the core.
   bool is_used(machine::Coordinate core) const;
   // The dispatcher's count of cores whose kernels of a program have all ended. None
   // without fast dispatch over a host.

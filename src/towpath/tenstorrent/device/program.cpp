@@ -56,8 +56,9 @@ std::uint64_t Program::free_bytes(TileKind kind) const {
 
 std::uint64_t Program::allocate(std::uint64_t size_bytes, TileKind kind) {
   if (size_bytes > free_bytes(kind)) {
-    throw std::invalid_argument(fmt::format("{} bytes of L1 are asked for; {} of {} are left",
-                                            size_bytes, free_bytes(kind), l1_bytes(kind)));
+    throw std::invalid_argument(
+        fmt::format("{} bytes of L1 are requested, but only {} of {} are left", size_bytes,
+                    free_bytes(kind), l1_bytes(kind)));
   }
   const std::uint64_t offset = next_offset(kind);
   allocated_bytes_[kind_index(kind)] = offset + size_bytes;
@@ -90,10 +91,12 @@ std::size_t Program::create_kernel(KernelConfig config, Kernel kernel) {
     if (other.core == config.core && other.noc_index == config.noc_index) {
       throw std::invalid_argument(
           config.noc_index == kNoNoc
-              ? fmt::format("{} and kernel '{}' both use the compute cores; they serve one kernel",
-                            name_of(other), config.name)
-              : fmt::format("{} and kernel '{}' both use NoC {}; a NoC of a core serves one kernel",
-                            name_of(other), config.name, config.noc_index));
+              ? fmt::format(
+                    "{} and kernel '{}' both use the compute cores, which can run only one kernel",
+                    name_of(other), config.name)
+              : fmt::format(
+                    "{} and kernel '{}' both use NoC {}, which can serve only one kernel of a core",
+                    name_of(other), config.name, config.noc_index));
     }
   }
   if (!device_->is_only_one()) config.chip = device_->id();
@@ -110,14 +113,14 @@ std::size_t Program::create_kernel(LogicalCore core, KernelConfig config, Ethern
     if (entry.config.core == place) other = &entry;
   }
   if (other != nullptr) {
-    throw std::invalid_argument(
-        fmt::format("{} and kernel '{}' are both on Ethernet core ({}, {}); it serves one kernel",
-                    name_of(other->config), config.name, core.x, core.y));
+    throw std::invalid_argument(fmt::format(
+        "{} and kernel '{}' are both on Ethernet core ({}, {}), which can run only one kernel",
+        name_of(other->config), config.name, core.x, core.y));
   }
   if (device_->is_reserved(core)) {
     throw std::invalid_argument(
-        fmt::format("kernel '{}': the link of Ethernet core ({}, {}) of chip {} is the "
-                    "dispatcher's; get_active_ethernet_cores(true) leaves such cores out",
+        fmt::format("kernel '{}': the link of Ethernet core ({}, {}) of chip {} belongs to the "
+                    "dispatcher; use get_active_ethernet_cores(true), which leaves such cores out",
                     config.name, core.x, core.y, device_->id()));
   }
   config.core = place;

@@ -25,7 +25,8 @@
 //   program.create_kernel({.core = {2, 1}, .name = "receiver"}, [=](DataMovementCore& core) {...});
 //   const ProgramResult result = program.run();
 //
-// A Cluster makes and runs the programs of its chips. A ChipProgram is one on a single chip.
+// A Cluster creates and runs the programs of its chips. A ChipProgram is a program on a single
+// chip.
 
 namespace towpath::tenstorrent {
 
@@ -56,15 +57,15 @@ struct RunOptions {
   noc::Cycle cycles_max = 0;                        // 0: no limit
   bool finds_hazards = true;                        // in clusters with links
   std::vector<ethernet::LinkFaults> link_faults{};  // by link, none for links beyond the end
-  // The host launches programs, through the base firmware of Ethernet cores if a chip is not on
-  // PCIe, and no link is the dispatcher's.
+  // The host launches programs. It uses the base firmware of Ethernet cores for chips that are not
+  // on PCIe, and no link is the dispatcher's.
   bool slow_dispatch = false;
   // Size of a launch on each core: code, arguments and a word that starts it. A multiple of 4, with
   // fast dispatch of 16, at most 8 KiB. Chosen here, without a source.
   std::uint64_t launch_bytes = 4096;
   // Accesses of this host to a chip on PCIe take the time of its link and are requests on its NoC.
   // Null: it reaches such chips instantly. Unless dispatch is slow, it launches programs by fast
-  // dispatch, through the dispatcher's links. Without a host a program begins as soon as it may.
+  // dispatch, through the dispatcher's links. Without a host a program starts as soon as possible.
   std::shared_ptr<const machine::Host> host{};
   bool dispatches_fast() const { return host != nullptr && !slow_dispatch; }
   bool launches_programs() const { return slow_dispatch || host != nullptr; }
@@ -106,10 +107,10 @@ class Program {
     words_.push_back({offset, value, std::move(cores)});
   }
   // Creates a kernel and returns its number. Throws std::invalid_argument if no kernel can run
-  // there. Each NoC of a worker serves one kernel. An Ethernet core serves one, and none if the
-  // dispatcher has taken its link, or a resident kernel of an earlier program.
+  // there. Each NoC of a worker serves one kernel. An Ethernet core serves one kernel, and none if
+  // it belongs to the dispatcher or to a resident kernel of an earlier program.
   std::size_t create_kernel(KernelConfig config, Kernel kernel);
-  // The configuration needs no core.
+  // The configuration does not need a core.
   std::size_t create_kernel(LogicalCore core, KernelConfig config, EthernetKernel kernel);
 
   // The chip's network, with memories to fill before and to inspect after a run, and counters.

@@ -56,14 +56,15 @@ static_assert(answer_at(0) >= command_at(kFirmwareSlots));
 static_assert(answer_at(kFirmwareSlots) <= ethernet_memory_map::kDataBufferBase);
 static_assert(data_at(kFirmwareSlots) == ethernet_memory_map::kBarrierBase);
 
-// Firmware that has an Ethernet core when no kernel does, and for a turn when a kernel yields. Only
-// its service for the host is modelled. It takes commands out of its slots and forwards them, over
-// its link or over the NoC to the next core of the route. On the target's chip it reads or writes,
-// and the answer returns by the same route. A write is answered when its bytes are in memory.
+// Firmware that runs on an Ethernet core if no kernel does, and for a turn when a kernel yields.
+// Only its service for the host is modeled. It takes commands out of its slots and forwards them,
+// over its link or over the NoC to the next core of the route. On the target's chip it reads or
+// writes, and the answer returns by the same route. A write is answered when its bytes are in
+// memory.
 //
-// It looks once in routing_firmware_cycles and does all the work that it finds. A send costs
-// send_cycles, a request to the NoC the same as for a kernel. It gives the core back with all its
-// requests answered, and sends over the transmit queue that kernels do not use, if there is one.
+// It polls once in routing_firmware_cycles and does all pending work. A send costs send_cycles, and
+// a request to the NoC costs the same as for a kernel. It releases the core with all its requests
+// answered, and sends over the transmit queue that kernels do not use, if there is one.
 //
 // A command keeps the number of its slot at the gateway, and a slot on each core of its route,
 // until it is answered. There is one route to each core, so a slot that is free at the gateway is

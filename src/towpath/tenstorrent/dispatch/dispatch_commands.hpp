@@ -9,16 +9,16 @@
 
 #include "towpath/machine/chip.hpp"
 
-// The commands of a host to a chip's dispatcher. A command for the prefetcher holds one for the
-// dispatcher, with its data behind it. Source of the sizes: tt-metal,
+// The commands of a host to a chip's dispatcher. A command for the prefetcher contains one for the
+// dispatcher, followed by its data. Source of the sizes: tt-metal,
 // impl/dispatch/kernels/cq_commands.hpp and impl/dispatch/device_command_calculator.hpp. The fields
 // are chosen here.
 
 namespace towpath::tenstorrent {
 
 // Source: tt-metal, impl/dispatch/util/dispatch_settings.cpp, cores of kind Ethernet: entries of
-// the prefetcher's queue, most bytes of one of them, the prefetcher's ring on the host's
-// chip and on a remote one, the dispatcher's ring and its pages.
+// the prefetcher's queue, maximum bytes of an entry, the prefetcher's ring on the host's chip and
+// on a remote one, the dispatcher's ring and its pages.
 inline constexpr int kPrefetchEntries = 128;
 inline constexpr std::uint64_t kPrefetchBytesMax = 32 << 10;
 inline constexpr std::uint64_t kPrefetchRingBytes = 64 << 10;
@@ -41,7 +41,7 @@ struct PrefetchCommand {
 };
 static_assert(sizeof(PrefetchCommand) == 16);
 
-// In front of commands for another chip, padded to the host's alignment.
+// Before commands for another chip, padded to the host's alignment.
 struct RelayHeader {
   std::uint64_t length_bytes = 0;  // including the header
 };
@@ -86,7 +86,7 @@ struct MulticastTarget {
   UnicastTarget first;
   UnicastTarget last;
 };
-// A target of write_packed_large, with data for it alone.
+// A target of write_packed_large, with its own data.
 struct LargeTarget {
   MulticastTarget rectangle;
   std::uint32_t offset = 0;
@@ -107,7 +107,7 @@ class CommandWriter {
   void set_write_offsets();
   // Waits until all earlier writes have arrived.
   void wait_for_writes();
-  // The same, and until `ended` cores have ended since the beginning. `stalls_prefetcher`: later
+  // The same, and until `ended` cores have ended since the start. `stalls_prefetcher`: later
   // commands are not relayed before.
   void wait_for_cores(std::uint32_t ended, bool stalls_prefetcher);
   // Bytes for one tile, in commands of the size of a fetch.

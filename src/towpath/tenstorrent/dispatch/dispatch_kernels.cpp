@@ -49,7 +49,7 @@ HostFetcher::Batch HostFetcher::next() {
   return read.batch;
 }
 
-// Whether there was an entry, and room for its bytes.
+// True if there was an entry, and room for its bytes.
 bool HostFetcher::fetch() {
   read_fields(core_, 1);
   const std::uint64_t entry = core_.load_word(entry_word());

@@ -11,10 +11,10 @@
 #include "towpath/tenstorrent/dispatch/dispatch_ring.hpp"
 #include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
-// Programs of the cores that fast dispatch takes. On a chip on PCIe one core is the prefetcher,
-// which fetches commands from the host's memory and relays them, another the dispatcher, which
-// carries them out. For a remote chip two more of the host's chip relay its commands and answers,
-// and the chip has another prefetcher and dispatcher. Sources: tt-metal,
+// Programs of the cores that fast dispatch uses. On a chip on PCIe, one core is the prefetcher,
+// which fetches commands from the host's memory and relays them, and another is the dispatcher,
+// which carries them out. For a remote chip, two more cores of the host's chip relay its commands
+// and answers, and the chip has another prefetcher and dispatcher. Sources: tt-metal,
 // impl/dispatch/kernels/cq_prefetch.cpp, cq_dispatch.cpp.
 //
 // A command costs its calls and the time to read its fields: see kFieldsRead.
@@ -71,7 +71,7 @@ class HostFetcher {
   int next_id_ = 0;
 };
 
-// Relays the commands of a batch to a dispatcher, each from the beginning of a page.
+// Relays the commands of a batch to a dispatcher, each from the start of a page.
 class CommandRelay {
  public:
   // The dispatcher increments `stall_word` at a command for which the prefetcher waits.

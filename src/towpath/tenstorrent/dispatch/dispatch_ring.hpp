@@ -8,11 +8,11 @@
 
 #include "towpath/tenstorrent/core/data_movement_core.hpp"
 
-// Bytes on their way from core to core through rings in L1, of which fast dispatch consists. A
-// producer writes bytes into a ring of the consumer, then their count into a word next to it. The
-// consumer writes the count of bytes that it has freed into a word of the producer. Both count from
-// the beginning, in units of 16 bytes. Writes of one core on one static VC arrive in order, so that
-// a count never comes before its bytes.
+// Bytes on their way from core to core through rings in L1, the basis of fast dispatch. A producer
+// writes bytes into a ring of the consumer, and then their count into a word next to it. The
+// consumer writes the count of bytes that it has freed into a word of the producer. Both counts
+// start at zero, in units of 16 bytes. Writes of one core on one static VC arrive in order, so a
+// count never arrives before its bytes.
 
 namespace towpath::tenstorrent {
 
@@ -100,7 +100,7 @@ class RingReader {
   std::uint64_t staging_;
 };
 
-// Sends a count from a word of the core's L1, behind all earlier writes of the core.
+// Sends a count from a word of the core's L1, after all earlier writes of the core.
 void send_count(DataMovementCore& core, std::uint64_t bytes, std::uint64_t staging,
                 const NocAddress& to);
 

@@ -26,12 +26,11 @@ constexpr std::uint64_t kLaneWordsBytes = 64;
 constexpr std::uint64_t kLanesBase = rounded_up(map::kAllocatedBase, 64);
 // Source: packet_queue.hpp, DEFAULT_MAX_ETH_SEND_WORDS.
 constexpr std::uint64_t kSendBytesMax = 32 << 10;
-// Source: vc_eth_tunneler.cpp, SWITCH_THRESHOLD: rounds without a move until the base
-// firmware has its turn.
+// Source: vc_eth_tunneler.cpp, SWITCH_THRESHOLD: rounds without a move until the base firmware has
+// its turn.
 constexpr std::int64_t kRoundsPerContextSwitch = 16;
-// Words that are looked at in a round for each lane: bytes in the queue, room in the next one, and
-// bytes that it has sent and freed. Counted in packet_queue.hpp. The rest is assumed to take no
-// time.
+// Words that each lane polls in a round: bytes in the queue, room in the next one, and bytes that
+// it has sent and freed. Counted in packet_queue.hpp. The rest is assumed to take no time.
 constexpr int kPollsPerLane = 3;
 // Source: packet_queue.hpp: three stream registers per queue.
 enum Counter : int { kPut, kSent, kFreed, kCounters };
@@ -63,10 +62,9 @@ LaneEnd Tunneller::lane_end(int number) const {
       all / static_cast<std::uint64_t>(lanes_max_) / kLaneWordsBytes * kLaneWordsBytes;
   const std::uint64_t size = std::bit_floor(each - std::min(each, kLaneWordsBytes));
   if (size < kQueueBytesMin) {
-    throw std::invalid_argument(
-        fmt::format("{} would serve {} chips in {} bytes of L1; a queue of its tunneller has at "
-                    "least {}",
-                    tile_.name(), lanes_max_ / 2, all, kQueueBytesMin));
+    throw std::invalid_argument(fmt::format(
+        "{} would serve {} chips in {} bytes of L1; a queue of its tunneller needs at least {}",
+        tile_.name(), lanes_max_ / 2, all, kQueueBytesMin));
   }
   const std::uint64_t base = kLanesBase + static_cast<std::uint64_t>(number) * each;
   const std::uint64_t words = base + std::min(size, kQueueBytesMax);
@@ -113,7 +111,7 @@ std::uint64_t Tunneller::count(const Lane& lane, int counter) {
   return tile_.counter(counter_at(lane.end.number, counter)) * kRingUnitBytes;
 }
 
-// Adds to a counter of the far end, behind earlier sends.
+// Adds to a counter of the far end, after earlier sends.
 void Tunneller::notify(const Lane& lane, int counter, std::uint64_t bytes) {
   core_.eth_write_remote_reg(0, counter_at(lane.end.number, counter),
                              static_cast<std::uint32_t>(bytes / kRingUnitBytes));

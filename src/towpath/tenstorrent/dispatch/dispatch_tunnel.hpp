@@ -20,9 +20,9 @@
 // direction and one chip. Source: tt-metal until 2025, impl/dispatch/kernels/vc_eth_tunneler.cpp,
 // packet_queue.hpp.
 //
-// Bytes in a queue at the near end stay until the far end has sent them on: only then may the
-// producer use their place again. Over the link, counts are register writes that add to a counter,
-// on the transmit queue of the bytes and behind them.
+// Bytes in a queue at the near end stay until the far end has forwarded them. Only then may the
+// producer reuse their place. Over the link, counts are register writes that add to a counter, on
+// the transmit queue of the bytes and after them.
 
 namespace towpath::tenstorrent {
 
@@ -97,7 +97,7 @@ class DispatchTunnel {
   // of freed bytes in `freed`.
   Way way_to(int chip, const NocAddress& freed, const RingPlace& to);
   Way way_from(int chip, const NocAddress& freed, const RingPlace& to);
-  // Whether it uses the core of that end.
+  // True if it uses the core of that end.
   bool has(machine::EthernetEnd end) const { return tunnellers_.contains(end); }
 
  private:

@@ -20,7 +20,7 @@ using Bytes = CommandWriter::Bytes;
 namespace {
 
 // Memory of the host for the commands of a chip. Chosen here, so that the chips of a board have
-// room in a Wormhole's window. There it is a part of a hugepage.
+// room in a Wormhole's window, in which it is a part of a hugepage.
 constexpr std::uint64_t kCommandsBytes = 1 << 20;
 constexpr std::uint64_t kEventsBytes = 4096;
 static_assert(kEventSlots * kEventSlotBytes + kEventSlotBytes <= kEventsBytes);
@@ -48,7 +48,7 @@ void CommandQueue::lock() {
   simulation_.suspend("another process that submits commands");
 }
 
-// Passes it to the longest waiting process.
+// Passes it to the process that has waited longest.
 void CommandQueue::unlock() {
   if (waiting_.empty()) {
     is_locked_ = false;
@@ -124,14 +124,14 @@ CommandQueue& FastDispatch::queue(int chip) {
 
 void FastDispatch::check(int chip) const {
   if (!routes_.is_reached(chip)) {
-    throw std::invalid_argument(
-        fmt::format("fast dispatch to chip {}: no link leads there from a chip on PCIe", chip));
+    throw std::invalid_argument(fmt::format(
+        "fast dispatch cannot reach chip {}: no link leads to it from a chip on PCIe", chip));
   }
   const HostRoutes::Route& route = routes_.to(chip);
   if (route.links == route.reserved_links) return;
   throw std::invalid_argument(fmt::format(
-      "fast dispatch to chip {}: of the {} links on the way there the dispatcher has {}; "
-      "cluster '{}' needs more for it, and slow_dispatch needs none",
+      "fast dispatch to chip {}: of the {} links on the path, the dispatcher has {}; reserve more "
+      "links of cluster '{}' for it, or use slow_dispatch, which needs none",
       chip, route.links, route.reserved_links, cluster_.name));
 }
 
@@ -153,8 +153,8 @@ FastDispatch::Core FastDispatch::take_core(Device& device, std::string name) {
             L1Layout(is_ethernet ? ethernet_memory_map::kAllocatedBase : kWorkerBase)};
   }
   throw std::invalid_argument(
-      fmt::format("fast dispatch needs a core of chip {} that no program uses, and there is none; "
-                  "slow_dispatch needs none",
+      fmt::format("fast dispatch needs a core of chip {} that no program uses, but there is none; "
+                  "use slow_dispatch, which needs none",
                   device.id()));
 }
 
@@ -176,8 +176,8 @@ HostQueuePlaces FastDispatch::make_host_queue(int chip, Core& prefetcher) {
   const auto address = link.sysmem_buffer(buffer).noc_address;
   if (!address) {
     throw std::invalid_argument(
-        fmt::format("fast dispatch to chip {}: the window through which the cores of chip {} see "
-                    "the host has no room for {} bytes of commands",
+        fmt::format("fast dispatch to chip {}: the window of the cores of chip {} to the host has "
+                    "no room for {} bytes of commands",
                     chip, config.chip, kCommandsBytes));
   }
   const HostQueuePlaces queue{.pcie_tile = described.pcie_tiles.front(),

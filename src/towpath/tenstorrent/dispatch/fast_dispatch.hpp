@@ -17,14 +17,14 @@
 #include "towpath/tenstorrent/dispatch/dispatch_kernels.hpp"
 #include "towpath/tenstorrent/dispatch/dispatch_tunnel.hpp"
 
-// Fast dispatch over a described host: how programs are launched, and buffers written, through a
-// queue of commands for each chip. The host writes commands into its memory and their sizes to
-// the prefetcher, a core of the chip on PCIe, which fetches them. The chip's dispatcher carries
-// them out, behind the tunnel if the chip is a remote one. Queues are made when they are first
-// used. Like the opening of a device, that takes no time.
+// Fast dispatch over a described host: launches of programs, and writes to buffers, through a queue
+// of commands for each chip. The host writes commands into its memory and their sizes to the
+// prefetcher, a core of the chip on PCIe, which fetches them. The chip's dispatcher carries them
+// out, behind the tunnel if the chip is remote. Queues are created at their first use. Like the
+// opening of a device, this takes no time.
 //
-// The dispatcher's cores are Ethernet cores without a link that no program uses. If there are
-// too few, the last workers that none uses.
+// The dispatcher's cores are Ethernet cores without a link that no program uses. If there are too
+// few, they are the last workers that no program uses.
 
 namespace towpath::tenstorrent {
 
@@ -101,16 +101,16 @@ class FastDispatch {
   FastDispatch& operator=(const FastDispatch&) = delete;
 
   // All are for a process of the host, and set `is_waiting` while it waits for the chip. All are
-  // carried out in order, after the programs that were launched earlier have ended.
-  // Throw std::invalid_argument if the chip cannot be served.
+  // carried out in order, after all earlier programs have ended. Throw std::invalid_argument if the
+  // chip cannot be served.
   void launch(int chip, const Program& program, bool& is_waiting);
   void write(int chip, const NocAddress& to, std::span<const std::byte> bytes, bool& is_waiting);
   // Waits until all of it is done.
   void finish(int chip, bool& is_waiting);
 
-  // Whether it has taken the core by now.
+  // True if it has taken the core by now.
   bool has(int chip, machine::Coordinate core) const { return taken_.contains({chip, core}); }
-  // Whether a tunneller uses the core.
+  // True if a tunneller uses the core.
   bool has(machine::EthernetEnd end) const { return tunnel_.has(end); }
 
  private:
@@ -160,7 +160,7 @@ class FastDispatch {
   std::map<int, std::unique_ptr<CommandQueue>> queues_;
 };
 
-// The commands that launch a program. It may begin when `ended` cores have ended. Throws
+// The commands that launch a program. It may start when `ended` cores have ended. Throws
 // std::invalid_argument if a core's arguments do not fit into its launch.
 std::vector<CommandWriter::Bytes> launch_commands(const Device& device, const Program& program,
                                                   std::uint32_t ended);

@@ -96,7 +96,7 @@ pcie::SysmemBuffer& HostAccess::allocate_sysmem_buffer(int chip, std::uint64_t s
   const auto link = host_.links_.find(chip);
   if (link == host_.links_.end()) {
     throw std::invalid_argument(
-        fmt::format("host '{}': chip {} has no link to a described host, so no memory of one; it "
+        fmt::format("host '{}': chip {} has no link to a described host, and so no host memory; it "
                     "needs PCIe, and Options::host",
                     name_, chip));
   }
@@ -148,8 +148,8 @@ Host::Host(const machine::ChipCluster& cluster, const std::vector<std::unique_pt
 FastDispatch& Host::dispatch(const HostAccess& process) const {
   if (dispatch_ != nullptr) return *dispatch_;
   throw std::invalid_argument(
-      fmt::format("host '{}': {}: fast dispatch needs a described host, Options::host, and no "
-                  "slow_dispatch",
+      fmt::format("host '{}': {}: fast dispatch needs a described host (Options::host) and cannot "
+                  "be combined with slow_dispatch",
                   process.name_, process.doing_));
 }
 
@@ -160,7 +160,7 @@ Host::PcieLink::PcieLink(Device& device, std::shared_ptr<const machine::Host> ho
   link.share_noc(device.network());
 }
 
-// A write of the host may be seen from its first byte on, so it is recorded before and after.
+// A write of the host may be observed from its first byte on, so it is recorded before and after.
 void Host::access_directly(HostAccess& process, const Access& access,
                            std::span<const std::byte> from, std::span<std::byte> to) {
   Device& at = device(access.chip);
@@ -222,10 +222,10 @@ void Host::check(const HostAccess& process, const Access& access, std::uint64_t 
         fmt::format("host '{}': {}: {}", process.name_, process.doing_, reason));
   };
   if (access.chip < 0 || static_cast<std::size_t>(access.chip) >= devices_.size()) {
-    refuse(fmt::format("there are chips 0 to {}", devices_.size() - 1));
+    refuse(fmt::format("the chip must be 0 to {}", devices_.size() - 1));
   }
   if (!routes_.is_reached(access.chip)) {
-    refuse("no link leads there from a chip on PCIe");
+    refuse("no link leads to it from a chip on PCIe");
   }
   Device& there = device(access.chip);
   const NocAddress& address = access.address;
@@ -236,13 +236,13 @@ void Host::check(const HostAccess& process, const Access& access, std::uint64_t 
     refuse(error.what());
   }
   if (address.offset > memory_bytes || size_bytes > memory_bytes - address.offset) {
-    refuse(fmt::format("the memory there has {} bytes", memory_bytes));
+    refuse(fmt::format("the memory of the tile has {} bytes", memory_bytes));
   }
   const bool is_taken = dispatch_ != nullptr && dispatch_->has(access.chip, address.tile);
-  if (access.kind == Kind::write && is_taken) refuse("the dispatcher has that core");
+  if (access.kind == Kind::write && is_taken) refuse("the core belongs to the dispatcher");
   const bool is_ethernet = there.chip().tile(address.tile).kind == machine::TileKind::ethernet;
   if (is_ethernet && access.kind == Kind::write && is_firmwares_own(address.offset, size_bytes)) {
-    refuse(fmt::format("bytes {} to {} of an Ethernet core are its base firmware's",
+    refuse(fmt::format("bytes {} to {} of an Ethernet core belong to its base firmware",
                        map::kFirmwareBase, map::kBarrierBase - 1));
   }
 }

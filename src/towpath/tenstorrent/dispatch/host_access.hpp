@@ -25,8 +25,7 @@ namespace towpath::tenstorrent {
 class Device;
 class Host;
 
-// View that a process of the host has of the chips: all their L1 and DRAM, by chip, tile and
-// offset.
+// A host process's view of the chips: all their L1 and DRAM, by chip, tile and offset.
 //
 //   cluster.run_host("loader", [&](HostAccess& host) {
 //     host.write(1, {{1, 1}, 0x1000}, bytes);
@@ -43,7 +42,7 @@ class Host;
 // writes. Any other order needs barrier(). A write may return before the bytes have arrived. They
 // have arrived when barrier() returns, and when the process ends.
 //
-// Wrong: polling a word with read() alone. On a chip on PCIe no time passes without a described
+// Wrong: polling a word with only read(). On a chip on PCIe no time passes without a described
 // host. Call sleep() in between.
 class HostAccess {
  public:
@@ -57,12 +56,12 @@ class HostAccess {
   void read(int chip, const NocAddress& from, std::span<std::byte> bytes);
   // Waits until all writes of this process have arrived.
   void barrier();
-  // Writes through the chip's dispatcher, after all programs that were launched before have ended.
-  // finish() waits until that is done, barrier() does not. The offset is a multiple of 16. Throws
+  // Writes through the chip's dispatcher, after all earlier programs have ended. finish() waits
+  // until that is done; barrier() does not. The offset must be a multiple of 16. Throws
   // std::invalid_argument without a described host, with slow dispatch, and like write().
   void enqueue_write(int chip, const NocAddress& to, std::span<const std::byte> bytes);
-  // Waits until the dispatcher has done all work of this and other processes, and all programs
-  // launched before have ended.
+  // Waits until the dispatcher has done all work of this and other processes, and all earlier
+  // programs have ended.
   void finish(int chip);
   // Host memory that kernels of a chip on PCIe reach through its PCIe tile, at noc_address. Throws
   // like HostLink::allocate_sysmem_buffer(), and without a described host.
@@ -98,9 +97,9 @@ class Host {
 
   void start(std::string name, std::function<void(HostAccess&)> body);
   bool is_over() const;
-  // Whether every process has ended or waits for an answer.
+  // True if every process has ended or waits for an answer.
   bool all_blocked() const;
-  // When the last process ended.
+  // Time at which the last process ended.
   Time over_at() const { return over_at_; }
   // Describes the call of each running process and the kernel that blocks it. Empty if all have
   // ended.
@@ -120,7 +119,7 @@ class Host {
     FirmwareCommand command;
     std::span<std::byte> to;  // read only
   };
-  // An Ethernet core of a chip on PCIe, the begin of routes to other chips.
+  // An Ethernet core of a chip on PCIe, the start of routes to other chips.
   struct Gateway {
     Device* device = nullptr;
     machine::Coordinate core;

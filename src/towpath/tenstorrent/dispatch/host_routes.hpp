@@ -9,7 +9,7 @@
 namespace towpath::tenstorrent {
 
 // Routes from the host to each chip: directly over PCIe, or over the fewest links from a chip on
-// PCIe. Among equals, over the most links that the dispatcher has taken, then over the links
+// PCIe. Among equals, over the route with the most links of the dispatcher, and then over the links
 // described first. There is one route to each chip, so routes form trees, with a chip on PCIe at
 // each root.
 class HostRoutes {
@@ -35,7 +35,7 @@ class HostRoutes {
   };
   const Route& to(int chip) const { return routes_[static_cast<std::size_t>(chip)]; }
   bool is_reached(int chip) const { return to(chip).links != kNotReached; }
-  // Ethernet core of a chip on PCIe, the begin of the route to a chip. The route has at least one
+  // Ethernet core of a chip on PCIe, the start of the route to a chip. The route has at least one
   // link.
   machine::EthernetEnd gateway(int chip) const {
     machine::EthernetEnd near = to(chip).near;
@@ -51,7 +51,7 @@ class HostRoutes {
 
  private:
   static constexpr int kNotReached = -1;
-  // Whether the route over this link from one of its ends is the best found to the chip at the
+  // True if the route over this link from one of its ends is the best found to the chip at the
   // other.
   bool extend(const machine::EthernetLink& link, int from, int links) {
     const machine::EthernetEnd near = link.ends[static_cast<std::size_t>(from)];

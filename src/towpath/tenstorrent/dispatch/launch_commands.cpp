@@ -10,8 +10,8 @@
 #include "towpath/tenstorrent/device/device.hpp"
 #include "towpath/tenstorrent/dispatch/fast_dispatch.hpp"
 
-// A launch has the place and the length of slow dispatch: code and
-// configuration, then arguments, the launch message, and in the last word the go signal.
+// A launch has the same place and length as with slow dispatch: code and configuration, then
+// arguments, the launch message, and in the last word the go signal.
 
 namespace towpath::tenstorrent {
 
@@ -69,8 +69,8 @@ Cores cores_of(const Device& device, const Program& program, machine::TileKind k
   const std::uint64_t others = longest + kLaunchMessageBytes + kRingUnitBytes;
   if (others > launch_bytes) {
     throw std::invalid_argument(fmt::format(
-        "a program of chip {} has {} bytes of runtime arguments for a core; of {} "
-        "launch_bytes {} are left for them",
+        "a program of chip {} has {} bytes of runtime arguments for a core; of {} launch_bytes, {} "
+        "are left for them",
         device.id(), longest, launch_bytes, launch_bytes - kLaunchMessageBytes - kRingUnitBytes));
   }
   cores.code_at = program.launch_at(cores.all.front());

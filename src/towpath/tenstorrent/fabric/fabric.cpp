@@ -53,7 +53,7 @@ Layout layout_of(const Topology& topology, const machine::Chip& chip, std::uint6
 void check(const Cluster& cluster) {
   if (cluster.options().carries_data) return;
   throw std::invalid_argument(fmt::format(
-      "a fabric on cluster '{}', which keeps times only; it needs one that carries data",
+      "a fabric on cluster '{}', which simulates only time; use a cluster that carries data",
       cluster.description().name));
 }
 
@@ -158,8 +158,8 @@ std::optional<RouterPort> Fabric::port_at(int place, int channel) const {
 std::vector<Direction> Fabric::route(int from, int to) const {
   std::vector<Direction> route = topology_.route(from, to);
   if (route.empty()) {
-    throw std::invalid_argument(fmt::format(
-        "a packet goes from place {} to itself; a fabric joins different places", from));
+    throw std::invalid_argument(
+        fmt::format("a packet goes from place {} to itself; the places must be different", from));
   }
   return route;
 }
@@ -172,11 +172,11 @@ Header Fabric::header_along(int from, Direction direction, int hops) const {
     const auto next = topology_.neighbour(place, direction);
     if (!next) {
       throw std::invalid_argument(fmt::format(
-          "a packet makes {} hops from place {}; the line ends after {}", hops, from, hop));
+          "a packet makes {} hops from place {}, but the line ends after {}", hops, from, hop));
     }
     place = *next;
   }
-  if (hops < 1) throw std::invalid_argument("a packet makes no hop; it makes at least 1");
+  if (hops < 1) throw std::invalid_argument("a packet makes no hop; it must make at least 1");
   return header_of(std::vector<Direction>(index(hops), direction));
 }
 
@@ -239,7 +239,8 @@ std::vector<Fabric::Multicast> Fabric::multicast(int from, int first, int last) 
   };
   if (!options_.turns && std::ranges::any_of(parts, leaves_its_line)) {
     throw std::invalid_argument(
-        "a multicast branches into rows; routers of this fabric do not, so it stays in a line");
+        "a multicast branches into rows, which routers of this fabric do not support; keep it in a "
+        "line");
   }
   if (!parts.empty()) return parts;
   throw std::invalid_argument(
@@ -252,15 +253,16 @@ Header Fabric::header_of(const std::vector<Direction>& route) const {
   const int hops_max = options_.forwards ? kHopsMax : 1;
   if (route.size() > index(hops_max)) {
     throw std::invalid_argument(
-        fmt::format("a route has {} hops; 1 to {} are possible", route.size(), hops_max));
+        fmt::format("a route has {} hops; it must have 1 to {}", route.size(), hops_max));
   }
   const auto turn = std::ranges::find_if(route, [&](Direction direction) {
     return dimension_of(direction) != dimension_of(route.front());
   });
   if (turn != route.end() && !options_.turns) {
-    throw std::invalid_argument(fmt::format(
-        "a route turns after {} hops; routers of this fabric do not, so a packet stays in its line",
-        turn - route.begin()));
+    throw std::invalid_argument(
+        fmt::format("a route turns after {} hops, which routers of this fabric do not support; "
+                    "keep the packet in its line",
+                    turn - route.begin()));
   }
   Header header;
   const int hops = static_cast<int>(route.size());
@@ -282,7 +284,7 @@ Time Fabric::run() {
   return simulation.now();
 }
 
-// Whether a program is still running. Programs end without the routers.
+// True if a program is still running. Programs end without the routers.
 bool Fabric::is_running() const {
   for (int place = 0; place < topology_.places(); ++place) {
     if (!device(place).is_over()) return true;

@@ -41,9 +41,9 @@ struct FabricOptions {
 
 class Fabric {
  public:
-  // Creates a program with the routers on each chip, which run next to later programs. The cluster
-  // must outlive the fabric and carry data, because routers read headers. A hazard monitor finds
-  // hazards between workers, also through routers, which are not watched themselves. Throws
+  // Creates a program with the routers on each chip, which run alongside later programs. The
+  // cluster must outlive the fabric and carry data, because routers read headers. A hazard monitor
+  // finds hazards between workers, also through routers, which it does not check themselves. Throws
   // std::invalid_argument if the cluster carries no data, the routes may deadlock, or slots do not
   // fit into L1.
   Fabric(Cluster& cluster, Shape shape, const FabricOptions& options);

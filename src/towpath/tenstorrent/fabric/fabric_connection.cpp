@@ -64,18 +64,19 @@ Header scattered(Header header, const SegmentList& list) {
   for (std::size_t segment = 0; segment < kSegmentsMax; ++segment) {
     if (bytes % Layout::kCellBytes != 0 && list.bytes[segment] != 0) {
       throw std::invalid_argument(
-          fmt::format("segment {} of a scatter write begins {} bytes behind the first one; it must "
+          fmt::format("segment {} of a scatter write starts {} bytes after the first one; it must "
                       "be a multiple of {}",
                       segment, bytes, Layout::kCellBytes));
     }
     bytes += list.bytes[segment];
   }
-  if (bytes == 0) throw std::invalid_argument("a scatter write has no bytes; it has at least 1");
+  if (bytes == 0)
+    throw std::invalid_argument("a scatter write has no bytes; it must have at least 1");
   if (!scatters(header.operation)) header.operation = Operation::scatter_write;
   const std::size_t list_at = round_up(bytes, Layout::kCellBytes);
   constexpr std::size_t kBytesMax = std::numeric_limits<std::uint16_t>::max();
   if (list_at + sizeof(SegmentList) > kBytesMax) {
-    throw std::invalid_argument(fmt::format("a scatter write has {} bytes; at most {} are possible",
+    throw std::invalid_argument(fmt::format("a scatter write has {} bytes; it must have at most {}",
                                             bytes, kBytesMax - sizeof(SegmentList)));
   }
   header.payload_bytes = static_cast<std::uint16_t>(list_at + sizeof(SegmentList));
@@ -92,10 +93,10 @@ void Connection::check_slot() {
                            : produced_ - core_.load_word(credit_) == slots() ? "without a free slot"
                                                                              : nullptr;
   if (what == nullptr) return;
-  throw std::invalid_argument(fmt::format(
-      "{} sends a packet over a connection {}; open() comes first, and a wait for a free slot "
-      "before each packet",
-      core_.where(), what));
+  throw std::invalid_argument(
+      fmt::format("{} sends a packet over a connection {}; call open() first, and wait for a free "
+                  "slot before each packet",
+                  core_.where(), what));
 }
 
 void Connection::write_payload(std::uint64_t from, std::uint64_t size_bytes, std::uint64_t offset) {

@@ -22,7 +22,7 @@ struct RouterPort {
   FabricWatch* watch = nullptr;  // if hazards are monitored
 };
 
-// A worker's way of writing to its router, over its kernel's NoC.
+// A worker's path to its router, over its kernel's NoC.
 struct ConnectionOptions {
   bool is_posted = true;
 };

@@ -36,7 +36,7 @@ struct Layout {
   std::uint64_t header_bytes = 48;
   std::uint64_t payload_bytes_max = 4352;
 
-  // Whether packets turn from one dimension into the other.
+  // True if packets turn from one dimension into the other.
   bool has_turns() const { return channels > turn_channel(0); }
 
   static constexpr std::uint64_t kCellBytes = ethernet_memory_map::kWordBytes;

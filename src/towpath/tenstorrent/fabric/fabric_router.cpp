@@ -55,7 +55,7 @@ class Sender {
         sent_cycles_(costs_of(core).sent + (config.layout.channels - 1) * costs_of(core).channel),
         channels_(index(config.layout.channels)) {}
 
-  // Each returns whether there was any work.
+  // Each returns true if there was any work.
   bool take_answers();
   bool send_packet();
 
@@ -275,7 +275,7 @@ bool Receiver::handle_packet() {
   }
   core_.work(handle_cycles_ + (fate.copies.empty() ? 0 : forward_cycles_));
   if (config_.watch != nullptr) report(fate);
-  // Copies first, as in tt-metal (receiver_forward_packet): a flush waits for them as well.
+  // Copies first, as in tt-metal (receiver_forward_packet): a flush also waits for them.
   for (const Copy& copy : fate.copies) forward(copy, slot);
   if (fate.is_delivered) deliver(header, slot);
   if (config_.is_ring) core_.work(costs_of(core_).ring_handled);

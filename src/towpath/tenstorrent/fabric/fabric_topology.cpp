@@ -26,7 +26,7 @@ Shape path_of(std::vector<int> chips, bool is_ring) {
   return {{{size, is_ring && size > 2}}, std::move(chips)};
 }
 
-// Whether the first and the last chip of every line are connected.
+// True if the first and the last chip of every line are connected.
 bool is_closed(const machine::ChipCluster& cluster, const Shape& shape, int dimension) {
   const int width = shape.dimensions[0].size;
   const int height = shape.dimensions[1].size;
@@ -56,8 +56,8 @@ Shape mesh_of(const machine::ChipCluster& cluster) {
   }
   if (places.size() != cluster.chips.size() || places.size() != index(width * height)) {
     throw std::invalid_argument(
-        fmt::format("the {} chips of cluster '{}' do not fill a mesh of {} x {}; name those of a "
-                    "line or ring",
+        fmt::format("the {} chips of cluster '{}' do not fill a mesh of {} x {}; name the chips of "
+                    "a line or ring",
                     cluster.chips.size(), cluster.name, width, height));
   }
   Shape shape{{{width, false}, {height, false}}, {}};
@@ -93,17 +93,16 @@ Topology::Topology(const machine::ChipCluster& cluster, Shape shape) : shape_(st
   for (const Dimension& dimension : shape_.dimensions) places *= dimension.size;
   if (shape_.dimensions.empty() || shape_.dimensions.size() > 2 || places != this->places()) {
     throw std::invalid_argument(
-        fmt::format("a fabric of {} dimensions for {} places is given {} chips; it has one or two "
+        fmt::format("a fabric of {} dimensions for {} places has {} chips; it must have one or two "
                     "dimensions and a chip for each place",
                     shape_.dimensions.size(), places, this->places()));
   }
   const std::set<int> different(shape_.chips.begin(), shape_.chips.end());
   if (different.size() != shape_.chips.size() || *different.begin() < 0 ||
       index(*different.rbegin()) >= cluster.chips.size()) {
-    throw std::invalid_argument(
-        fmt::format("a fabric names a chip twice, or one that cluster '{}' does not have; it has 0 "
-                    "to {}",
-                    cluster.name, cluster.chips.size() - 1));
+    throw std::invalid_argument(fmt::format(
+        "a fabric names a chip twice, or a chip that cluster '{}' does not have; it has 0 to {}",
+        cluster.name, cluster.chips.size() - 1));
   }
   find_links(cluster);
 }
@@ -148,8 +147,8 @@ void Topology::find_links(const machine::ChipCluster& cluster) {
       const int links = static_cast<int>(ends.size());
       if (links == 0) {
         throw std::invalid_argument(
-            fmt::format("chips {} and {} of cluster '{}' are neighbours in the fabric, and no link "
-                        "joins them that the dispatcher has left",
+            fmt::format("chips {} and {} of cluster '{}' are neighbors in the fabric, but no link "
+                        "between them is available to the fabric",
                         chip, other, cluster.name));
       }
       planes_ = is_first ? links : std::min(planes_, links);
@@ -225,7 +224,7 @@ std::string describe(const Topology& topology, const Buffer& buffer) {
   return fmt::format("chip {} channel {}", chip, end.channel);
 }
 
-// Whether the hop from here closes a ring. Its bubble keeps the ring moving.
+// True if the hop from here closes a ring. Its bubble keeps the ring moving.
 bool closes_ring(const Topology& topology, int place, Direction direction) {
   const int next = *topology.neighbour(place, direction);
   return direction % 2 == 0 ? next < place : next > place;

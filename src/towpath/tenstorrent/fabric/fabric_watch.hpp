@@ -13,7 +13,7 @@
 #include "towpath/tenstorrent/hazards/hazard_monitor.hpp"
 
 // Follows packets through the routers for a HazardMonitor. Packets of a channel and of a link stay
-// in order, so their knowledge moves from queue to queue along with the bytes.
+// in order, so the recorded state of a packet moves from queue to queue along with the bytes.
 
 namespace towpath::tenstorrent::fabric {
 

@@ -35,8 +35,8 @@ struct RouterCosts {
 inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
     .wormhole =
         {
-            // send and receive: fitted to tt-metal's latency of a line of 8, 16 B over 14 hops.
-            // Only their sum shows there. Assumed: they are alike, without a command of 22.
+            // send and receive: fitted to tt-metal's latency of a line of 8, 16 B over 14 hops,
+            // which shows only their sum. Assumed: they are equal, apart from a command of 22.
             .send = 93,
             // Assumed: one RISC-V serves both directions, and the time after a command is part of
             // that of the next packet.
@@ -44,8 +44,8 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
             .channel = 0,
             .answer = 22,  // assumed: as a send
             .receive = 71,
-            // As on Blackhole, by the same program. tt-metal's latency around a ring of 8, 756 ns
-            // a hop (705 along a line), checks it.
+            // As on Blackhole, with the same program. tt-metal's latency around a ring of 8, 756 ns
+            // per hop (705 along a line), checks it.
             .ring = 60,
             // Fitted to tt-metal, golden bandwidths of the fabric: the mean of four rows around a
             // ring, plain and fused.
@@ -56,11 +56,11 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
             // Fitted to the slopes per hop of CCL_bandwidth.md in one and two dimensions, 711 and
             // 874 ns.
             .mesh_forward = 47,
-            // Counted as gcc 12.2 compiles such a program for rv32im, -O2 as -O3: 12 instructions
-            // and a load of 7, and their code from L1, since a router's exceeds the cache.
+            // Counted in the code of gcc 12.2 for rv32im, -O2 and -O3: 12 instructions and a load
+            // of 7, and their code from L1, since a router's code exceeds the cache.
             .list = 38,
-            // Counted likewise: 22 instructions and two loads that the core waits for, 70 cycles
-            // with their code from L1, less a write's.
+            // Counted in the same way: 22 instructions and two loads that the core waits for, 70
+            // cycles with their code from L1, minus a write's.
             .segment = 48,
             .cores = 1,  // tt-metal, TT-Fabric-Architecture.md: one RISC-V serves both directions
                          // tt-metal, fabric_static_sized_channels_allocator.cpp: 16, and 16 of the
@@ -72,7 +72,8 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
     .blackhole =
         {
             // Fitted to tt-metal, fabric bandwidth goldens of four p150: with slots of 5440 B and
-            // more a packet takes some 30 ns in addition to the time in which the queue fetches it.
+            // more, a packet takes some 30 ns in addition to the time in which the queue fetches
+            // it.
             .send = 32,
             // Fitted to tt-metal, fabric bandwidth goldens of four p150: 8.13 million packets per
             // second between neighbours, of 2 or of 4 KiB.
@@ -95,9 +96,9 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
             // Fitted to the slopes per hop of CCL_bandwidth.md in one and two dimensions, 515 and
             // 619 ns.
             .mesh_forward = 78,
-            // Counted as on Wormhole, 12 instructions and a load of 8, with code that is always
-            // there. With `segment`, tt-metal's golden of scatter writes between four p150 is met
-            // within 2 %.
+            // Counted as on Wormhole, 12 instructions and a load of 8, with code that is always in
+            // the cache. With `segment`, tt-metal's golden of scatter writes between four p150 is
+            // met within 2 %.
             .list = 20,
             // Counted as on Wormhole, 22 instructions and loads of 8 and of 2, the second from the
             // L0 data cache (tt-isa-documentation BlackholeA0, BabyRISCV/README.md), less those of
@@ -110,8 +111,8 @@ inline constexpr ByArchitecture<RouterCosts> kRouterCosts{
             // fewer if L1 has no room.
             .channel_slots_max = 32,
             .mesh_slots_max = 8,  // there: 8, and 16 of the receiver, or fewer
-                                  // tt-metal, fabric bandwidth goldens: a slot from which on the
-                                  // rate is the link's.
+                                  // tt-metal, fabric bandwidth goldens: the smallest slot with the
+                                  // full rate of the link.
             .payload_bytes = 7616,
         },
 };

@@ -82,16 +82,16 @@ Buffers::Buffer* Buffers::checked(const KernelWatch& kernel, int chip, const Use
       fmt::format("{} of chip {} at {} ns", described(use), chip, records_.now().ns());
   if (known == nullptr) {
     const Buffer& buffer = chips_[index(chip)].buffers[buffers.front()];
-    kernel.fail(Hazard::buffer_not_there,
-                "{}, and cannot know that buffer '{}' is there, which comes with program {} of "
-                "that chip{}; an address is used when its chip has said so, or when the host has "
-                "waited for the buffer",
-                what, buffer.allocation.name, buffer.allocation.first_program,
-                other_buffer(chip, use.bytes, buffer));
+    kernel.fail(
+        Hazard::buffer_not_there,
+        "{}, without proof that buffer '{}' exists, which comes with program {} of that chip{}; "
+        "use an address after a word from its chip, or after the host has waited for the buffer",
+        what, buffer.allocation.name, buffer.allocation.first_program,
+        other_buffer(chip, use.bytes, buffer));
   }
   kernel.fail(Hazard::buffer_freed,
-              "{}, which buffer '{}' had until it was freed at {} ns{}; a buffer is freed when its "
-              "chip has seen all that others do to it",
+              "{}, which buffer '{}' had until it was freed at {} ns{}; free a buffer after its "
+              "chip has seen all accesses by other chips",
               what, known->allocation.name, known->freed_at->ns(),
               other_buffer(chip, use.bytes, *known));
 }
@@ -141,9 +141,8 @@ void Buffers::check_word_at_start(const KernelWatch& kernel, int chip, const L1B
     if (at.generation != kernel.config().generation) continue;
     if (kernels_.knows_program(kernel, chip, at.program)) continue;
     kernel.fail(Hazard::missing_handshake,
-                "changes the word at offset {} of core ({}, {}) of chip {}, and cannot know that "
-                "the kernels of the same program have started there, which sets it first; a "
-                "handshake comes first",
+                "changes the word at offset {} of core ({}, {}) of chip {}, without proof that the "
+                "same program, which sets it first, has started there; add a handshake first",
                 word.offset, word.tile.x, word.tile.y, chip);
   }
 }
@@ -161,13 +160,12 @@ void Buffers::free(int chip, Buffer& buffer) {
   const Knowledge& known = kernels_.known_at_end(chip);
   const auto check = [&](const Access& access, bool is_known) {
     if (is_known) return;
-    throw HazardError(
-        Hazard::buffer_freed, access.kernel->name(),
-        fmt::format("{} {} of chip {}, sent at {} ns; buffer '{}' is freed there at {} ns by "
-                    "programs that cannot know that this has been done; a buffer is freed when its "
-                    "chip has seen all that others do to it",
-                    name_of(*access.kernel), access.what, chip, access.at.ns(),
-                    buffer.allocation.name, buffer.freed_at->ns()));
+    throw HazardError(Hazard::buffer_freed, access.kernel->name(),
+                      fmt::format("{} {} of chip {}, sent at {} ns; buffer '{}' is freed there at "
+                                  "{} ns by programs without proof that this has been done; free a "
+                                  "buffer after its chip has seen all accesses by other chips",
+                                  name_of(*access.kernel), access.what, chip, access.at.ns(),
+                                  buffer.allocation.name, buffer.freed_at->ns()));
   };
   for (const auto& [stream, access] : buffer.sent) {
     check(access, known.arrivals.at(stream) >= access.position);

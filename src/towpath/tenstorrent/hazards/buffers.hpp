@@ -15,10 +15,10 @@
 
 namespace towpath::tenstorrent {
 
-// Lifetimes of buffers. Kernels of the chip of a buffer are sure of it, because programs of a chip
-// run one after the other. A kernel of another chip needs proof that a program with the buffer has
-// begun there. When the chip frees the buffer, it needs proof of the arrival of all sends to it.
-// Bytes that never were part of a buffer are not checked.
+// Lifetimes of buffers. Kernels on the chip of a buffer need no proof of its existence, because
+// programs of a chip run one after the other. A kernel of another chip needs proof that a program
+// with the buffer has started there. When the chip frees the buffer, it needs proof of the arrival
+// of all sends to it. Bytes that have never been part of a buffer are not checked.
 //
 // Hazards: buffer_not_there, buffer_freed, and missing_handshake for words that a program sets.
 class Buffers {
@@ -31,7 +31,8 @@ class Buffers {
   // A word of these cores that a chip's program sets at its start.
   void add_word_at_start(int chip, int program, int generation,
                          const std::vector<machine::Coordinate>& cores, std::uint64_t offset);
-  // The first `programs` programs of a chip have ended: buffers that they have freed are checked.
+  // The first `programs` programs of a chip have ended: the buffers that they have freed are
+  // checked.
   void programs_over(int chip, int programs);
 
   // "writes", and the bytes.
@@ -80,7 +81,7 @@ class Buffers {
     std::vector<WordAtStart> words_at_start{};
   };
 
-  // The buffer of bytes of another chip, which is there. Null if the bytes have none.
+  // The existing buffer that contains bytes of another chip. Null if there is none.
   Buffer* checked(const KernelWatch& kernel, int chip, const Use& use);
   void free(int chip, Buffer& buffer);
   std::vector<std::size_t> buffers_at(int chip, const L1Bytes& bytes) const;

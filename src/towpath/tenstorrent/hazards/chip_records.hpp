@@ -29,11 +29,11 @@ class ChipRecords {
   Time now() const { return network(0).simulation().now(); }
   Ledger& ledger(int chip, machine::Coordinate tile);
   const Ledger* find_ledger(int chip, machine::Coordinate tile) const;
-  // Whether the memory currently holds these bytes.
+  // True if the memory currently contains these bytes.
   bool holds(int chip, machine::Coordinate tile, std::uint64_t offset,
              std::span<const std::byte> bytes) const;
 
-  // Whether the tile has an L1. False outside the chip: the network rejects the access.
+  // True if the tile has an L1. False outside the chip: the network rejects the access.
   bool has_l1(int chip, machine::Coordinate tile) const;
   // The number of the tile's memory on the chip. Tiles of a DRAM group share one.
   int memory_of(int chip, machine::Coordinate tile) const;

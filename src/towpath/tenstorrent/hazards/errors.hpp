@@ -17,7 +17,7 @@
 namespace towpath::tenstorrent {
 
 // Synchronization mistakes of kernels, most of them between several chips. They are derived from
-// happens-before knowledge, so they are found in every run, even if they have no effect in it.
+// the happens-before order, so they are found in every run, even if they have no effect in it.
 enum class Hazard : std::uint8_t {
   missing_handshake,                     // sends to a kernel that may not have started
   missing_teardown,                      // ends before the arrival of data sent to it

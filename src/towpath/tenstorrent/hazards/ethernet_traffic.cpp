@@ -20,7 +20,7 @@ constexpr std::size_t kSmallFrameBytes = 64;
   throw HazardError(
       Hazard::missing_teardown, kernel.name(),
       fmt::format("{} ends without having waited for the {} bytes that {} has sent to its offset "
-                  "{}; a kernel waits for all that is sent to it",
+                  "{}; wait for all data that is sent to a kernel",
                   name_of(kernel), send.size_bytes, name_of(*send.sender), send.destination));
 }
 
@@ -78,8 +78,8 @@ void EthernetTraffic::check_peer(const KernelWatch& kernel, const ethernet::Comm
   if (map::is_handshake_word(command.destination, command.size_bytes)) return;
   if (peer != nullptr && peer->is_running() && kernel.knows(peer->begin())) return;
   kernel.fail(Hazard::missing_handshake,
-              "sends {} bytes to offset {} of {}, and cannot know that the kernel of the same "
-              "program has started there; a handshake comes first",
+              "sends {} bytes to offset {} of {}, without proof that the kernel of the same "
+              "program has started there; add a handshake first",
               command.size_bytes, command.destination, name_of(records_.core_of(to), to.chip));
 }
 

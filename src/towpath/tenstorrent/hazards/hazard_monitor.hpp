@@ -5,9 +5,9 @@
 #include "towpath/tenstorrent/hazards/ethernet_traffic.hpp"
 #include "towpath/tenstorrent/hazards/noc_requests.hpp"
 
-// Finds `Hazard`s in running kernels from their happens-before knowledge. An event precedes a
-// kernel if a chain of words, each written after the event and then observed, leads to it. Mere
-// order in time is not enough, so a hazard is found even if it has no effect in this run.
+// Finds `Hazard`s in running kernels from the happens-before order. An event precedes a kernel if a
+// chain of words, each written after the event and then observed, leads to it. Order in time is not
+// sufficient, so a hazard is found even if it has no effect in this run.
 
 namespace towpath::tenstorrent {
 
@@ -26,7 +26,7 @@ class HazardMonitor final : public FrameObserver {
   RoutedPackets packets;
   NocRequests requests;
 
-  // Adds a kernel of the program that has begun last. Its watch lives as long as the monitor.
+  // Adds a kernel of the program that was started last. Its watch lives as long as the monitor.
   KernelWatch& add_kernel(KernelWatch::Config config);
   // The host has overwritten these bytes.
   void host_has_written(int chip, machine::Coordinate tile, std::uint64_t offset,

@@ -105,8 +105,8 @@ void KernelWatch::announcing(int channel, std::uint64_t size_bytes) {
   std::uint64_t& sent = unannounced_bytes_[index(channel)];
   if (sent < size_bytes) {
     fail(Hazard::sync_before_payload,
-         "announces {} bytes on channel {}, for which {} have been sent; what announces a payload "
-         "is sent behind it",
+         "announces {} bytes on channel {}, for which {} have been sent; send the announcement "
+         "after its payload",
          size_bytes, channel, sent);
   }
   sent = 0;
@@ -116,7 +116,7 @@ void KernelWatch::acknowledging(int channel, std::uint64_t from) {
   if (!map::is_sync_word(from, map::kChannelSyncBytes)) return;
   fail(Hazard::acknowledgement_from_channel_word,
        "acknowledges channel {} from offset {}, which is a sync word of a channel: it changes "
-       "before it has been sent; the source is a word of its own",
+       "before it has been sent; use a separate word as the source",
        channel, from);
 }
 

@@ -52,11 +52,11 @@ class KernelWatch final : public CoreObserver {
   const Learner& learner() const { return learner_; }
   bool knows(const Stamp& stamp) const { return learner_.knows(stamp); }
   const Stamp& begin() const { return begin_; }
-  // Whether this kernel knows that the other one has started.
+  // True if this kernel has proof that the other one has started.
   bool knows_start_of(const KernelWatch& other) const {
     return other.has_started() && knows(other.begin_);
   }
-  // Words that it has looked at since it last idled, on an Ethernet core only.
+  // Words that it has read since it last idled, only on an Ethernet core.
   const std::vector<std::uint64_t>& looked_at() const { return looked_at_; }
   // Cores with words that it has changed, by chip.
   void note_target(int chip, machine::Coordinate core);
@@ -72,7 +72,7 @@ class KernelWatch final : public CoreObserver {
         fmt::format("{}: {}", where(), fmt::format(format, std::forward<Arguments>(arguments)...)));
   }
 
-  // The kernel begins on a core, and ends.
+  // The kernel starts on a core, and ends.
   void start(const DataMovementCore& core);
   void end();
 

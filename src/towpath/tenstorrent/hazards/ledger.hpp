@@ -32,14 +32,14 @@ struct Incoming {
   std::optional<std::uint64_t> unread_shift{};
 };
 
-// Bytes that have arrived, with the knowledge of their sender.
+// Bytes that have arrived, with the observations of their sender.
 struct Arrived {
   Stamp stamp;
   Stream stream = 0;
   std::uint64_t shift = 0;
 };
 
-// Bytes that a send reads. All of it has arrived once `end` has.
+// Bytes that a send reads. All of the send has arrived when `end` has.
 struct Source {
   Stream stream = 0;
   std::uint64_t end = 0;

@@ -67,7 +67,7 @@ void NocRequests::write(KernelWatch& kernel, const noc::Request& request, const 
                         if (other.writer == &kernel || kernel.knows(other.stamp)) return;
                         kernel.fail(Hazard::two_workers_on_one_channel,
                                     "writes bytes {} to {} of core ({}, {}), which {} writes too: "
-                                    "neither knows of the other; a buffer serves one of them",
+                                    "the two are not ordered; use a buffer for each of them",
                                     from, end - 1, to.tile.x, to.tile.y, name_of(*other.writer));
                       });
     std::vector<std::byte> content(request.size_bytes);

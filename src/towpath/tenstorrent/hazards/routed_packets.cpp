@@ -13,8 +13,8 @@ void RoutedPackets::open(KernelWatch& kernel, int connection) {
   Connection& at = connections_[connection];
   if (at.user != nullptr && at.user != &kernel && !(at.closed && kernel.knows(*at.closed))) {
     kernel.fail(Hazard::two_workers_on_one_channel,
-                "opens a router's channel that {} uses: neither knows of the other; a channel "
-                "serves one of them",
+                "opens a router's channel that {} uses: the two are not ordered; use a channel for "
+                "each of them",
                 name_of(*at.user));
   }
   at.user = &kernel;
@@ -26,11 +26,10 @@ void RoutedPackets::check_end(const KernelWatch& kernel) const {
     return connection.second.user == &kernel && !connection.second.closed;
   });
   if (!is_open) return;
-  throw HazardError(
-      Hazard::missing_teardown, kernel.name(),
-      fmt::format("{} ends with an open connection to a router, which may still write its words; "
-                  "a kernel closes what it has opened",
-                  name_of(kernel)));
+  throw HazardError(Hazard::missing_teardown, kernel.name(),
+                    fmt::format("{} ends with an open connection to a router, which may still "
+                                "write its words; close each connection before the kernel ends",
+                                name_of(kernel)));
 }
 
 // --- sending ------------------------------------------------------------------------------------
@@ -84,9 +83,9 @@ Arrived RoutedPackets::expect(KernelWatch& kernel, Connection& connection, int c
   return {{}, stream, shift};
 }
 
-// A kernel that has used bytes must have said so before they are written again. If the sender knows
-// of the first use, or has sent nothing there before, the reader has not waited for the bytes that
-// are sent now.
+// A kernel that has used bytes must release them before they are written again. If the sender has
+// observed the first use, or has sent nothing there before, the reader has not waited for the bytes
+// that are sent now.
 void RoutedPackets::check_unused(const KernelWatch& kernel, int chip, const L1Bytes& bytes) const {
   const Ledger* const there = records_.find_ledger(chip, bytes.tile);
   if (there == nullptr) return;
@@ -98,15 +97,14 @@ void RoutedPackets::check_unused(const KernelWatch& kernel, int chip, const L1By
             fmt::format("bytes {} to {} of {}", first, end - 1, name_of(bytes.tile, chip));
         if (was_sent_before && !kernel.knows(used.first)) {
           kernel.fail(Hazard::source_overwritten,
-                      "sends {}, and cannot know that {} has used what was sent there before; a "
-                      "buffer is written again when its reader has said that it is free",
+                      "sends {}, without proof that {} has used the previous data there; reuse a "
+                      "buffer after its reader has released it",
                       where, name_of(*used.user));
         }
-        throw HazardError(
-            Hazard::sync_before_payload, used.user->name(),
-            fmt::format("{} uses {}, which {} sends, and cannot know that they have arrived; it "
-                        "waits for a word that is sent behind them",
-                        name_of(*used.user), where, name_of(kernel)));
+        throw HazardError(Hazard::sync_before_payload, used.user->name(),
+                          fmt::format("{} uses {}, which {} sends, without proof that they have "
+                                      "arrived; wait for a word that is sent after them",
+                                      name_of(*used.user), where, name_of(kernel)));
       });
 }
 
@@ -132,7 +130,7 @@ void RoutedPackets::check_buffers(const KernelWatch& kernel, const Sent::Part& p
   buffers_.check_word_at_start(kernel, delivery.chip, use.bytes);
 }
 
-// A look at the word shows the arrival of the bytes that have gone the same way before it.
+// A read of the word proves the arrival of the earlier bytes on the same path.
 Stamp RoutedPackets::word_stamp(const Stamp& stamp, const Connection& connection,
                                 const Delivery& delivery) {
   const auto known = std::make_shared<Knowledge>(*stamp.known);

@@ -15,7 +15,7 @@
 
 namespace towpath::tenstorrent {
 
-// Packets that fabric routers deliver for a kernel. Routers themselves are not watched. A
+// Packets that fabric routers deliver for a kernel. Routers themselves are not checked. A
 // connection to a router serves one kernel at a time, and its packets to one tile arrive in order.
 //
 // Hazards: two_workers_on_one_channel, missing_teardown, source_overwritten, sync_before_payload.

@@ -22,15 +22,14 @@ void SentBytes::check_arrival(const KernelWatch& kernel, int chip, const L1Bytes
             learner.knows_arrival(incoming.stream, end + *incoming.unread_shift)) {
           throw HazardError(
               Hazard::source_overwritten, incoming.sender->name(),
-              fmt::format(
-                  "{}: uses bytes {} to {} of {}, over which {} has sent others; a buffer is "
-                  "written again when its reader has said that it is free",
-                  kernel.where(), first, end - 1, name_of(bytes.tile, chip),
-                  name_of(*incoming.sender)));
+              fmt::format("{}: uses bytes {} to {} of {}, which {} has overwritten by a send; "
+                          "reuse a buffer after its reader has released it",
+                          kernel.where(), first, end - 1, name_of(bytes.tile, chip),
+                          name_of(*incoming.sender)));
         }
         kernel.fail(Hazard::sync_before_payload,
-                    "uses bytes {} to {} of {}, which {} has sent, and cannot know that they have "
-                    "arrived; what announces a payload is sent behind it",
+                    "uses bytes {} to {} of {}, which {} has sent, without proof that they have "
+                    "arrived; send the announcement after its payload",
                     first, end - 1, name_of(bytes.tile, chip), name_of(*incoming.sender));
       });
 }
@@ -54,16 +53,14 @@ void SentBytes::check_change(const KernelWatch& kernel, int chip, const L1Bytes&
                            content.subspan(first - bytes.offset, end - first))) {
           return;
         }
-        kernel.fail(
-            Hazard::source_overwritten,
-            "changes bytes {} to {} of {}, from which {} sends, and cannot know that they have "
-            "arrived; a source waits for an acknowledgement",
-            first, end - 1, name_of(bytes.tile, chip), name_of(*source.sender));
+        kernel.fail(Hazard::source_overwritten,
+                    "changes bytes {} to {} of {}, from which {} sends, without proof that they "
+                    "have arrived; wait for an acknowledgment before changing a source",
+                    first, end - 1, name_of(bytes.tile, chip), name_of(*source.sender));
       });
 }
 
-// A writer that has been in contact with the kernel was once allowed to write, and has written
-// more.
+// A writer that has communicated with the kernel was once allowed to write, and has written more.
 void SentBytes::check_pushed(const KernelWatch& kernel, const L1Bytes& bytes) const {
   const KernelWatch::Config& config = kernel.config();
   const Ledger* const own = records_.find_ledger(config.chip, config.core);
@@ -75,12 +72,12 @@ void SentBytes::check_pushed(const KernelWatch& kernel, const L1Bytes& bytes) co
         const bool knows_writer = kernel.knows(writer.begin());
         throw HazardError(
             Hazard::source_overwritten, knows_writer ? writer.name() : kernel.name(),
-            fmt::format("{}: sends bytes {} to {} of {}, which {} writes, and cannot know that it "
-                        "is done; {}",
+            fmt::format("{}: sends bytes {} to {} of {}, which {} writes, without proof that it is "
+                        "done; {}",
                         kernel.where(), first, end - 1, name_of(config.core, config.chip),
                         name_of(writer),
-                        knows_writer ? "the writer waits until the buffer is free"
-                                     : "a source is sent when its writer has said so"));
+                        knows_writer ? "let the writer wait until the buffer is free"
+                                     : "send a source after its writer has released it"));
       });
 }
 

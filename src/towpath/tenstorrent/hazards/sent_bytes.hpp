@@ -18,8 +18,8 @@ struct L1Bytes {
   std::uint64_t end() const { return offset + size_bytes; }
 };
 
-// Bytes that sends read and write, over Ethernet, over the NoC and through routers: which kernels
-// have evidence of their arrival.
+// Bytes that sends read and write, over Ethernet, over the NoC and through routers, and the kernels
+// with proof of their arrival.
 //
 // Hazards: source_overwritten, sync_before_payload.
 class SentBytes {
@@ -33,7 +33,7 @@ class SentBytes {
                     std::span<const std::byte> content = {}) const;
   // A kernel sends bytes of its core, after proof that writes of other kernels into them are done.
   void check_pushed(const KernelWatch& kernel, const L1Bytes& bytes) const;
-  // A kernel observes bytes. Adds their arrival to its knowledge.
+  // A kernel observes bytes. Adds their arrival to its observations.
   static void learn(KernelWatch& kernel, const Ledger& ledger, std::uint64_t offset,
                     std::uint64_t end);
   // A write or a store replaces bytes in flight.

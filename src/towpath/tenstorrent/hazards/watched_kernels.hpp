@@ -23,14 +23,14 @@ class WatchedKernels {
   KernelWatch& add(HazardMonitor& monitor, KernelWatch::Config config);
   void started(KernelWatch& kernel) const;
   void ended(KernelWatch& kernel);
-  // The combined knowledge of all ended kernels of a chip.
+  // The combined observations of all ended kernels of a chip.
   const Knowledge& known_at_end(int chip) const {
     return chips_[static_cast<std::size_t>(chip)].ended;
   }
 
   // The kernel of a generation at the end of a link, or null.
   const KernelWatch* at(machine::EthernetEnd end, int generation) const;
-  // Whether the start of this program of a chip, or of a later one, is in a kernel's past.
+  // True if the start of this program of a chip, or of a later one, is in a kernel's past.
   bool knows_program(const KernelWatch& kernel, int chip, int program) const;
 
   // The kernel that runs at the other end of the link, or null.

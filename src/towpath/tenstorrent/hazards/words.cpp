@@ -11,7 +11,7 @@ namespace {
 // Maximum number of increments per word that are kept separately.
 constexpr std::size_t kIncrementsMax = 32;
 
-// Whether a word with `value` includes an increment to `total`.
+// True if a word with `value` includes an increment to `total`.
 bool has_reached(std::uint32_t value, std::uint32_t total) {
   return static_cast<std::int32_t>(value - total) >= 0;
 }
@@ -21,8 +21,8 @@ void check_store(const KernelWatch& kernel, std::uint64_t offset, const Word& wo
   for (const Word::Increment& increment : word.increments) {
     if (increment.writer == &kernel || kernel.knows(increment.stamp)) continue;
     kernel.fail(Hazard::semaphore_cleared_after_notification,
-                "sets its word at offset {}, which {} may have incremented since it was last "
-                "looked at; a semaphore is cleared before the other is told to go on",
+                "sets its word at offset {}, which {} may have incremented since it was last read; "
+                "clear a semaphore before its partner is notified",
                 offset, name_of(*increment.writer));
   }
 }
@@ -104,9 +104,8 @@ void Words::increment(KernelWatch& kernel, Word& word, const Change& change, con
     const KernelWatch& owner = *word.store->writer;
     throw HazardError(
         Hazard::semaphore_cleared_after_notification, owner.name(),
-        fmt::format("{}: increments the word at offset {} of core ({}, {}), and cannot know that "
-                    "{} has already set it; a semaphore is cleared before the other is told to go "
-                    "on",
+        fmt::format("{}: increments the word at offset {} of core ({}, {}), without proof that {} "
+                    "has already set it; clear a semaphore before its partner is notified",
                     kernel.where(), change.offset, change.tile.x, change.tile.y, name_of(owner)));
   }
   const std::uint32_t before = word.increments.empty() ? word.base : word.increments.back().total;

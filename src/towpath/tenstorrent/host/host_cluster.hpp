@@ -23,7 +23,7 @@ namespace towpath::tenstorrent {
 //   HostCluster cluster(host, {blackhole}, {});
 //   cluster.on_link(0, [&](auto& link) { return link.write_to_device(data, {1, 2}, 0x1000); });
 //
-// All throw std::invalid_argument as HostLink does, and for a chip that does not exist.
+// All throw std::invalid_argument like HostLink, and for a chip that does not exist.
 class HostCluster {
  public:
   struct Options {
@@ -63,9 +63,9 @@ class HostCluster {
     return link(chip).sysmem_buffer(buffer);
   }
 
-  // The network of a chip, for kernels on it. After the first call the host's transfers are
-  // requests on that network too, and contend with the kernels. Throws std::invalid_argument if
-  // limits of the link are disabled.
+  // The network of a chip, for kernels on it. After the first call the host's transfers are also
+  // requests on that network, and compete with the kernels. Throws std::invalid_argument if limits
+  // of the link are disabled.
   noc::ChipNetwork& share_noc(int chip);
 
   // Advances time without host activity.

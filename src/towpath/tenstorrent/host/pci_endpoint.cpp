@@ -48,7 +48,7 @@ const PciLayout& layout_of(const machine::Chip& chip) {
     if (layout.architecture == chip.architecture) return layout;
   }
   throw std::invalid_argument(
-      fmt::format("the registers of chip '{}' are not known; its architecture must be "
+      fmt::format("the registers of chip '{}' are unknown; its architecture must be "
                   "wormhole_b0 or blackhole",
                   chip.name));
 }
@@ -121,9 +121,8 @@ PciEndpoint::Target PciEndpoint::target_of(const Access& access) const {
            access.offset - of.offset < of.size_bytes;
   });
   if (place == windows_.end() || place->is_reserved) {
-    throw std::invalid_argument(
-        fmt::format("nothing that a driver may reach is at offset {:#x} of BAR {} of {}",
-                    access.offset, access.bar, cluster_.chip(chip_).name));
+    throw std::invalid_argument(fmt::format("a driver cannot access offset {:#x} of BAR {} of {}",
+                                            access.offset, access.bar, cluster_.chip(chip_).name));
   }
   const auto number = static_cast<std::size_t>(place - windows_.begin());
   return {window(number), access.offset - place->offset};
@@ -142,8 +141,8 @@ pcie::Window PciEndpoint::window(std::size_t number) const {
   window.tile.y = static_cast<int>(bits.take(kCoordinateBits));
   if (bits.are_left()) {
     throw std::invalid_argument(
-        fmt::format("the register of window {} of {} asks for a multicast, for NoC 1 or for an "
-                    "order of its own; a window here reaches one tile over NoC 0 in default order",
+        fmt::format("the register of window {} of {} selects a multicast, NoC 1 or another order; "
+                    "a window here reaches one tile over NoC 0 in default order",
                     number, cluster_.chip(chip_).name));
   }
   return window;

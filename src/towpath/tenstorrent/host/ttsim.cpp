@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A shared library that tt-umd loads as its simulator: the functions that it looks up by name, on a
-// chip behind a host link. Chip and host are chip.json and host.json beside the library.
+// chip behind a host link. Chip and host are chip.json and host.json next to the library.
 //
-// The interface has no handle, so the library holds one chip at a time, from libttsim_init to
-// libttsim_exit; tt-umd calls it under a lock of its own. Errors leave it as exceptions, which
-// tt-umd hands on: std::invalid_argument is a ValueError in Python.
+// The interface has no handle, so the library has one chip at a time, from libttsim_init to
+// libttsim_exit; tt-umd calls it under its own lock. Errors leave it as exceptions, which tt-umd
+// passes on: std::invalid_argument is a ValueError in Python.
 
 #include <dlfcn.h>
 
@@ -27,7 +27,7 @@ namespace {
 using towpath::tenstorrent::HostCluster;
 using towpath::tenstorrent::PciEndpoint;
 
-// The bus answers so where no device is.
+// The answer of the bus if there is no device.
 constexpr std::uint32_t kNoDevice = 0xFFFF'FFFF;
 // A device's address on the bus: function in bits 0 to 2, device and bus above.
 constexpr std::uint32_t kFunctionBits = 3;
@@ -107,18 +107,19 @@ TOWPATH_DRIVER_CALL void libttsim_tile_wr_bytes(std::uint32_t x, std::uint32_t y
   });
 }
 
-// The driver calls it after each read. Here that time passes, and posted writes land.
+// The driver calls it after each read. Here the time passes, and posted writes land.
 TOWPATH_DRIVER_CALL void libttsim_clock(std::uint32_t cycles) {
   HostCluster& cluster = board().cluster;
   cluster.wait(cluster.chip(0).clock.time_of(towpath::Cycles(cycles)));
 }
 
-// Called when the chip reaches host memory. Programs do not run on the chip, so it never does.
+// Called when the chip reaches host memory. Programs do not run on the chip, so this does not
+// happen.
 TOWPATH_DRIVER_CALL void libttsim_set_pci_dma_mem_callbacks(
     void (*)(std::uint64_t bus_address, void* to, std::uint32_t size_bytes),
     void (*)(std::uint64_t bus_address, const void* data, std::uint32_t size_bytes)) {}
 
-// Not the driver's: simulated time since libttsim_init.
+// Not part of the driver's interface: simulated time since libttsim_init.
 TOWPATH_DRIVER_CALL std::uint64_t towpath_simulated_time_ps() {
   return static_cast<std::uint64_t>(board().cluster.now().ps());
 }

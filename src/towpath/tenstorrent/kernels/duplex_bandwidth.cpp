@@ -17,9 +17,9 @@ namespace {
 using machine::TileKind;
 
 // A pass without its calls, and the additional cost if it finds a channel free, has sent, or
-// answers; more with sync words behind their packets, which a table points to. Fitted together to
-// ubench2 (tt-metal, Basic Ethernet Multichip), 512 B over one and over four channels, and to
-// ubench1, 1 KiB.
+// answers. The cost is higher with sync words after their packets, which a table points to. Fitted
+// together to ubench2 (tt-metal, Basic Ethernet Multichip), 512 B over one and over four channels,
+// and to ubench1, 1 KiB.
 constexpr noc::Cycle kPassCycles = 65;
 constexpr noc::Cycle kStepCycles = 20;
 constexpr noc::Cycle kMergedStepCycles = 45;
@@ -168,12 +168,12 @@ void check(const DuplexBandwidth& test) {
   const int channels_max = test.is_merged ? kMergedChannelsMax : kChannelsMax;
   if (test.channels < 1 || test.channels > channels_max) {
     throw std::invalid_argument(
-        fmt::format("there are {} channels in each direction; 1 to {} are possible", test.channels,
+        fmt::format("there are {} channels in each direction; it must be 1 to {}", test.channels,
                     channels_max));
   }
   if (test.packets < 1) {
     throw std::invalid_argument(
-        fmt::format("{} packets go over each channel; at least 1 does", test.packets));
+        fmt::format("there are {} packets per channel; it must be at least 1", test.packets));
   }
 }
 

@@ -52,7 +52,7 @@ class Sender {
       : core_(core), slots_(slots), messages_(test.messages) {}
 
   bool is_done() const { return answered_ == messages_; }
-  // One pass of the loop. Returns whether there was any work.
+  // One pass of the loop. Returns true if there was any work.
   bool step() {
     bool did_anything = false;
     if (sent_ < messages_ && slots_.has_room(sent_, answered_)) {
@@ -186,11 +186,11 @@ Time exchange_all(EthernetCore& core, const DuplexEnd& end, const LinkBandwidth&
 void check(const LinkBandwidth& test) {
   if (test.slots < 2 || test.slots % 2 != 0 || test.slots > 30) {
     throw std::invalid_argument(
-        fmt::format("there are {} slots; an even number from 2 to 30 is possible", test.slots));
+        fmt::format("there are {} slots; it must be an even number from 2 to 30", test.slots));
   }
   if (test.messages < 1) {
     throw std::invalid_argument(
-        fmt::format("{} messages are to be sent; at least 1 is", test.messages));
+        fmt::format("there are {} messages; it must be at least 1", test.messages));
   }
 }
 

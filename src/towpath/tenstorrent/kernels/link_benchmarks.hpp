@@ -40,7 +40,7 @@ struct RingPing {
   std::vector<int> chips;
   std::uint64_t packet_bytes = 16;
   int channels = 1;  // packets in flight, 1 to 8
-  // Packet and sync word in one command; otherwise two, and the receiver acknowledges at once.
+  // Packet and sync word in one command; otherwise two, and the receiver acknowledges immediately.
   bool is_merged = true;
   int samples = 100;
 };

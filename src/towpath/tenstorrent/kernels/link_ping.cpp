@@ -11,7 +11,7 @@
 namespace towpath::tenstorrent::kernels {
 
 // After the clock was read. Fitted to the parts of ubench5 (tt-metal, Basic Ethernet Multichip):
-// sending and receiving in full takes 290 ns more than waiting alone, the time of four timestamps
+// sending and receiving in full takes 290 ns more than only waiting, the time of four timestamps
 // and a send.
 static constexpr noc::Cycle kTimestampCycles = 67;
 
@@ -68,7 +68,7 @@ std::vector<LinkPingTimes> run_link_ping(Cluster& cluster, const Socket& socket,
                                          const LinkPing& config) {
   if (config.samples < 1) {
     throw std::invalid_argument(
-        fmt::format("{} pings are to be measured; at least 1 is", config.samples));
+        fmt::format("there are {} pings; it must be at least 1", config.samples));
   }
   std::vector<LinkPingTimes> times(static_cast<std::size_t>(config.samples));
   Program& sender = cluster.create_program(socket.sender_chip);

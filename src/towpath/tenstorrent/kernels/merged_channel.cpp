@@ -61,8 +61,7 @@ std::vector<MergedChannel> merged_channels(std::uint64_t offset, std::uint64_t s
                                            int channels) {
   if (offset % kWordBytes != 0 || size_bytes % kWordBytes != 0 || size_bytes == 0) {
     throw std::invalid_argument(fmt::format(
-        "channels of {} bytes at offset {} are asked for; both must be multiples of {}, "
-        "and some bytes",
+        "channels have {} bytes at offset {}; both must be multiples of {}, and the size above 0",
         size_bytes, offset, kWordBytes));
   }
   std::vector<MergedChannel> result;

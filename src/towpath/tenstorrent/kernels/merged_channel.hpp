@@ -34,7 +34,7 @@ struct MergedChannel {
 void clear(EthernetCore& core, const MergedChannel& channel);
 
 void send(EthernetCore& core, const MergedChannel& channel);
-// Whether the far end has released it. The check takes no simulated time.
+// True if the far end has released it. The check takes no simulated time.
 bool is_free(EthernetCore& core, const MergedChannel& channel);
 void wait_until_free(EthernetCore& core, const MergedChannel& channel);
 

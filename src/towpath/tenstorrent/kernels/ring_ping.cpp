@@ -24,7 +24,7 @@ constexpr noc::Cycle kPauseSpreadCycles = 255;
 // Costs of a packet without the calls, fitted to tt-metal, Basic Ethernet Multichip.
 constexpr noc::Cycle kSenderCycles = 76;    // ubench3, 16 B: the slope from one to eight channels
 constexpr noc::Cycle kReceiverCycles = 28;  // ubench3, 16 B: the round trip of one channel
-// Between a packet and its sync word as a command of its own: ubench4, 512 B and more.
+// Between a packet and its sync word as a separate command: ubench4, 512 B and more.
 constexpr noc::Cycle kSyncCycles = 25;
 
 // The same offsets in every Ethernet core's L1.
@@ -165,15 +165,15 @@ void send_on(EthernetCore& core, const Hop& hop) {
 void check(const RingPing& ping) {
   if (ping.chips.size() < 2) {
     throw std::invalid_argument(
-        fmt::format("a ring of {} chips is asked for; it has 2 or more", ping.chips.size()));
+        fmt::format("the ring has {} chips; it must have at least 2", ping.chips.size()));
   }
   if (ping.channels < 1 || ping.channels > kRingChannelsMax) {
-    throw std::invalid_argument(fmt::format("{} packets are to go round together; 1 to {} can",
+    throw std::invalid_argument(fmt::format("{} packets circulate together; it must be 1 to {}",
                                             ping.channels, kRingChannelsMax));
   }
   if (ping.samples < 1) {
     throw std::invalid_argument(
-        fmt::format("{} round trips are to be measured; at least 1 is", ping.samples));
+        fmt::format("there are {} round trips; it must be at least 1", ping.samples));
   }
 }
 

@@ -221,8 +221,7 @@ Layout allocate(Program& program, const RouteLists& lists, std::size_t commands_
 Plan plan_of(const RouteLists& lists, RoutesRun& run) {
   if (lists.packet_bytes == 0 || lists.packet_bytes % kWordBytes != 0) {
     throw std::invalid_argument(
-        fmt::format("packets of {} bytes are asked for; allowed are "
-                    "multiples of {}, and some bytes",
+        fmt::format("packets have {} bytes; they must have a positive multiple of {}",
                     lists.packet_bytes, kWordBytes));
   }
   routing::execute(lists.routes, lists.lists, lists.buffers_per_core);  // rejects invalid lists

@@ -20,7 +20,7 @@ Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int 
     if (links++ == number) return {sender_chip, core, receiver_chip, other};
   }
   throw std::invalid_argument(
-      fmt::format("link {} from chip {} to chip {} is asked for; kernels have {} between them",
+      fmt::format("there is no link {} from chip {} to chip {}; kernels have {} links between them",
                   number + 1, sender_chip, receiver_chip, links));
 }
 
@@ -44,7 +44,7 @@ std::vector<int> t3000_ring(int hops) {
     default: break;
   }
   throw std::invalid_argument(
-      fmt::format("there is no ring of {} hops; 2, 4, 8 and 12 are possible", hops));
+      fmt::format("there is no ring of {} hops; choose 2, 4, 8 or 12", hops));
 }
 
 }  // namespace towpath::tenstorrent::kernels

@@ -21,8 +21,8 @@ struct Socket {
 Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int number = 0);
 
 // A different link from each chip to the next, and from the last to the first (tt-metal, Basic
-// Ethernet Multichip, "Identifying Ethernet Links"). There the way back is a separate edge, which
-// could reuse the link and put both kernels of a two-chip ring on the same cores.
+// Ethernet Multichip, "Identifying Ethernet Links"). There the return path is a separate edge,
+// which could reuse the link and put both kernels of a two-chip ring on the same cores.
 std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips);
 
 // The walkthrough's rings of 2, 4, 8 and 12 hops through a T3000. Throws std::invalid_argument for

@@ -57,7 +57,7 @@ KernelHandle add(Program& program, HostProgram::KernelEntry kernel) {
   return static_cast<KernelHandle>(program.details().kernels.size() - 1);
 }
 
-// The offset of a new buffer of these cores: behind all buffers of any of them.
+// The offset of a new buffer of these cores: after all buffers of any of them.
 std::uint32_t next_address(const HostProgram& program, const CoreRangeSet& cores) {
   namespace map = towpath::tenstorrent::metalium::worker_memory_map;
   constexpr std::uint32_t kAlignment = 64;
@@ -132,7 +132,7 @@ std::tuple<chip_id_t, CoreCoord> Device::get_connected_ethernet_core(const CoreC
   const auto other = cluster.connected({id_, static_cast<int>(core.y)});
   if (!other) {
     throw std::invalid_argument(
-        fmt::format("Ethernet core {} of device {} is connected to nothing", core.str(), id_));
+        fmt::format("Ethernet core {} of device {} has no link", core.str(), id_));
   }
   return {other->chip, CoreCoord(0, static_cast<std::size_t>(other->channel))};
 }
@@ -192,8 +192,9 @@ void SetRuntimeArgs(const Program& program, KernelHandle kernel,
                     const std::vector<CoreCoord>& cores,
                     const std::vector<std::vector<std::uint32_t>>& arguments) {
   if (cores.size() != arguments.size()) {
-    throw std::invalid_argument(fmt::format("arguments are given for {} cores, and {} are named",
-                                            arguments.size(), cores.size()));
+    throw std::invalid_argument(
+        fmt::format("arguments are given for {} cores, but {} cores are named", arguments.size(),
+                    cores.size()));
   }
   for (std::size_t i = 0; i < cores.size(); ++i) {
     SetRuntimeArgs(program, kernel, cores[i], std::span(arguments[i]));
@@ -238,7 +239,7 @@ std::uint32_t CreateSemaphore(Program& program, const std::variant<CoreRange, Co
   };
   while (std::ranges::any_of(details.semaphores, is_taken)) ++number;
   if (number >= towpath::tenstorrent::metalium::kSemaphores) {
-    throw std::invalid_argument(fmt::format("a core has at most {} semaphores",
+    throw std::invalid_argument(fmt::format("a core can have at most {} semaphores",
                                             towpath::tenstorrent::metalium::kSemaphores));
   }
   details.semaphores.push_back({set, number, initial_value, type});

@@ -12,14 +12,14 @@
 #include "towpath/tenstorrent/metalium/host_types.hpp"
 
 // TT-Metalium's host interface on described chips: a host program that is written for it links with
-// this library and runs. Its names are the interface's (docs.tenstorrent.com, TT-Metalium, Host
-// APIs). docs/metalium.md says what is modelled.
+// this library and runs. The names are those of the interface (docs.tenstorrent.com, TT-Metalium,
+// Host APIs). docs/metalium.md lists the modeled parts.
 //
-// The machine with the chips is named by $TOWPATH_MACHINE, wormhole by default. Programs run
-// in simulated time, one after the other on each chip: all that were enqueued begin together when
-// something waits for one of them, and the memories stay as they leave them.
+// $TOWPATH_MACHINE names the machine with the chips, by default wormhole. Programs run in simulated
+// time, one after the other on each chip. All enqueued programs start together when the host waits
+// for one of them, and the memories keep their contents.
 //
-// There is one such system in a process, from the first device to the last, as on a host.
+// A process has one such system, from the first device to the last, as on a host.
 
 namespace tt::tt_metal {
 
@@ -153,7 +153,7 @@ class Buffer {
   bool is_dram() const { return buffer_type() == BufferType::DRAM; }
   Device* device() const { return config_.device; }
 
-  // To and from the banks, at once, after all programs enqueued on the device have run.
+  // To and from the banks, immediately, after all programs enqueued on the device have run.
   void write(std::span<const std::byte> bytes);
   void read(std::span<std::byte> bytes) const;
 

@@ -72,8 +72,8 @@ CircularBufferConfig& CircularBufferConfig::set_page_size(std::uint8_t number,
                                                           std::uint32_t page_size) {
   if (!formats_.contains(number) || page_size == 0 || total_size_ % page_size != 0) {
     throw std::invalid_argument(
-        fmt::format("circular buffer {} cannot have pages of {} bytes: it is one of the "
-                    "configuration's, and its {} bytes are a multiple of a page",
+        fmt::format("circular buffer {} cannot have pages of {} bytes: it is part of the "
+                    "configuration, and its {} bytes must be a multiple of a page",
                     number, page_size, total_size_));
   }
   page_sizes_[number] = page_size;
@@ -82,9 +82,7 @@ CircularBufferConfig& CircularBufferConfig::set_page_size(std::uint8_t number,
 
 CircularBufferConfig& CircularBufferConfig::set_globally_allocated_address(const Buffer& buffer) {
   if (buffer.is_dram()) {
-    throw std::invalid_argument(
-        "a circular buffer is in L1, and the buffer that it is to use is "
-        "in DRAM");
+    throw std::invalid_argument("a circular buffer must be in L1, but its buffer is in DRAM");
   }
   address_ = buffer.address();
   return *this;
@@ -134,7 +132,7 @@ void Buffer::for_each_part(std::size_t size_bytes, const Visit& visit) const {
 void Buffer::write(std::span<const std::byte> bytes) {
   if (bytes.size() > size()) {
     throw std::invalid_argument(
-        fmt::format("{} bytes are written to a buffer of {}", bytes.size(), size()));
+        fmt::format("a write of {} bytes exceeds the buffer, which has {}", bytes.size(), size()));
   }
   for_each_part(bytes.size(),
                 [&](towpath::noc::Memory& memory, std::uint64_t at, std::size_t first,
@@ -175,7 +173,7 @@ void GlobalSemaphore::reset_semaphore_value(std::uint32_t value) const {
 GlobalSemaphore CreateGlobalSemaphore(Device* device, const CoreRangeSet& cores,
                                       std::uint32_t initial_value, BufferType type) {
   if (type == BufferType::DRAM) {
-    throw std::invalid_argument("a global semaphore is to be in DRAM; it is in L1");
+    throw std::invalid_argument("a global semaphore is in DRAM; it must be in L1");
   }
   return {device, cores, initial_value};
 }

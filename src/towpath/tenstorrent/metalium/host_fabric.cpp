@@ -37,17 +37,17 @@ std::optional<metalium::FabricMode> mode_of(FabricConfig config) {
     case FabricConfig::FABRIC_2D: return metalium::FabricMode{true, false};
     case FabricConfig::FABRIC_2D_TORUS_XY: return metalium::FabricMode{true, true};
     default:
-      throw std::invalid_argument(fmt::format(
-          "fabric {} is not modelled; FABRIC_1D, FABRIC_1D_RING, FABRIC_2D and FABRIC_2D_TORUS_XY "
-          "are",
-          name_of(config)));
+      throw std::invalid_argument(
+          fmt::format("fabric {} is not modeled; choose FABRIC_1D, FABRIC_1D_RING, FABRIC_2D or "
+                      "FABRIC_2D_TORUS_XY",
+                      name_of(config)));
   }
 }
 
 int chip_of(const FabricNodeId& node) {
   if (*node.mesh_id == 0) return static_cast<int>(node.chip_id);
   throw std::invalid_argument(
-      fmt::format("there is no mesh {}; all chips are in mesh 0", *node.mesh_id));
+      fmt::format("there is no mesh {}; use mesh 0, which has all chips", *node.mesh_id));
 }
 
 std::uint32_t link_of(const FabricNodeId& from, const FabricNodeId& to,
@@ -80,7 +80,7 @@ void append_fabric_connection_rt_args(const FabricNodeId& from, const FabricNode
                                       const CoreCoord&, std::vector<std::uint32_t>& arguments,
                                       CoreType type) {
   if (type != CoreType::WORKER) {
-    throw std::invalid_argument("an Ethernet core is connected to a router; workers are");
+    throw std::invalid_argument("an Ethernet core cannot be connected to a router; use a worker");
   }
   const std::uint32_t channel = HostSystem::get().fabric().channel_to(chip_of(from), chip_of(to),
                                                                       static_cast<int>(link_index));
@@ -95,8 +95,7 @@ void append_routing_plane_connection_manager_rt_args(
     FabricApiType api, CoreType type) {
   if (link_indices.size() > 1 && link_indices.size() != to.size()) {
     throw std::invalid_argument(
-        fmt::format("{} links are named for {} connections; none, one or "
-                    "one for each are",
+        fmt::format("{} links are named for {} connections; name none, one or one for each",
                     link_indices.size(), to.size()));
   }
   for (std::size_t i = 0; i < to.size(); ++i) {

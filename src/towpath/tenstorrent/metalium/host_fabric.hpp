@@ -55,9 +55,9 @@ struct FabricNodeId {
   std::uint32_t chip_id;
 };
 
-// Starts routers for all programs that are enqueued from now on, or none. The mode of
+// Starts routers for all programs that are enqueued from now on, or stops them. The mode of
 // reliability has no effect. There is a routing plane for each parallel link. Throws
-// std::invalid_argument for a fabric that is not modelled: exchanges of neighbours, a torus in one
+// std::invalid_argument for a fabric that is not modeled: exchanges of neighbors, a torus in one
 // dimension, custom ones.
 void SetFabricConfig(
     FabricConfig config,
@@ -77,7 +77,7 @@ void append_fabric_connection_rt_args(const FabricNodeId& from, const FabricNode
                                       const CoreCoord& core, std::vector<std::uint32_t>& arguments,
                                       CoreType type = CoreType::WORKER);
 // The same for several connections, each with the direction of its first hop, and the definitions
-// for the kernel. Without links each takes its first one. A single link counts for all.
+// for the kernel. Without links, each uses its first one. A single link applies to all.
 void append_routing_plane_connection_manager_rt_args(
     const FabricNodeId& from, const std::vector<FabricNodeId>& to,
     const std::vector<std::uint32_t>& link_indices, tt_metal::Program& program,

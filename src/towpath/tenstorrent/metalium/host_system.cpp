@@ -35,9 +35,8 @@ std::shared_ptr<const towpath::machine::ChipCluster> load(const std::string& nam
   if (form == "chip") return metalium::cluster_of(towpath::machine::load_chip(name));
   if (form == "chip_cluster") return towpath::machine::load_chip_cluster(name);
   throw std::invalid_argument(fmt::format(
-      "TOWPATH_MACHINE names '{}', which describes a {}; programs of TT-Metalium run on "
-      "chips and clusters of chips",
-      name, form));
+      "TOWPATH_MACHINE names '{}', which describes a {}; choose a chip or a cluster of chips", name,
+      form));
 }
 
 // The tiles with a memory: all workers and Ethernet cores, and the first tile of each DRAM group.
@@ -66,7 +65,7 @@ std::vector<std::filesystem::path> include_folders() {
   return {root / "tt_metal/hw/inc", root / "tt_metal", root};
 }
 
-// The limit of a program, so that one that never ends is named.
+// The limit of a program, so that an endless one is named.
 towpath::noc::Cycle cycles_max() {
   constexpr towpath::noc::Cycle kMost = std::int64_t{1} << 40;
   const char* const value = std::getenv("TOWPATH_CYCLES_MAX");
@@ -76,8 +75,8 @@ towpath::noc::Cycle cycles_max() {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cycles);
   if (error != std::errc() || end != text.data() + text.size() || cycles < 0 || cycles > kMost) {
     throw std::invalid_argument(
-        fmt::format("$TOWPATH_CYCLES_MAX is '{}'; it is the number of cycles that a program may "
-                    "take, up to {}, or 0 for any number",
+        fmt::format("$TOWPATH_CYCLES_MAX is '{}'; it must be the maximum number of cycles of a "
+                    "program, up to {}, or 0 for no limit",
                     value, kMost));
   }
   return cycles;
@@ -168,9 +167,9 @@ Coordinate HostSystem::tile_of(int device, const CoreCoord& core, CoreType type)
 
 Device* HostSystem::device(int id) {
   if (id < 0 || static_cast<std::size_t>(id) >= cluster_->chips.size()) {
-    throw std::invalid_argument(
-        fmt::format("there is no device {}; machine '{}' has {}; TOWPATH_MACHINE names another one",
-                    id, cluster_->name, cluster_->chips.size()));
+    throw std::invalid_argument(fmt::format(
+        "there is no device {}; machine '{}' has {}; set TOWPATH_MACHINE to a larger machine", id,
+        cluster_->name, cluster_->chips.size()));
   }
   std::unique_ptr<Device>& device = devices_[id];
   if (device == nullptr) device = std::make_unique<Device>(id);
@@ -212,12 +211,12 @@ std::uint32_t HostSystem::allocate(const InterleavedBufferConfig& config) {
   const towpath::machine::Chip& on = chip(config.device->id());
   const bool is_dram = config.buffer_type == BufferType::DRAM;
   if (config.page_size == 0 || config.size % config.page_size != 0) {
-    throw std::invalid_argument(
-        fmt::format("a buffer of {} bytes has pages of {} bytes; its size is a multiple of theirs",
-                    config.size, config.page_size));
+    throw std::invalid_argument(fmt::format(
+        "a buffer of {} bytes has pages of {} bytes; its size must be a multiple of the page",
+        config.size, config.page_size));
   }
   if (config.buffer_layout != TensorMemoryLayout::INTERLEAVED) {
-    throw std::invalid_argument("a sharded buffer is asked for; buffers are interleaved here");
+    throw std::invalid_argument("sharded buffers are not supported; use an interleaved one");
   }
   Allocator& allocator = *config.device->allocator();
   const std::uint64_t banks = allocator.get_num_banks(config.buffer_type);
@@ -247,7 +246,7 @@ std::uint32_t HostSystem::allocate(const InterleavedBufferConfig& config) {
   return static_cast<std::uint32_t>(at);
 }
 
-// A block that begins when earlier ones with its bytes are freed.
+// A block that becomes valid when earlier ones with its bytes are freed.
 HostSystem::Block HostSystem::after_freed(const Bank& bank, std::uint64_t begin,
                                           std::uint64_t size_bytes) const {
   Block block{begin, begin + size_bytes};
@@ -288,7 +287,7 @@ void HostSystem::wait_for(int device) {
 void HostSystem::set_fabric(std::optional<metalium::FabricMode> mode) {
   if (!pending_.empty()) {
     throw std::invalid_argument(
-        "the fabric is set while programs are enqueued; it is set before, or when they are done");
+        "the fabric is set while programs are enqueued; set it before, or when they are done");
   }
   idle_fabric_.reset();
   fabric_mode_ = mode;
@@ -296,7 +295,7 @@ void HostSystem::set_fabric(std::optional<metalium::FabricMode> mode) {
 
 const metalium::KernelFabric& HostSystem::fabric() {
   if (!fabric_mode_) {
-    throw std::invalid_argument("no fabric runs; SetFabricConfig starts one");
+    throw std::invalid_argument("no fabric runs; start one with SetFabricConfig");
   }
   if (idle_fabric_ == nullptr) {
     const Cluster::Options options{.finds_hazards = false};

@@ -46,7 +46,7 @@ struct HostProgram {
 // Defines a name as 1 for a kernel, when it is added.
 void define(const Program& program, KernelHandle kernel, const std::string& name);
 
-// The begin of a bank of a buffer.
+// The start of a bank of a buffer.
 towpath::noc::Address bank_of(const towpath::machine::Chip& chip, BufferType type,
                               std::size_t number);
 
@@ -55,7 +55,7 @@ class HostSystem {
  public:
   // The machine's name. $TT_METAL_SLOW_DISPATCH_MODE in the environment selects slow dispatch.
   explicit HostSystem(const std::string& machine);
-  // The system of the process, made at first use. It ends with its last device.
+  // The system of the process, created at its first use. It ends with its last device.
   static HostSystem& get();
   static bool exists();
 

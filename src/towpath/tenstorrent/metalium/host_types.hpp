@@ -25,7 +25,7 @@
 #include "towpath/tenstorrent/metalium/kernel_include/tensix_types.h"
 
 // Types of TT-Metalium's host interface, under its names: cores, formats, configurations of
-// kernels, circular buffers and buffers. Numbers that kernels use too are in their headers.
+// kernels, circular buffers and buffers. Numbers that kernels also use are in their headers.
 
 struct CoreCoord {
   std::size_t x = 0;
@@ -50,7 +50,7 @@ struct CoreRange {
   CoreRange(const CoreCoord& start, const CoreCoord& end) : start_coord(start), end_coord(end) {
     if (end.x < start.x || end.y < start.y) {
       throw std::invalid_argument(fmt::format(
-          "a range of cores from {} to {} is empty; its last core is not before its first",
+          "a range of cores from {} to {} is empty; its last core must not be before its first",
           start.str(), end.str()));
     }
   }
@@ -212,7 +212,7 @@ class bfloat16 {
   bool operator==(const bfloat16& other) const { return bits_ == other.bits_; }
 
  private:
-  // To the nearest, and to the even one of two.
+  // To the nearest value, with ties to even.
   static constexpr std::uint16_t rounded(std::uint32_t bits) {
     return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }

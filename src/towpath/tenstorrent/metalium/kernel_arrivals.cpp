@@ -12,9 +12,9 @@ namespace towpath::tenstorrent::metalium {
 
 namespace {
 
-// More are not watched: the oldest are forgotten.
+// Further requests are not watched: the oldest ones are dropped.
 constexpr std::size_t kWatchedMax = 4096;
-// Blocks that may hold a word for which another kernel polls.
+// Blocks that may contain a word for which another kernel polls.
 constexpr std::uint64_t kPolledBytesMax = 64;
 
 template <typename Element>
@@ -100,7 +100,7 @@ const CoreArrivals::Arrival* CoreArrivals::unknown(std::size_t kernel, const Ran
   const auto found = std::ranges::find_if(arrivals_, [&](const Arrival& arrival) {
     if (!arrival.bytes.overlaps(bytes)) return false;
     if (arrival.over == kNever) return true;
-    // It knows that the bytes are under way, and no more.
+    // It has proof only that the bytes are in flight.
     return knows[arrival.kernel] >= arrival.issued && knows[arrival.kernel] < arrival.over;
   });
   return found == arrivals_.end() ? nullptr : &*found;
@@ -128,7 +128,7 @@ void CoreArrivals::pop(std::size_t kernel, const Range& pages) {
         Hazard::reused_before_flushed, {std::max(0, config.chip), config.core, config.name},
         fmt::format(
             "{}: it gives back bytes {} to {}, which its write{} may still have to read; "
-            "they have left after {}, or a barrier",
+            "call {} or a barrier first",
             core.where(), std::max(source.bytes.begin, pages.begin),
             std::min(source.bytes.end, pages.end) - 1, core.words_of(source.place),
             source.is_posted ? "noc_async_posted_writes_flushed" : "noc_async_writes_flushed"));
@@ -160,7 +160,7 @@ void CoreArrivals::flushed(std::size_t kernel, bool are_posted, const Covered& c
   }
 }
 
-// An arrival that is over matters to kernels that have learned of its begin, and not of its end.
+// A completed arrival matters to kernels that have observed its start but not its end.
 void CoreArrivals::forget_what_all_know() {
   std::erase_if(arrivals_, [&](const Arrival& arrival) {
     if (arrival.over == kNever) return false;
@@ -259,7 +259,7 @@ void CoreArrivals::fail(std::size_t kernel, const Arrival& arrival, std::string_
   const KernelConfig& config = core.config();
   throw HazardError(
       Hazard::used_before_barrier, {std::max(0, config.chip), config.core, config.name},
-      fmt::format("{}: it {} bytes {} to {}, which {}; they are there after {}", core.where(),
+      fmt::format("{}: it {} bytes {} to {}, which {}; they have arrived after {}", core.where(),
                   action, std::max(arrival.bytes.begin, bytes.begin),
                   std::min(arrival.bytes.end, bytes.end) - 1, describe(kernel, arrival),
                   arrival.direction == Direction::reads ? "noc_async_read_barrier"

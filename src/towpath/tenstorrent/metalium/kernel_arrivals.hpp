@@ -22,10 +22,10 @@ class KernelArrivals;
 
 // Requests of the kernels of one core that write its own L1 (reads, multicasts that include the
 // core) or read it (writes), until the barrier that covers them. The order of calls decides, not
-// the time at which bytes arrive: a kernel, or another one of the core to which it hands them, must
-// not use them before. Knowledge of each other comes from words of L1: a kernel that sees
-// the value that another one has stored knows the requests of that one up to then. Any other load
-// may bring knowledge by way of another core, so it counts as knowledge of all.
+// the time at which bytes arrive: a kernel, or another kernel of the core to which it passes the
+// bytes, must not use them before. Kernels synchronize by words of L1: a kernel that reads the
+// value that another one has stored has observed the requests of that kernel up to then. Any other
+// load may synchronize through another core, so it counts as an observation of all requests.
 class CoreArrivals {
  public:
   static constexpr std::size_t kKernelsMax = 8;
@@ -56,7 +56,7 @@ class CoreArrivals {
   // Requests have arrived, or their bytes have left.
   void arrived(std::size_t kernel, Direction direction, const Covered& covered);
   void flushed(std::size_t kernel, bool are_posted, const Covered& covered);
-  // The kernel has stored a word of L1, has seen its value, or has learned of other cores.
+  // The kernel has stored a word of L1, has read its value, or has observed other cores.
   void store_word(std::size_t kernel, std::uint64_t word, std::uint32_t value);
   void see_word(std::size_t kernel, std::uint64_t word, std::uint32_t value);
   void learn(std::size_t kernel);
@@ -72,7 +72,7 @@ class CoreArrivals {
     Steps knows{};  // of each kernel; its own is the current one
     bool is_over = false;
   };
-  // A way on which the writes of a kernel to its own core arrive in order.
+  // A path on which the writes of a kernel to its own core arrive in order.
   struct Way {
     std::size_t kernel = 0;
     int noc = 0;
@@ -102,7 +102,7 @@ class CoreArrivals {
     std::uint32_t value = 0;
     Steps knows{};
   };
-  // A word behind other writes: who sees it knows that those have arrived.
+  // A word behind other writes: a kernel that reads it has proof that those have arrived.
   struct WordBehind {
     std::uint64_t word = 0;
     std::uint32_t value = 0;
@@ -113,7 +113,7 @@ class CoreArrivals {
     return barrier.noc == request.noc && (barrier.id == kAnyId || barrier.id == request.id);
   }
   Step step(std::size_t kernel) { return ++kernels_[kernel].knows[kernel]; }
-  // The first arrival of these bytes that a kernel cannot know to be over.
+  // The first arrival of these bytes without proof of its completion for a kernel.
   const Arrival* unknown(std::size_t kernel, const Range& bytes) const;
   [[noreturn]] void fail(std::size_t kernel, const Arrival& arrival, std::string_view action,
                          const Range& bytes) const;
@@ -131,7 +131,7 @@ class CoreArrivals {
   std::deque<WordBehind> words_behind_;
 };
 
-// The part of one kernel, for its calls. Without a core it watches nothing.
+// The part of one kernel, for its calls. Without a core it does not watch.
 class OwnArrivals {
  public:
   using Range = CoreArrivals::Range;
@@ -154,7 +154,7 @@ class OwnArrivals {
   void store_word(std::uint64_t word, std::uint32_t value) {
     if (is_watching()) all_->store_word(kernel_, word, value);
   }
-  // It has seen a word.
+  // The kernel has read a word.
   void see_word(std::uint64_t word) {
     if (is_watching()) {
       all_->see_word(kernel_, word, core_.network().load_word(core_.config().core, word));
@@ -163,7 +163,7 @@ class OwnArrivals {
   void learn() {
     if (is_watching()) all_->learn(kernel_);
   }
-  // A barrier of TowpathBarrier is over.
+  // A barrier of TowpathBarrier has completed.
   void pass(int barrier, int id, int noc);
 
  private:
@@ -174,7 +174,7 @@ class OwnArrivals {
   std::size_t kernel_ = 0;
 };
 
-// Those of all cores of a run.
+// The records of all cores of a run.
 class KernelArrivals {
  public:
   CoreArrivals& of(int chip, machine::Coordinate core) { return cores_[{chip, {core.x, core.y}}]; }

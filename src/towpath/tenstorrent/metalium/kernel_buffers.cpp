@@ -29,10 +29,9 @@ std::uint32_t KernelBuffers::advance(std::uint32_t offset, std::uint32_t pages,
   const std::uint32_t next = offset + pages * buffer.page_bytes;
   const std::uint32_t end = buffer.offset + pages_of(buffer) * buffer.page_bytes;
   if (next > end) {
-    refuse(core_,
-           fmt::format("{} pages from offset {} go beyond the end of the circular buffer at {}; "
-                       "what is pushed and popped at once must divide its {} pages",
-                       pages, offset, end, pages_of(buffer)));
+    refuse(core_, fmt::format("{} pages from offset {} go beyond the end of the circular buffer at "
+                              "{}; the number pushed or popped at once must divide its {} pages",
+                              pages, offset, end, pages_of(buffer)));
   }
   return next == end ? buffer.offset : next;
 }
@@ -54,7 +53,7 @@ std::uint32_t KernelBuffers::word(std::uint64_t offset) const {
   return core_.network().load_word(core_.config().core, offset);
 }
 
-// More pages than there are would make the counters meaningless.
+// More pages than the buffer has would make the counters meaningless.
 void KernelBuffers::check_push(std::uint32_t number, std::uint32_t pages) {
   const CircularBuffer& cb = at(number);
   const Pointers& pointers = pointers_[number];

@@ -15,7 +15,7 @@ namespace towpath::tenstorrent::metalium {
 namespace {
 
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << TOWPATH_COORDINATE_SHIFT) - 1;
-// A bit of addresses of the host, if they do not fit below the coordinates.
+// A bit of host addresses that do not fit below the coordinates.
 constexpr std::uint64_t kHostBit = std::uint64_t{1} << TOWPATH_HOST_BIT;
 
 int coordinate(std::uint64_t address, int number) {
@@ -160,7 +160,7 @@ void inline_write_with_state(void* core, std::uint32_t value, std::uint32_t to,
   if (to != kAsSet) {
     metalium::refuse(runtime(core).core,
                      "noc_inline_dw_write_with_state writes to the address that set_state has "
-                     "set; update_addr_lo is not modelled");
+                     "set; update_addr_lo is not modeled");
   }
   called(core, CallCode::with_state).noc_inline_dw_write_with_state(value, options.noc);
 }
@@ -341,10 +341,10 @@ void ran(void* core, std::uint64_t blocks, const void* place) {
 }
 void endless_loop(void* core, const void* place) { runtime(core).refuse_endless_loop(place); }
 void refuse_compute(void* core, const char* call) {
-  metalium::refuse(runtime(core).core,
-                   fmt::format("the compute call '{}' is not modelled; docs/metalium.md lists "
-                               "those that are",
-                               call));
+  metalium::refuse(
+      runtime(core).core,
+      fmt::format("the compute call '{}' is not modeled; docs/metalium.md lists the supported ones",
+                  call));
 }
 void refuse(void* core, const char* sentence) { metalium::refuse(runtime(core).core, sentence); }
 
@@ -361,8 +361,8 @@ void beyond_array(void* core, std::uint64_t index, const char* type, const void*
 
 }  // namespace calls
 
-// A call of the table, which notes where in the kernel it is. Its exception leaves the kernel
-// without unwinding it, whose return addresses may be written over.
+// A call of the table, which records its place in the kernel. An exception leaves the kernel
+// without unwinding it, because its return addresses may be overwritten.
 template <auto call>
 struct Noted;
 template <typename Result, typename... Arguments, Result (*call)(void*, Arguments...)>

@@ -31,10 +31,10 @@ enum class CallCode : std::uint8_t {
   ethernet,    // plus the kind of call
 };
 
-// Code around a call of a kernel on an Ethernet core, besides the call's own cost. Counted in the
-// guide's ring kernels around a write, an increment, an acknowledgement and a sync word as gcc 12
-// compiles them: 7 to 14 cycles, with an instruction a cycle, loads of 7 and wrong branches of 2
-// (tt-isa-documentation WormholeB0/EthernetTile, BabyRISCV/README.md).
+// Code around a call of a kernel on an Ethernet core, in addition to the call's own cost. Counted
+// in the guide's ring kernels around a write, an increment, an acknowledgment and a sync word, in
+// the code of gcc 12: 7 to 14 cycles, with one instruction per cycle, loads of 7 and wrong branches
+// of 2 (tt-isa-documentation WormholeB0/EthernetTile, BabyRISCV/README.md).
 inline constexpr int kSourceCallCycles = 10;
 
 // Code of an Ethernet core is in L1, with a cache of the most recent lines. Each missing line costs
@@ -46,7 +46,7 @@ class InstructionCache {
 
   explicit InstructionCache(int bytes) : lines_(bytes / kLineBytes) {}
 
-  // Runs some code. Returns the number of its lines that were not there.
+  // Runs some code. Returns the number of its lines that were not in the cache.
   int run(int code, int lines) {
     const bool was_there = std::erase_if(held_, [&](Held held) { return held.code == code; }) > 0;
     held_.push_back({code, lines});
@@ -74,10 +74,10 @@ class InstructionCache {
   std::vector<Held> held_;  // least recent first
 };
 
-// Lines of code from the end of the call before to the end of this one, counted in the guide's ring
-// kernels and in tt-metal's tests of links over its headers, as gcc 12 compiles them for such a
-// core (rv32im, -Os): the code for one packet. Calls that are in neither have the number of one
-// alike.
+// Lines of code from the end of the previous call to the end of this one, counted in the guide's
+// ring kernels and in tt-metal's tests of links over its headers, in the code of gcc 12 for such a
+// core (rv32im, -Os): the code for one packet. Calls that are in neither have the number of a
+// similar one.
 constexpr int lines_of(CallCode code) {
   switch (code) {
     case CallCode::read:

@@ -117,11 +117,11 @@ std::vector<std::string> definitions_of(const KernelSource& source, const Kernel
   return definitions;
 }
 
-// Kernels cast between words of 32 bits and pointers, which GCC takes for a mistake unless it is
-// permissive. Loads and stores call out (see towpath_support.h), and so does each block of
-// instructions. Copies are calls, so that they can, and each has a line of its own: no call is a
-// jump, and equal code of two branches stays apart. Static variables of functions take no lock, as
-// on a core, and a return address that was written over is found.
+// Kernels cast between 32-bit words and pointers, which GCC rejects unless it is permissive. Loads
+// and stores call out (see towpath_support.h), and so does each block of instructions. Copies are
+// calls, so that they can also do so, and each has a separate line: a call is never a jump, and
+// equal code of two branches stays separate. Static variables of functions take no lock, as on a
+// core, and an overwritten return address is detected.
 std::vector<std::string> kernel_flags() {
   return {"-xc++",
           "-fsanitize=thread",
@@ -274,7 +274,7 @@ std::string for_a_core(const std::string& assembly, std::string_view name) {
   return text;
 }
 
-// Without a manifest, if a file was saved while the compiler read it: the next run compiles again.
+// Has no manifest if a file was saved while the compiler read it: the next run compiles again.
 void compile(const KernelSource& source, const fs::path& library, const fs::path& object,
              std::vector<std::string> command) {
   os::Scratch scratch;
@@ -325,13 +325,13 @@ std::string_view name_of(Processor processor) {
 CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& target) {
   if (target.chip->architecture.empty()) {
     throw std::invalid_argument(
-        fmt::format("kernel '{}' cannot be compiled for chip '{}', whose architecture is not "
-                    "given; it is wormhole_b0 or blackhole",
+        fmt::format("kernel '{}' cannot be compiled for chip '{}', whose architecture is missing; "
+                    "it must be wormhole_b0 or blackhole",
                     source.file.string(), target.chip->name));
   }
   if (source.text.empty() && !fs::is_regular_file(source.file)) {
     throw std::invalid_argument(
-        fmt::format("there is no kernel file '{}'; a kernel is a C++ file with kernel_main()",
+        fmt::format("there is no kernel file '{}'; it must be a C++ file with kernel_main()",
                     source.file.string()));
   }
   const fs::path headers = header_folder();
@@ -345,7 +345,7 @@ CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& ta
   for (const fs::path& folder : source.include_folders) {
     command.push_back("-I" + fs::absolute(folder).string());
   }
-  // The vendor's build includes it too.
+  // The vendor's build also includes it.
   command.insert(command.end(), {"-include", (headers / "api/dataflow/dataflow_api.h").string()});
 
   os::Digest digest;

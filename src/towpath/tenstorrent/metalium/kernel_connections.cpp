@@ -33,7 +33,7 @@ decltype(auto) KernelConnections::named(Action action) const {
 const KernelFabric& KernelConnections::fabric() const {
   if (fabric_ == nullptr) {
     refuse(core_,
-           "it uses the fabric, and its program runs without one; the option fabric starts it");
+           "it uses the fabric, but its program runs without one; start it with the option fabric");
   }
   return *fabric_;
 }

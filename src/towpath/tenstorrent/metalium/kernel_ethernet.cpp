@@ -32,8 +32,7 @@ bool yields_after_each_look(int call) {
 EthernetCore& KernelEthernet::core() const {
   if (processor_ != Processor::ethernet) {
     refuse(core_,
-           "it calls the Ethernet interface, and runs on a worker; such kernels run on Ethernet "
-           "cores");
+           "it calls the Ethernet interface, but runs on a worker; run it on an Ethernet core");
   }
   return static_cast<EthernetCore&>(core_);
 }
@@ -134,7 +133,7 @@ std::uint32_t KernelEthernet::wait(int call, const std::uint32_t* arguments) {
       break;
     case kTowpathSemaphoreWait: core.eth_noc_semaphore_wait(a[0], a[1]); break;
     case kTowpathSemaphoreWaitMin: core.eth_noc_semaphore_wait_min(a[0], a[1]); break;
-    default: refuse(core, "it calls something that the Ethernet interface does not have");
+    default: refuse(core, "it calls a function that the Ethernet interface does not have");
   }
   return 0;
 }

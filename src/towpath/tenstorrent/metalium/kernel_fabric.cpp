@@ -74,7 +74,7 @@ int KernelFabric::place_of(int chip) const {
   const auto at = std::ranges::find(chips, chip);
   if (at == chips.end()) {
     throw std::invalid_argument(
-        fmt::format("there is no chip {} in the fabric, which has {}", chip, chips.size()));
+        fmt::format("there is no chip {} in the fabric; it has {}", chip, chips.size()));
   }
   return static_cast<int>(at - chips.begin());
 }
@@ -112,8 +112,9 @@ std::uint32_t KernelFabric::channel_to(int chip, int to, int plane) const {
                        ? std::nullopt
                        : fabric_.topology().end(place, direction, plane);
   if (end) return static_cast<std::uint32_t>(end->channel);
-  throw std::invalid_argument(fmt::format("chip {} has no link {} towards chip {}; it has 0 to {}",
-                                          chip, plane, to, fabric_.topology().planes() - 1));
+  throw std::invalid_argument(
+      fmt::format("chip {} has no link {} toward chip {}; it must be 0 to {}", chip, plane, to,
+                  fabric_.topology().planes() - 1));
 }
 
 // --- headers ------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ Header KernelFabric::rectangle_of(const fabric::RouterPort& port, const std::uin
                                            fabric::dimension_of(port.direction);
     if (hops[compass] == 0 || compass == along || is_branch) continue;
     throw std::invalid_argument(
-        fmt::format("a multicast that leaves to the {} goes {} hops to the {}; it branches from "
+        fmt::format("a multicast that leaves to the {} goes {} hops to the {}; it must branch from "
                     "columns into rows",
                     kNames[along], hops[compass], kNames[compass]));
   }
@@ -156,7 +157,7 @@ Header KernelFabric::route_of(const fabric::RouterPort& port, const TowpathPacke
       const Direction first = fabric_.first_hop(port.place, to);
       if (first == port.direction) return fabric_.header(port.place, to);
       throw std::invalid_argument(fmt::format(
-          "its connection leads to the {}; the way to chip {} begins to the {}",
+          "its connection leads to the {}, but the path to chip {} starts to the {}",
           kNames[compass_of(port.direction)], packet.hops[0], kNames[compass_of(first)]));
     }
     case kTowpathToRectangle: return rectangle_of(port, packet.hops);
@@ -164,8 +165,8 @@ Header KernelFabric::route_of(const fabric::RouterPort& port, const TowpathPacke
   }
   const auto first = static_cast<int>(packet.hops[0]), chips = static_cast<int>(packet.hops[1]);
   if (first < 1 || chips < 1) {
-    throw std::invalid_argument(
-        fmt::format("a packet is for {} chips from hop {} on; both are at least 1", chips, first));
+    throw std::invalid_argument(fmt::format(
+        "a packet is for {} chips from hop {} on; both must be at least 1", chips, first));
   }
   if (chips == 1) return fabric_.header_along(port.place, port.direction, first);
   return fabric_.multicast_along(port.place, port.direction, chips, first - 1);

@@ -9,8 +9,8 @@
 #include "towpath/tenstorrent/fabric/fabric.hpp"
 #include "towpath/tenstorrent/metalium/kernel_include/towpath_kernel.h"
 
-// The fabric as kernels in source form see it: routers named by their Ethernet channel, chips by
-// their number, directions of a compass.
+// The fabric in the terms of kernels in source form: routers named by their Ethernet channel, chips
+// by their number, and compass directions.
 
 namespace towpath::tenstorrent::metalium {
 
@@ -42,7 +42,7 @@ class KernelFabric {
   std::uint32_t direction_to(int chip, std::uint32_t to) const {
     return compass_of(fabric_.first_hop(place_of(chip), place_of(static_cast<int>(to))));
   }
-  // Ethernet channel of the router towards another chip.
+  // Ethernet channel of the router toward another chip.
   std::uint32_t channel_to(int chip, int to, int plane) const;
   // Header of a packet that leaves through a port.
   fabric::Header header_of(const fabric::RouterPort& port, const TowpathPacket& packet) const;
@@ -58,7 +58,7 @@ class KernelFabric {
   std::map<std::string, std::string> defines_;
 };
 
-// The list of a packet that scatters. Empty for any other.
+// The list of a scatter packet. Empty for any other packet.
 fabric::SegmentList segments_of(const TowpathPacket& packet);
 
 }  // namespace towpath::tenstorrent::metalium

@@ -13,7 +13,7 @@ struct KernelHeader {
   std::string_view text;
 };
 
-// All of them. cmake/kernel_headers.cmake makes a source file of kernel_include/.
+// All headers. cmake/kernel_headers.cmake generates a source file from kernel_include/.
 std::span<const KernelHeader> kernel_headers();
 
 // Prefix of their folder's name in the cache.

@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A function that is used and not defined, and FILE:LINE of its first use.
+// A function that is used but not defined, and FILE:LINE of its first use.
 struct Missing {
   std::string symbol;
   std::string place{};
 };
 
-// Something that no core has, and the begins of symbols that need it.
+// A feature that no core has, and the prefixes of symbols that need it.
 struct Lack {
   std::string_view sentence;
   std::vector<std::string_view> symbols;
@@ -105,15 +105,15 @@ std::span<const Lack> lacks() {
   return kLacks;
 }
 
-// A name of C is one in whole, a mangled one begins with it.
+// A C name is matched as a whole, and a mangled one by its start.
 bool needs(const std::string& symbol, std::string_view name) {
   const bool is_begin = name.starts_with("_Z") || name.ends_with('_') || name == "exec" ||
                         name == "std" || name == "wait";
   return is_begin ? symbol.starts_with(name) : symbol == name;
 }
 
-// The symbols that a linker does not find, without a symbol twice. A place in the kernel's file is
-// better than one in a header.
+// The symbols that a linker does not find, each listed once. A place in the kernel's file is better
+// than one in a header.
 std::vector<Missing> missing_in(const std::string& output, const std::string& kernel) {
   constexpr std::string_view kUndefined = ": undefined reference to `";
   const std::string file = fs::path(kernel).filename().string() + ":";

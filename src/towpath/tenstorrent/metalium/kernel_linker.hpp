@@ -16,8 +16,8 @@ struct KernelParts {
 };
 
 // Links a kernel without the libraries of the host, except for mathematics. Throws
-// std::invalid_argument with the function and its line if the kernel uses one that no core has,
-// such as exit, malloc or fork, or one that it does not define.
+// std::invalid_argument with the function and its line if the kernel uses a function that no core
+// has, such as exit, malloc or fork, or one that it does not define.
 void link_kernel(const KernelParts& parts, const std::filesystem::path& library);
 
 }  // namespace towpath::tenstorrent::metalium

@@ -74,7 +74,7 @@ DataMovementCore& KernelMemory::settled() {
 DataMovementCore& KernelMemory::called(CallCode code) {
   if (processor_ == Processor::compute) {
     refuse(core_,
-           "it uses the NoC or a semaphore, and runs on the compute cores, which have neither");
+           "it uses the NoC or a semaphore, but runs on the compute cores, which have neither");
   }
   clock_.owe_call();
   clock_.fetch(code);
@@ -117,13 +117,13 @@ void KernelMemory::check_access(std::uintptr_t address, std::uint32_t size_bytes
                             address + size_bytes > worker_memory_map::kCircularBufferWords;
   if (is_of_counts && (access & kTowpathStore) != 0 && processor_ != Processor::ethernet) {
     refuse_access(
-        ", where the page counts of circular buffers are; cb_push_back and cb_pop_front change "
-        "them");
+        ", where the page counts of circular buffers are; change them with cb_push_back and "
+        "cb_pop_front");
   }
   if (address < L1Window::l1_begin()) {
     refuse_access(
-        fmt::format("; this system maps no address below {:#x} (vm.mmap_min_addr), so that "
-                    "pointers to lower ones cannot be followed",
+        fmt::format("; this system maps no address below {:#x} (vm.mmap_min_addr), so pointers to "
+                    "lower addresses cannot be followed",
                     L1Window::l1_begin()));
   }
   // A register of a core has 32 bits.
@@ -170,10 +170,9 @@ void KernelMemory::access_register(std::uintptr_t address, std::uint32_t size_by
                                    std::uint32_t access) {
   const bool is_clock = address == kWallClockLow || address == kWallClockHigh;
   if ((access & kTowpathStore) != 0 || !is_clock || size_bytes != 4) {
-    refuse(core_,
-           fmt::format("it touches the register at {:#x}; of the core's registers only the wall "
-                       "clock, at {:#x} and {:#x}, is modelled",
-                       address, kWallClockLow, kWallClockHigh));
+    refuse(core_, fmt::format("it accesses the register at {:#x}; only the wall clock, at {:#x} "
+                              "and {:#x}, is modeled",
+                              address, kWallClockLow, kWallClockHigh));
   }
   settled();
   using Read = KernelClock::Read;
@@ -191,8 +190,8 @@ void KernelMemory::count_poll(std::uint64_t word) {
   yields_ = false;
 }
 
-// An Ethernet core may also poll for a change of its queues, its link or the NoC. A loop that
-// never yields to the base firmware does not do so asleep either.
+// An Ethernet core may also poll for a change of its queues, its link or the NoC. A loop that never
+// yields to the base firmware does not yield while it sleeps either.
 void KernelMemory::wait_for_change(std::uint64_t word) {
   const noc::Cycle poll_cycles = kPollCycles;
   if (processor_ == Processor::ethernet) {
@@ -227,7 +226,7 @@ std::uintptr_t map_window() {
   }
   throw std::runtime_error(
       fmt::format("kernels in source form need the addresses from 0x10000 to {:#x} and from {:#x}, "
-                  "and this process cannot map them: {}",
+                  "but this process cannot map them: {}",
                   L1Window::kL1End, L1Window::kRegisterBase, std::strerror(errno)));
 }
 

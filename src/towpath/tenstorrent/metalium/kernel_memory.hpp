@@ -13,19 +13,19 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// Host memory at the addresses that a kernel takes for its L1 and its registers, so that a pointer
-// made from such an address can be followed. There is one window in the process, and it keeps
-// nothing: a kernel calls out before each access, the bytes of its core are copied in, and what it
-// has stored is copied out at its next call. So every core has the same window, no page is remapped
-// when the simulator changes from one core to the other, and the memory of a core stays where the
-// networks find it.
+// Host memory at the addresses that a kernel uses for its L1 and its registers, so that a pointer
+// to such an address can be followed. There is one window in the process, and it stores nothing
+// permanently: a kernel calls out before each access, the bytes of its core are copied in, and its
+// stores are copied out at its next call. Every core therefore has the same window, no page is
+// remapped when the simulator changes from one core to another, and the memory of a core stays in
+// its place for the networks.
 //
 // A thread that runs such kernels holds the window. Others wait for it.
 
 class L1Window {
  public:
   // Takes the window for this thread. A thread may take it several times. Throws std::runtime_error
-  // when the system does not map the addresses.
+  // if the system does not map the addresses.
   L1Window();
   ~L1Window();
   L1Window(const L1Window&) = delete;
@@ -50,15 +50,15 @@ class L1Window {
   static constexpr std::size_t kRegisterBytes = 0x1000;
 };
 
-// Loads and stores of a kernel in source form, which it carries out itself in the window.
+// Loads and stores of a kernel in source form, which the kernel itself carries out in the window.
 //
-// The bytes of a store are read at the kernel's next call. A copy calls for its store, then for
-// its load, and copies: a store that has not changed the window when a load follows may be yet to
-// come.
+// The bytes of a store are read at the kernel's next call. A copy calls for its store, then for its
+// load, and then copies: if a store has not changed the window when a load follows, it may not have
+// happened yet.
 //
 // A volatile load is a poll. After kPollsMax of them, or of the Ethernet interface's tests, during
-// which the core's L1 has not changed and the kernel has only polled, the kernel sleeps until
-// something is written there. Up to then a loop that counts its polls is exact.
+// which the core's L1 has not changed and the kernel has only polled, the kernel sleeps until its
+// L1 is written. Until then a loop that counts its polls is exact.
 class KernelMemory {
  public:
   KernelMemory(DataMovementCore& core, KernelClock& clock, OwnArrivals& arrivals,
@@ -72,7 +72,7 @@ class KernelMemory {
   DataMovementCore& called(CallCode code);
   // The core before one poll. Neither ends a series of polls nor counts as one.
   DataMovementCore& looking();
-  // The kernel is going to load or store by a pointer, at the place to which its core has come.
+  // The kernel is about to load or store through a pointer, at the current place of its core.
   // `access` has bits of TowpathAccess.
   void access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
   // A poll, after looking(), that a write to a word could end.

@@ -51,10 +51,10 @@ void KernelRuntime::run() {
   const KernelConfig& config = core.config();
   if (config.runtime_args.size() > TOWPATH_ARGUMENTS_MAX ||
       setup_.common_args.size() > TOWPATH_ARGUMENTS_MAX) {
-    refuse(core, fmt::format(
-                     "it has {} runtime arguments and {} common ones; at most {} of each are "
-                     "possible",
-                     config.runtime_args.size(), setup_.common_args.size(), TOWPATH_ARGUMENTS_MAX));
+    refuse(core,
+           fmt::format(
+               "it has {} runtime arguments and {} common ones; it must have at most {} of each",
+               config.runtime_args.size(), setup_.common_args.size(), TOWPATH_ARGUMENTS_MAX));
   }
   const TowpathCore view{
       .calls = &kernel_calls(),
@@ -91,7 +91,7 @@ void KernelRuntime::enter(KernelLibrary::Entry entry, const TowpathCore& view) {
   if (__builtin_setjmp(outside_.data()) == 0) entry(&view);
 }
 
-// Not longjmp(): ThreadSanitizer looks for its buffer on the stack of the thread.
+// Not longjmp(), because ThreadSanitizer searches for its buffer on the stack of the thread.
 void KernelRuntime::leave() { __builtin_longjmp(outside_.data(), 1); }
 
 std::string KernelLibrary::words_of(const void* place) const {
@@ -117,7 +117,7 @@ void KernelRuntime::count_blocks(std::uint64_t blocks, const void* place) {
 void KernelRuntime::refuse_endless_loop(const void* place) {
   memory.looking();
   core.leave_call(place);
-  refuse(core, fmt::format("it comes in cycle {} to an empty loop that never ends; a loop must "
+  refuse(core, fmt::format("in cycle {} it reaches an empty loop that never ends; a loop must "
                            "end, or call or poll something in between",
                            core.cycle()));
 }

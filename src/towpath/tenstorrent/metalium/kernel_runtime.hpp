@@ -107,8 +107,8 @@ class KernelEthernet {
       : core_(core), clock_(clock), memory_(memory), processor_(processor) {}
 
   // A call of TowpathEthernetCall with up to six arguments. A test of the interface is a poll. Any
-  // other call ends a series of polls. A turn of the base firmware does neither: polling loops
-  // contain one.
+  // other call ends a series of polls. A turn of the base firmware does neither, because polling
+  // loops contain one.
   std::uint32_t call(int call, const std::uint32_t* arguments);
 
  private:
@@ -164,15 +164,15 @@ class KernelRuntime {
   // Counts executed basic blocks, the last one before `place`. Rejects an endless loop.
   void count_blocks(std::uint64_t blocks, const void* place);
   void count_report() { count_blocks(KernelClock::kBlocksPerReport, nullptr); }
-  // Leaves the kernel from a call of it; run() throws the exception that was kept.
+  // Leaves the kernel from one of its calls; run() throws the stored exception.
   void keep(std::exception_ptr exception) { kept_ = std::move(exception); }
   [[noreturn]] void leave();
-  // The kernel comes to a loop that consists of a jump to itself.
+  // The kernel reaches a loop that consists of a jump to itself.
   [[noreturn]] void refuse_endless_loop(const void* place);
 
  private:
   void fill_banks();
-  // Calls the kernel, and returns when it ends, or leave() ends it.
+  // Calls the kernel, and returns when it ends, or when leave() ends it.
   void enter(KernelLibrary::Entry entry, const TowpathCore& view);
 
   const KernelSetup& setup_;

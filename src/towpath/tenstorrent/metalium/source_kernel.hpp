@@ -16,8 +16,8 @@
 #include "towpath/tenstorrent/metalium/worker_memory_map.hpp"
 
 // Kernels in TT-Metalium's source form: a file with `void kernel_main()` and the real names and
-// signatures of dataflow_api.h. It is compiled with the system's g++ when it is first used, and
-// runs on a core like any other kernel.
+// signatures of dataflow_api.h. It is compiled with the system's g++ at its first use, and runs on
+// a core like any other kernel.
 //
 //   const CompiledKernel compiled = compile_kernel({.file = "reader.cpp", .compile_args = {4}},
 //                                                  {.chip = chip});
@@ -77,8 +77,8 @@ struct KernelSetup {
   KernelArrivals* arrivals = nullptr;    // outlives the run, null if they are not watched
 };
 
-// The kernel for Program::create_kernel(). Each core and run has a copy of the shared
-// object, with its global variables. On an Ethernet core it is given to the other create_kernel().
+// The kernel for Program::create_kernel(). Each core and run has a copy of the shared object, with
+// its global variables. For an Ethernet core use the other create_kernel().
 Kernel make_kernel(const CompiledKernel& compiled, KernelSetup setup);
 
 }  // namespace towpath::tenstorrent::metalium

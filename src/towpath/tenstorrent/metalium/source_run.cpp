@@ -23,8 +23,8 @@ machine::Coordinate tile_of(const machine::Chip& chip, machine::Coordinate core,
   const std::size_t channels = chip.ethernet_cores.size();
   if (core.x != 0 || core.y < 0 || static_cast<std::size_t>(core.y) >= channels) {
     throw std::invalid_argument(fmt::format(
-        "there is no Ethernet core ({}, {}); they are (0, channel), and the chip has {} channels",
-        core.x, core.y, channels));
+        "there is no Ethernet core ({}, {}); name it (0, channel), with a channel below {}", core.x,
+        core.y, channels));
   }
   return chip.ethernet_cores[static_cast<std::size_t>(core.y)];
 }
@@ -45,7 +45,7 @@ std::vector<std::uint32_t> arguments_of(int chip, const PlacedKernel& kernel,
                                         const KernelFabric* fabric) {
   if (!kernel.connections.empty() && fabric == nullptr) {
     throw std::invalid_argument(
-        fmt::format("kernel '{}' is connected to a router, and its program runs without a fabric",
+        fmt::format("kernel '{}' is connected to a router, but its program runs without a fabric",
                     kernel.source.file.string()));
   }
   std::vector<std::uint32_t> arguments = kernel.runtime_args;
@@ -130,7 +130,7 @@ noc::Memory& memory_of(Cluster& chips, const MemoryBlock& block) {
   return memory;
 }
 
-// Routers continue for a while when the last kernel has ended.
+// Routers continue for a while after the last kernel has ended.
 Time last_end(const std::vector<SourceResult::KernelTimes>& kernels, const noc::ChipNetwork& chip) {
   noc::Cycle end = 0;
   for (const SourceResult::KernelTimes& times : kernels) end = std::max(end, times.end);
@@ -191,16 +191,17 @@ void check(const SourceProgram& program) {
     const std::string name = kernel.source.file.stem().string();
     if (kernel.processor == Processor::ethernet) {
       throw std::invalid_argument(fmt::format(
-          "kernel '{}' is for an Ethernet core; beside a host's calls workers run kernels", name));
+          "kernel '{}' is for an Ethernet core; during a host's calls only workers can run kernels",
+          name));
     }
     if (program.fabric || !kernel.connections.empty()) {
-      throw std::invalid_argument(
-          fmt::format("kernel '{}' uses a fabric, and there is none beside a host's calls", name));
+      throw std::invalid_argument(fmt::format(
+          "kernel '{}' uses a fabric, which is not available during a host's calls", name));
     }
     if (!taken.emplace(kernel.core.x, kernel.core.y, noc_of(kernel)).second) {
-      throw std::invalid_argument(
-          fmt::format("kernel '{}' is the second one on NoC {} of core ({}, {}); it serves one",
-                      name, kernel.noc_index, kernel.core.x, kernel.core.y));
+      throw std::invalid_argument(fmt::format(
+          "kernel '{}' is the second one on NoC {} of core ({}, {}), which can serve only one",
+          name, kernel.noc_index, kernel.core.x, kernel.core.y));
     }
   }
 }

@@ -19,8 +19,8 @@
 
 namespace towpath::tenstorrent::metalium {
 
-// Default limit of the cycles of a program of a user: a tenth of a second on a
-// Wormhole, and of the order of ten seconds of the host's time for a loop of short calls.
+// Default limit of the cycles of a user's program: a tenth of a second on a Wormhole, and some ten
+// seconds of the host's time for a loop of short calls.
 constexpr noc::Cycle kCyclesMax = 100'000'000;
 
 struct PlacedKernel {
@@ -100,9 +100,9 @@ SourceResult run_source_program(std::shared_ptr<const machine::ChipCluster> clus
 // simulation.
 class KernelsBeside {
  public:
-  // Compiles and starts the kernels of workers. All are on this chip, whatever number they name,
-  // and use no fabric. The network must stay until they have ended. Throws like
-  // run_source_program().
+  // Compiles and starts the kernels of workers. All are on this chip, whatever chip number they
+  // have, and do not use a fabric. The network must exist until they have ended. Throws the same
+  // errors as run_source_program().
   KernelsBeside(noc::ChipNetwork& network, const SourceProgram& program);
 
   bool is_over() const;

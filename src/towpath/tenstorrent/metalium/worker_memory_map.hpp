@@ -25,7 +25,7 @@ constexpr std::uint64_t pages_received_at(int buffer) {
 }
 constexpr std::uint64_t pages_acked_at(int buffer) { return pages_received_at(buffer) + 4; }
 // Memory of each connection to a router, by Ethernet channel: the words of fabric::Connection, and
-// then headers on their way, which are used in turn.
+// then headers in flight, which are used in turn.
 inline constexpr std::uint64_t kConnections = 0x8200;
 inline constexpr std::uint64_t kConnectionBytes = 0x7e0;
 inline constexpr int kConnectionsMax = 16;
@@ -41,7 +41,7 @@ static_assert(kSemaphoreBase + kSemaphores * kSemaphoreBytes + 512 <= kPacketHea
 
 }  // namespace worker_memory_map
 
-// Semaphores of an Ethernet core are behind erisc_info, below the memory of the user.
+// Semaphores of an Ethernet core are after erisc_info, below the memory of the user.
 inline constexpr std::uint64_t kEthernetSemaphoreBase =
     (ethernet_memory_map::bytes_sent_at(ethernet_memory_map::kChannels) + 63) / 64 * 64;
 static_assert(kEthernetSemaphoreBase + kSemaphores * kSemaphoreBytes <=

@@ -75,18 +75,18 @@ void check_lists(std::span<const Route> routes, std::span<const CoreCommands> li
   for (const CoreCommands& list : lists) {
     for (const Command& command : list.commands) {
       if (!numbers.holds(command.of)) {
-        fail("the list of {} names hop {} of route {}, which there is not", name_of(list.core),
+        fail("the list of {} names hop {} of route {}, which does not exist", name_of(list.core),
              command.of.hop, command.of.route);
       }
       const Hop& hop = hop_of(routes, command.of);
       const bool is_send = command.kind == Command::Kind::send;
       if ((is_send ? hop.from : hop.to) != list.core) {
-        fail("the list of {} is to {} {}, which is for {}", name_of(list.core),
+        fail("the list of {} has the command to {} {}, which belongs to {}", name_of(list.core),
              name_of(command.kind), name_of(routes, command.of),
              name_of(is_send ? hop.from : hop.to));
       }
       if (++seen[is_send ? 0 : 1][numbers.number(command.of)] > 1) {
-        fail("the list of {} is to {} {} twice", name_of(list.core), name_of(command.kind),
+        fail("the list of {} has the command to {} {} twice", name_of(list.core), name_of(command.kind),
              name_of(routes, command.of));
       }
     }
@@ -94,7 +94,8 @@ void check_lists(std::span<const Route> routes, std::span<const CoreCommands> li
   for (std::size_t number = 0; number < numbers.size(); ++number) {
     for (const Command::Kind kind : {Command::Kind::send, Command::Kind::receive}) {
       if (seen[kind == Command::Kind::send ? 0 : 1][number] == 0) {
-        fail("no list is to {} {}", name_of(kind), name_of(routes, numbers.name(number)));
+        fail("no list has the command to {} {}", name_of(kind),
+             name_of(routes, numbers.name(number)));
       }
     }
   }
@@ -201,8 +202,8 @@ std::vector<Route> route_over_links(const machine::ChipCluster& cluster,
       const int next = chips[place + 1];
       const std::vector<int> channels = cluster.channels_to(chip, next, false);
       if (chip == next || channels.empty()) {
-        fail("route {} goes from chip {} to chip {}, which no link that is free to use joins",
-             number, chip, next);
+        fail("route {} goes from chip {} to chip {}, between which no link is available", number,
+             chip, next);
       }
       const auto hops = [&](int channel) -> int& {
         return hops_over[*cluster.link_at({chip, channel})];
@@ -227,7 +228,7 @@ std::vector<CoreCommands> commands_in_order(std::span<const Route> routes,
                                             std::span<const int> order) {
   const std::vector<int> all = given_order(routes);
   if (!std::is_permutation(order.begin(), order.end(), all.begin(), all.end())) {
-    fail("the order names other routes than 0 to {}, each once", routes.size() - 1);
+    fail("the order must name the routes 0 to {}, each once", routes.size() - 1);
   }
   std::map<EthernetEnd, std::vector<Command>> lists;
   for (const int number : order) {

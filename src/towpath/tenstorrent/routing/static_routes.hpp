@@ -12,7 +12,7 @@
 // Static routes as commands: each hop is one command of the sending and one of the receiving
 // Ethernet core. A core executes its list in order, one command per timestep. Both ends of a hop
 // share the timestep. A packet occupies a buffer of the receiving core until the end of its next
-// hop. At the end of its route it is removed at once.
+// hop. At the end of its route it is removed immediately.
 //
 //   const auto routes = route_over_links(cluster, {{0, 1, 2}, {2, 3, 0}});
 //   const Outcome outcome = execute(routes, commands_in_order(routes, given_order(routes)));

@@ -40,7 +40,7 @@ void MappedMemory::start(Access& access) {
   check_access(access, heap_, ranks_);
   const bool copies = access.kind == AccessKind::put || access.kind == AccessKind::get;
   if (copies && access.size_bytes > 0 && access.local == nullptr) {
-    throw std::invalid_argument("a put or get of mapped memory needs a local place");
+    throw std::invalid_argument("a put or get of mapped memory needs a local address");
   }
   switch (access.kind) {
     case AccessKind::put: put(access); break;

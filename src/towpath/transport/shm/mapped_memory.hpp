@@ -36,7 +36,7 @@ class MappedMemory final : public RemoteMemory {
   void stored(Offset first, std::uint64_t size_bytes) override;
   std::byte* reach(int peer, Offset offset) override;
 
-  // Checks every wait. Returns whether any was over.
+  // Checks every wait. Returns true if any was over.
   bool poll() { return !waits_.is_empty() && look(0, heap_.size_bytes()); }
   std::string pending() const { return waits_.pending(rank_); }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kControlBytes = 4096;
 constexpr std::uint64_t kCacheLineBytes = 64;
-// The heap begins where a huge page may.
+// The heap starts where a huge page may.
 constexpr std::uint64_t kHeapAlignment = 2 << 20;
 
 }  // namespace

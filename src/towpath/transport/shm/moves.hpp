@@ -10,7 +10,8 @@
 #include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/transport.hpp"
 
-// Moves between ranks whose memories are mapped: copies, and a store that others see after them.
+// Moves between ranks whose memories are mapped: copies, and a store that announces them to other
+// ranks.
 
 namespace towpath::transport::shm {
 

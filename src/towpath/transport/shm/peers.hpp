@@ -26,7 +26,7 @@ class Peers {
   const Memory& memory(int rank) const { return at(rank).memory; }
   Control& control(int rank) const { return at(rank).memory.control(); }
   pid_t pid(int rank) const { return at(rank).pid; }
-  // Whether there are more ranks than cores for them.
+  // True if there are more ranks than cores for them.
   bool are_crowded() const;
 
   // Checks which processes have ended, with one system call.
@@ -34,7 +34,8 @@ class Peers {
   // As of the last look().
   Standing standing(int rank) const;
   bool is_here(int rank) const { return presence(rank) == Presence::here; }
-  // Whether this process is the rank. A forked child has a copy of this object, but is not.
+  // True if this process is the rank. A forked child has a copy of this object, but is not the
+  // rank.
   bool is_self() const;
   // The peer with the oldest check of its peers, if older than a limit; stopped peers first.
   // kNoPeer if there is none.
@@ -43,7 +44,7 @@ class Peers {
   // Publishes the reason of this rank's failure, for slower ranks that find it gone. Only the first
   // reason counts.
   void publish(const RankFailure& failure) const;
-  // Publishes the end of this rank. Only the first counts.
+  // Publishes the end of this rank. Only the first call counts.
   void withdraw(Presence presence) const;
 
  private:

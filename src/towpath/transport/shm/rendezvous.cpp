@@ -106,8 +106,7 @@ class Gathering {
     if (!listener_.is_open()) {
       throw TransportError(
           Kind::disagreement, 0,
-          fmt::format("another rank 0 is gathering a group \"{}\" now; each group needs a name of "
-                      "its own",
+          fmt::format("another rank 0 is gathering a group \"{}\" now; choose another name",
                       options.rendezvous));
     }
     const auto ranks = static_cast<std::size_t>(options.ranks);
@@ -132,7 +131,7 @@ class Gathering {
       return Refusal{error.kind(), error.peer(), error.what()};
     } catch (const std::exception& error) {
       announce({Kind::peer_died, 0,
-                fmt::format("rank 0 (pid {}) gave up while group \"{}\" came together: {}",
+                fmt::format("rank 0 (pid {}) gave up while group \"{}\" was connecting: {}",
                             members_[0].pid, options_.rendezvous, reason_of(error))});
       throw;
     }
@@ -195,7 +194,7 @@ class Gathering {
         os::receive_message(connections_[static_cast<std::size_t>(rank)], &farewell,
                             sizeof(farewell), none, os::Clock::now()) == os::Outcome::done;
     return {Kind::peer_died, rank,
-            fmt::format("rank {} (pid {}) went away while group \"{}\" came together{}{}", rank,
+            fmt::format("rank {} (pid {}) went away while group \"{}\" was connecting{}{}", rank,
                         member.pid, options_.rendezvous, has_reason ? ": " : "",
                         has_reason ? farewell.sentence.data() : "")};
   }
@@ -217,7 +216,7 @@ class Gathering {
     members_[rank] = {std::move(descriptors[0]), std::move(descriptors[1]), hello.pid};
     connections_[rank] = std::move(newcomers_[index]);
     newcomers_.erase(newcomers_.begin() + static_cast<std::ptrdiff_t>(index));
-    // The rank with the earliest deadline must be answered in time, too.
+    // The rank with the earliest deadline must also be answered in time.
     deadline_ = std::min(deadline_, os::Clock::now() + nanoseconds(hello.patience_ns));
     return std::nullopt;
   }
@@ -322,7 +321,7 @@ std::vector<Member> receive_members(const LiveOptions& options,
                                     os::Deadline deadline) {
   const auto silent = [&](Kind kind, const char* what) {
     return TransportError(kind, 0,
-                          fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}",
+                          fmt::format("rank {} (pid {}) joined group \"{}\", but rank 0 {}",
                                       options.rank, ::getpid(), options.rendezvous, what));
   };
   std::vector<Member> members(static_cast<std::size_t>(options.ranks));
@@ -334,10 +333,10 @@ std::vector<Member> receive_members(const LiveOptions& options,
     switch (
         os::receive_message(connection, &answer, sizeof(answer), descriptors, deadline + kGrace)) {
       case os::Outcome::done: break;
-      case os::Outcome::late: throw silent(Kind::timeout, "gave no answer in time");
+      case os::Outcome::late: throw silent(Kind::timeout, "did not answer in time");
       case os::Outcome::closed:
         look_around(options);  // rank 0 may have left because of a notice
-        throw silent(Kind::peer_died, "went away before all had come");
+        throw silent(Kind::peer_died, "left before all ranks had joined");
     }
     if (answer.is_refusal) {
       throw TransportError(answer.kind, answer.rank, answer.sentence.data());
@@ -377,8 +376,9 @@ Member this_member(os::FileDescriptor memory) {
   member.pid = ::getpid();
   member.process = os::FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
   if (!member.process.is_open()) {
-    throw std::system_error(errno, std::generic_category(),
-                            "shm needs pidfd_open (Linux 5.3 or newer) to notice that a rank died");
+    throw std::system_error(
+        errno, std::generic_category(),
+        "shm needs pidfd_open (Linux 5.3 or newer) to detect the death of a rank");
   }
   return member;
 }

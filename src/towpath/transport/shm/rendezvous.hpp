@@ -24,7 +24,7 @@ struct Member {
 // This process as a member. Throws if the system cannot watch processes (before Linux 5.3).
 Member this_member(os::FileDescriptor memory);
 
-// All members by rank. Blocks. Throws as connect does.
+// All members by rank. Blocks. Throws the same errors as connect.
 std::vector<Member> rendezvous(const LiveOptions& options, Member self);
 
 }  // namespace towpath::transport::shm

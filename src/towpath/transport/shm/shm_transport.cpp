@@ -124,7 +124,7 @@ class MappedTransport final : public WaitingTransport {
   bool take_arrivals() override { return memory_.poll(); }
   void look_at_peers() override;
   bool rest(Time now, const std::function<bool()>& holds) override;
-  // Slower ranks may also find this one gone, and must not blame it.
+  // Slower ranks may also find this one gone, and must not report it as the cause.
   void note_final_failure(const RankFailure& failure) override { peers_.publish(failure); }
   Lateness find_late(Time timeout, int awaited) override;
 
@@ -261,7 +261,7 @@ std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
     Peers peers(options.rank, rendezvous(options, this_member(std::move(file))), layout);
     return std::make_unique<MappedTransport>(options, std::move(heap), std::move(peers));
   } catch (...) {
-    // Others may have all their data already, and wait.
+    // Other ranks may already have all their data, and wait.
     own.control().presence.store(Presence::left);
     throw;
   }

@@ -28,9 +28,9 @@ class Sleepers {
     for (os::WakeFlag* flag : flags_) wake(*flag);
   }
 
-  // Sleeps until another rank wakes this one, or for a while. Returns whether has_arrived() held
-  // already: it is checked once more after the announcement, because earlier stores do not wake
-  // this rank.
+  // Sleeps until another rank wakes this one, or for a while. Returns true if has_arrived() already
+  // held: it is checked once more after the announcement, because earlier stores do not wake this
+  // rank.
   bool sleep_unless(const std::function<bool()>& has_arrived, os::SpinWait& wait) {
     os::WakeFlag& flag = *flags_[index(rank_)];
     flag.announce();

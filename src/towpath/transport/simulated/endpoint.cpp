@@ -18,10 +18,10 @@ namespace towpath::transport::simulated {
 
 namespace {
 
-// The part of 48-bit addresses that a program has.
+// The range of 48-bit addresses available to a program.
 constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
 
-// The heaps of all ranks get half of the address space that this process may use.
+// The heaps of all ranks get half of the address space of this process.
 std::uint64_t within_limit(std::uint64_t heap_bytes, int ranks) {
   rlimit limit{};
   const bool is_limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -63,9 +63,9 @@ std::vector<int> placement(std::vector<int> places, int count,
   std::vector<bool> is_taken(static_cast<std::size_t>(count));
   for (const int place : places) {
     if (place < 0 || place >= count || is_taken[static_cast<std::size_t>(place)]) {
-      throw std::invalid_argument(
-          fmt::format("a rank is placed on {}; allowed are {} different ones, from 0 on",
-                      describe(place), count));
+      throw std::invalid_argument(fmt::format(
+          "a rank is placed on {}; use each of the {} places, numbered from 0, at most once",
+          describe(place), count));
     }
     is_taken[static_cast<std::size_t>(place)] = true;
   }
@@ -120,7 +120,7 @@ void Endpoint::load_bytes(Delivery& delivery) {
 void Endpoint::raise(std::uint64_t at, std::uint64_t value, SignalOperation operation) {
   SignalWord& raised = word(at);
   raised.value = operation == SignalOperation::add ? raised.value + value : value;
-  // A ready callback may wait again or reach further words, so look anew after each.
+  // A ready callback may wait again or change further words, so the search restarts after each.
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;
     for (SignalWait* wait = words_[at].waits; wait != nullptr; wait = wait->next) {

@@ -14,11 +14,11 @@
 #include "towpath/transport/transport.hpp"
 
 // The common part of the simulated transports: a rank's heap, its signals and their waits, and
-// blocking in simulated time. Each transport delivers Moves in its way.
+// blocking in simulated time. Each transport has its own delivery of Moves.
 
 namespace towpath::transport::simulated {
 
-// Address space that takes memory when it is touched.
+// Address space that uses memory only when it is accessed.
 class SparseMemory {
  public:
   explicit SparseMemory(std::uint64_t size_bytes);
@@ -36,8 +36,7 @@ class SparseMemory {
 void combine(const Move& move, std::byte* result);
 
 // The place of each rank, by default place r for rank r. Throws std::invalid_argument for a place
-// that does not exist or is taken. `describe` names a place in its sentence: "GPU 3 of machine
-// 'm'".
+// that does not exist or is in use. `describe` names a place in the error: "GPU 3 of machine 'm'".
 std::vector<int> placement(std::vector<int> places, int count,
                            const std::function<std::string(int place)>& describe);
 
@@ -98,7 +97,7 @@ class Endpoint : public Transport {
   SymmetricHeap& heap() { return heap_; }
   const SymmetricHeap& heap() const { return heap_; }
   sim::Simulation& simulation() const { return simulation_; }
-  // Throws std::out_of_range when there is no such rank.
+  // Throws std::out_of_range if there is no such rank.
   void check_peer(int peer) const {
     if (peer < 0 || peer >= ranks_) refuse_peer(peer);
   }
@@ -117,11 +116,11 @@ class Endpoint : public Transport {
     }
     if (move.size_bytes > 0) heap_.check_range(move.remote, move.size_bytes);
   }
-  // The payload, which is stored here first if the Move says so.
+  // The payload, which is first stored here if the Move requires it.
   void load(Delivery& delivery) {
     if (carries_data_ && delivery.move->has_source && delivery.size_bytes > 0) load_bytes(delivery);
   }
-  // It becomes visible here: its bytes, then its signal.
+  // It becomes visible here: its bytes, and then its signal.
   void land(const Delivery& delivery) {
     if (!delivery.payload.empty()) {
       std::memcpy(data(delivery.remote), delivery.payload.data(), delivery.payload.size());

@@ -8,7 +8,7 @@
 
 namespace towpath::transport::simulated {
 
-// The deliveries under way from one rank to another. Fences divide them into epochs, which become
+// The deliveries in flight from one rank to another. Fences divide them into epochs, which become
 // visible in order. Within an epoch, a delivery is visible when it arrives.
 //
 //   delivery.epoch = epoch_;  // counts the rank's fences
@@ -20,7 +20,7 @@ namespace towpath::transport::simulated {
 template <typename Delivery>
 class FenceOrder {
  public:
-  // Its epoch is that of the one before, or later.
+  // Its epoch is that of the previous one, or later.
   void add(Delivery& delivery) {
     if (delivery.epoch != epoch_) {
       epoch_ = delivery.epoch;
@@ -31,7 +31,7 @@ class FenceOrder {
   }
 
   // Calls `deliver` for it and for the deliveries that it held back, which may add more. If a
-  // delivery from before its fence is still under way, it is held back itself.
+  // delivery from before its fence is still in flight, it is itself held back.
   template <typename Deliver>
   void arrived(Delivery& delivery, const Deliver& deliver) {
     if (delivery.before > visible_) {
@@ -52,7 +52,7 @@ class FenceOrder {
   }
 
  private:
-  // The sender's deliveries, and how many of them came before the last fence.
+  // The sender's deliveries, and the number of them before the last fence.
   std::uint64_t epoch_ = 0;
   std::uint64_t before_ = 0;
   std::uint64_t added_ = 0;

@@ -30,7 +30,8 @@ constexpr std::uint32_t kAddressBytesMax = 1 << 16;
 constexpr std::size_t kHostBytes = 64;
 constexpr std::size_t kPlaceBytes = 96;
 constexpr std::size_t kHostsMax = 16;
-// Connections that have not introduced themselves: how many at once, and for how long.
+// Connections that have not introduced themselves: the maximum number at once, and their time
+// limit.
 constexpr std::size_t kNewcomersMax = 64;
 constexpr std::chrono::seconds kIntroduceWithin{10};
 // Time that the others wait for rank 0's answer beyond rank 0's deadline.
@@ -174,8 +175,7 @@ class Gathering {
     if (!listener_.is_open()) {
       throw TransportError(
           Kind::disagreement, 0,
-          fmt::format("the rendezvous \"{}\" is taken; each group needs one of its own",
-                      options.rendezvous));
+          fmt::format("the rendezvous \"{}\" is in use; choose another one", options.rendezvous));
     }
     const auto ranks = static_cast<std::size_t>(options.ranks);
     connections_.resize(ranks);
@@ -240,7 +240,7 @@ class Gathering {
     look_around(options_);  // it may have left because of a notice about another rank
     const Member& member = members_[static_cast<std::size_t>(rank)];
     return {Kind::peer_died, rank,
-            fmt::format("rank {} (pid {} on {}) {} while group \"{}\" came together", rank,
+            fmt::format("rank {} (pid {} on {}) {} while group \"{}\" was connecting", rank,
                         member.pid, member.host, what, options_.rendezvous)};
   }
 
@@ -299,7 +299,8 @@ class Gathering {
   }
 
   void accept() {
-    // A rank introduces itself at once. The oldest connection that has not is a stranger's.
+    // A rank introduces itself immediately. The oldest connection that has not done so belongs to a
+    // stranger.
     if (newcomers_.size() >= kNewcomersMax) drop(0);
     Newcomer newcomer{
         os::accept_stream(listener_), new_nonce(), os::Clock::now() + kIntroduceWithin, {}};
@@ -424,12 +425,12 @@ class Joining {
  private:
   TransportError error(Kind kind, const char* what) const {
     return {kind, 0,
-            fmt::format("rank {} (pid {}) came to group \"{}\", but rank 0 {}", options_.rank,
+            fmt::format("rank {} (pid {}) joined group \"{}\", but rank 0 {}", options_.rank,
                         ::getpid(), options_.rendezvous, what)};
   }
   TransportError gone() const {
     look_around(options_);  // rank 0 may have left because of a notice
-    return error(Kind::peer_died, "went away before all had come");
+    return error(Kind::peer_died, "left before all ranks had joined");
   }
 
   void find_rank_0() {
@@ -454,12 +455,12 @@ class Joining {
     while (os::wait_for(socket_, POLLIN, os::Clock::now() + kLookInterval) != os::Outcome::done) {
       look_around(options_);
       if (os::Clock::now() >= deadline_ + kGrace) {
-        throw error(Kind::timeout, "gave no answer in time");
+        throw error(Kind::timeout, "did not answer in time");
       }
     }
     switch (os::receive_bytes(socket_, bytes, deadline_ + kGrace)) {
       case os::Outcome::done: return;
-      case os::Outcome::late: throw error(Kind::timeout, "gave no answer in time");
+      case os::Outcome::late: throw error(Kind::timeout, "did not answer in time");
       case os::Outcome::closed: throw gone();
     }
   }
@@ -476,7 +477,7 @@ class Joining {
     Challenge challenge;
     receive(bytes_of(challenge));
     if (challenge.version != kProtocolVersion) {
-      throw error(Kind::disagreement, "runs another version of Towpath, or is another program");
+      throw error(Kind::disagreement, "runs another version of Towpath, or another program");
     }
     Proof proof;
     proof.nonce = new_nonce();
@@ -490,7 +491,7 @@ class Joining {
       throw error(Kind::disagreement, "does not accept this rank's token");
     }
     if (!os::is_same(answer, digest_of(options_, "gatherer", proof.nonce, challenge.nonce))) {
-      throw error(Kind::disagreement, "does not know this job's token");
+      throw error(Kind::disagreement, "does not have this job's token");
     }
   }
 

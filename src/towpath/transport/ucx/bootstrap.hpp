@@ -44,8 +44,8 @@ struct Job {
 // A rank's preparation, before another rank may connect to it.
 using Prepare = std::function<void(const Job& job)>;
 
-// Blocks until all ranks have joined and are prepared. Throws as connect does. `listener`: rank 0's
-// listening socket, if any; otherwise not open.
+// Blocks until all ranks have joined and are prepared. Throws the same errors as connect.
+// `listener`: rank 0's listening socket, if any; otherwise not open.
 Job bootstrap(const LiveOptions& options, Member self, os::FileDescriptor listener,
               const Prepare& prepare);
 

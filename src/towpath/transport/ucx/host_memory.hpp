@@ -14,21 +14,21 @@
 #include "towpath/transport/symmetric_heap.hpp"
 #include "towpath/transport/ucx/bootstrap.hpp"
 
-// The memory of this rank, and of the ranks of its host, which map each other's as in shm.
+// The memory of this rank, and of the ranks of its host, which map each other's memory as in shm.
 
 namespace towpath::transport::ucx {
 
 // Identifies the host among ranks of one job: a running system, a network namespace, a user.
-// Processes with equal values can share memory. Empty if $TOWPATH_UCX_SHARED_MEMORY is 0: then
-// ranks of a host exchange messages, too.
+// Processes with equal values can share memory. Empty if $TOWPATH_UCX_SHARED_MEMORY is 0: ranks of
+// a host then also exchange messages.
 std::string host_place();
 
 class HostMemory {
  public:
-  // Blocks until the ranks of this host have joined. Throws as connect does.
+  // Blocks until the ranks of this host have joined. Throws the same errors as connect.
   HostMemory(const LiveOptions& options, const SymmetricHeap& layout, const Job& job);
 
-  // Whether that rank's memory is mapped. The local one always is.
+  // True if that rank's memory is mapped. The local one always is.
   bool reaches(int rank) const { return local(rank) >= 0; }
   std::byte* heap(int rank) const { return peers_->memory(local(rank)).heap(); }
   std::atomic_ref<std::uint64_t> word(int rank, std::uint64_t index) const {

@@ -190,8 +190,8 @@ void MessageHeap::stored(const Header& header) {
   }
   Peer& from = peer(header.source);
   from.stored.note(header.number);
-  // A message that is stored at once re-enters this function. The running loop continues with the
-  // next one.
+  // A message that is stored immediately re-enters this function. The running loop continues with
+  // the next one.
   if (!std::exchange(from.is_storing, true)) {
     while (!from.deferred.empty() && from.deferred.front().header().after <= from.stored.below()) {
       Incoming next = std::move(from.deferred.front());

@@ -82,7 +82,7 @@ class MessageHeap {
   void notify_all(MessageKind kind, const std::optional<RankFailure>& failure = {});
   bool is_flushed() const { return wire_->is_flushed(); }
   std::size_t tcp_interfaces() const { return wire_->tcp_interfaces(); }
-  // Refuses further connections.
+  // Rejects further connections.
   void admit_nobody() { wire_->admit(std::vector<os::Ipv4Address>{}); }
 
   // --- receiving --------------------------------------------------------------------------------

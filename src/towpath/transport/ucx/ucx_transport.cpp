@@ -30,7 +30,7 @@ constexpr std::uint64_t kHeapBytesDefault = std::uint64_t{16} << 30;
 constexpr Time kLeaveWithin = 500_ms;
 // If there are several interfaces: a peer's other connections follow its first message within this.
 constexpr Time kConnectWithin = 2_s;
-// A waiting rank answers within this, unless the network is very slow.
+// A waiting rank answers within this time, unless the network is very slow.
 constexpr Time kAnswerWithin = 250_ms;
 
 class UcxTransport final : public WaitingTransport {
@@ -94,7 +94,7 @@ class UcxTransport final : public WaitingTransport {
       closes_at_ = Time::max();
     }
   }
-  // Slower ranks of this host may also find this one gone, and must not blame it.
+  // Slower ranks of this host may also find this one gone, and must not report it as the cause.
   void note_final_failure(const RankFailure& failure) override { heap_.memory().publish(failure); }
   std::string named(int rank) const override {
     return fmt::format("rank {} (pid {} on {})", rank, member(rank).pid, member(rank).host);
@@ -286,8 +286,7 @@ std::unique_ptr<LiveTransport> connect(const LiveOptions& asked) {
   if (options.heap_bytes == 0) options.heap_bytes = kHeapBytesDefault;
   if (os::is_network_address(options.rendezvous) && options.token.empty()) {
     throw std::invalid_argument(
-        fmt::format("the group at \"{}\" needs a token, a secret that its ranks share and others "
-                    "on the network do not know",
+        fmt::format("the group at \"{}\" needs a token, a secret that only its ranks share",
                     options.rendezvous));
   }
   auto wire = std::make_unique<Wire>(devices_for(options));

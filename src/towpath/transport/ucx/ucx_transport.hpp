@@ -18,8 +18,8 @@
 
 namespace towpath::transport::ucx {
 
-// As shm::connect, plus std::runtime_error if UCX is not installed or the token cannot be verified.
-// A rendezvous without a port joins ranks of this host.
+// See shm::connect; also throws std::runtime_error if UCX is not installed or the token cannot be
+// verified. A rendezvous without a port joins ranks of this host.
 std::unique_ptr<LiveTransport> connect(const LiveOptions& options);
 
 }  // namespace towpath::transport::ucx

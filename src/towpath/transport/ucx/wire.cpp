@@ -73,8 +73,8 @@ Wire::Wire(const std::string& devices) : ucp_(ucp_library()) {
   admit(std::vector<os::Ipv4Address>{});
 }
 
-// UCX ends a process that receives other bytes than its own at one of its ports. Another thread
-// may have opened a listener meanwhile: UCX's have their port in the worker's address.
+// UCX ends a process that receives unexpected bytes at one of its ports. Another thread may have
+// opened a listener in the meantime: UCX's listeners have their port in the worker's address.
 void Wire::find_listeners(const std::vector<os::TcpListener>& before) {
   const std::vector<std::byte> own = address();
   for (const os::TcpListener& listener : os::tcp_listeners()) {
@@ -103,7 +103,7 @@ std::vector<std::byte> Wire::address() const {
   ucp_address_t* address = nullptr;
   std::size_t size = 0;
   if (ucp_.ucp_worker_get_address(worker_, &address, &size) != UCS_OK) {
-    throw std::runtime_error("transport 'ucx' has no network to be reached by");
+    throw std::runtime_error("transport 'ucx' finds no network");
   }
   const auto* const bytes = reinterpret_cast<const std::byte*>(address);
   std::vector<std::byte> copy(bytes, bytes + size);
@@ -183,7 +183,7 @@ void Wire::send(int peer, Header header, std::span<const std::byte> bytes,
 void Wire::on_sent(void* request, ucs_status_t, void* context) {
   const std::unique_ptr<Sending> sending(static_cast<Sending*>(context));
   Wire& wire = *sending->wire;
-  // A message without a completion, such as an answer to a query, is no progress.
+  // A message without a completion, such as an answer to a query, does not count as progress.
   if (sending->sent) ++wire.events_;
   --wire.sending_;
   if (request != nullptr) wire.ucp_.ucp_request_free(request);
@@ -202,7 +202,7 @@ ucs_status_t Wire::take(const void* header, void* data, std::size_t size_bytes,
                          is.source >= 0 && is.source != rank_ &&
                          static_cast<std::size_t>(is.source) < connections_.size();
   if (!is_of_job) return UCS_OK;
-  // A presence query or its answer is no progress.
+  // A presence query or its answer does not count as progress.
   if (is.kind != MessageKind::ask && is.kind != MessageKind::here) ++events_;
   if (waits_at_sender) {
     message.descriptor_ = data;

@@ -55,7 +55,7 @@ struct Header {
 class Incoming {
  public:
   const Header& header() const { return header_; }
-  // Whether the bytes came with the header. Otherwise they wait at the sender.
+  // True if the bytes came with the header. Otherwise they wait at the sender.
   bool is_here() const { return descriptor_ == nullptr; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
@@ -76,7 +76,7 @@ class Wire {
     std::function<void(int peer)> lost;
   };
 
-  // `devices`: of UCX, "lo" or "eth0,mlx5_0:1"; empty for all. Nobody can connect by TCP before
+  // `devices`: of UCX, "lo" or "eth0,mlx5_0:1"; empty for all. No process can connect by TCP before
   // admit(). Throws std::runtime_error on a UCX error.
   explicit Wire(const std::string& devices);
   ~Wire();
@@ -101,11 +101,11 @@ class Wire {
   // Keeps a message beyond `arrived`.
   Incoming keep(Incoming& message);
 
-  // Returns whether a message was received or sent.
+  // Returns true if a message was received or sent.
   bool progress();
-  // Whether all messages have left this process.
+  // True if all messages have left this process.
   bool is_flushed() const { return sending_ == 0; }
-  // Closes the connections, healthy ones after their last message. Waits a second at most.
+  // Closes the connections, healthy ones after their last message. Waits at most a second.
   void close();
 
  private:

@@ -182,7 +182,7 @@ TEST(OneSidedStructure, RefusesWhatIsNotPossible) {
       {"it has no destination", [&](Schedule& s) { moved(s).destinations.clear(); }},
       {"group 5", [&](Schedule& s) { moved(s).sources[0] = {Holder::group, {}, false, 5, 0}; }},
       {"it does part 2 of 2", [&](Schedule& s) { moved(s).part = moved(s).parts = 2; }},
-      {"allowed is scratch", [&](Schedule& s) { moved(s).sources[0].is_packet = true; }},
+      {"they must be in scratch", [&](Schedule& s) { moved(s).sources[0].is_packet = true; }},
       {"it loads through a port", [&](Schedule& s) { moved(s).is_port = true; }},
       {"its channel is 9",
        [&](Schedule& s) { access_of(first(s), StepType::wait).ends[0] = {1, 9}; }},

@@ -67,8 +67,8 @@ TEST(ChipMoves, MoreUnderWayThanAChipHasRoomForIsRefused) {
   move.peer = 1;
   move.remote = sender.allocate(kBytes);
   EXPECT_EQ(sentence_of<std::runtime_error>([&] { sender.start(move); }),
-            "more is under way than the 3221225472 bytes that the DRAM of chip 1 has for it; use "
-            "smaller messages");
+            "more data is in flight than the 3221225472 bytes that the DRAM of chip 1 has for it; "
+            "use smaller messages");
 }
 
 // A store to the sender's own DRAM beside a put keeps its pages until the put has arrived, and no

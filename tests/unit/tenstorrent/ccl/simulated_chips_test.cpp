@@ -373,7 +373,7 @@ TEST(SimulatedChips, FaultsThatNothingWouldComeOfAreRefused) {
       "does not use it; it uses channels 0, 1 of chip 1 and 1, 2 of chip 5");
   EXPECT_EQ(refused(faults_at(*chips->link_at({1, 0}), {.frame_loss = 0.1})), "");
   EXPECT_EQ(refused(std::vector<LinkFaults>(11)),
-            "there are faults for 11 links; cluster 'grid' has 10");
+            "there are faults for 11 links, but cluster 'grid' has 10");
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ TEST(Program, AllocatesTheSamePlaceOnEveryWorker) {
   } catch (const std::invalid_argument& error) {
     sentence = error.what();
   }
-  EXPECT_EQ(sentence, "2000000 bytes of L1 are asked for; 1498944 of 1499136 are left");
+  EXPECT_EQ(sentence, "2000000 bytes of L1 are requested, but only 1498944 of 1499136 are left");
 }
 
 TEST(Program, LetsPostedWritesArriveAfterTheLastKernel) {
@@ -254,13 +254,12 @@ TEST(Program, RefusesKernelsThatCannotBe) {
     return sentence_of([&] { program.create_kernel(config, nothing); });
   };
   EXPECT_EQ(refusal({.core = kCore, .name = "c", .noc_index = 1}),
-            "kernel 'b' on core (1, 1) and kernel 'c' both use NoC 1; a NoC of a core serves one "
-            "kernel");
+            "kernel 'b' on core (1, 1) and kernel 'c' both use NoC 1, which can serve only one "
+            "kernel of a core");
   EXPECT_EQ(refusal({.core = {2, 0}, .name = "c"}),
-            "kernel 'c' on core (2, 0): it is a harvested tile; kernels run on workers and on "
-            "Ethernet tiles");
+            "kernel 'c' on core (2, 0): it is a harvested tile; use a worker or an Ethernet tile");
   EXPECT_EQ(refusal({.core = {4, 4}, .name = "c"}),
-            "kernel 'c' on core (4, 4): it is outside of the 4 x 4 grid");
+            "kernel 'c' on core (4, 4): it is outside the 4 x 4 grid");
 }
 
 TEST(Program, NamesWhoWaitsForWhatInADeadlock) {
@@ -374,7 +373,7 @@ TEST(Program, StopsAtTheLimit) {
   program.create_kernel({.core = kFar, .name = "short"}, [](DataMovementCore&) {});
   EXPECT_EQ(
       sentence_of<std::runtime_error>([&] { program.run(); }),
-      "after 1000 cycles, the limit (cycles_max), 1 of 2 kernels go on: kernel 'long' on core "
+      "after 1000 cycles, the limit (cycles_max), 1 of 2 kernels still run: kernel 'long' on core "
       "(1, 1) is at work");
 }
 

@@ -70,15 +70,13 @@ TEST(DataMovementCore, KnowsAddresses) {
 TEST(DataMovementCore, RunsWhereThereAreKernels) {
   const Kernel nothing = [](DataMovementCore&) {};
   EXPECT_EQ(refusal(nothing, {.core = {4, 1}, .name = "k"}),
-            "kernel 'k' on core (4, 1): it is outside of the 4 x 4 grid");
+            "kernel 'k' on core (4, 1): it is outside the 4 x 4 grid");
   EXPECT_EQ(refusal(nothing, {.core = {0, 0}, .name = "k"}),
-            "kernel 'k' on core (0, 0): it is a dram tile; kernels run on workers and on Ethernet "
-            "tiles");
+            "kernel 'k' on core (0, 0): it is a dram tile; use a worker or an Ethernet tile");
   EXPECT_EQ(refusal(nothing, {.core = {2, 0}, .name = "k"}),
-            "kernel 'k' on core (2, 0): it is a harvested tile; kernels run on workers and on "
-            "Ethernet tiles");
+            "kernel 'k' on core (2, 0): it is a harvested tile; use a worker or an Ethernet tile");
   EXPECT_EQ(refusal(nothing, {.core = kCore, .name = "k", .noc_index = 2}),
-            "kernel 'k' on core (1, 1): its NoC is 2; there are 0 and 1");
+            "kernel 'k' on core (1, 1): its NoC is 2; it must be 0 or 1");
   Bench bench;
   bench.put({1, 0}, 0, pattern(64, 1));
   run(bench,
@@ -107,20 +105,20 @@ TEST(DataMovementCore, ReachesItsOwnMemory) {
   });
   EXPECT_EQ(refusal([](DataMovementCore& core) { core.store_word(1499136, 1); }),
             kBegin +
-                "store_word: core (1, 1) touches 4 bytes at offset 1499136 of its memory, "
-                "which has 1499136");
+                "store_word: core (1, 1) accesses 4 bytes at offset 1499136 of its memory, which "
+                "has 1499136");
   EXPECT_EQ(refusal([](DataMovementCore& core) { core.load_word(2); }),
             kBegin +
-                "load_word: core (1, 1) touches a word at offset 2 of its memory; words are "
-                "at multiples of 4");
-  EXPECT_EQ(refusal([](DataMovementCore& core) { core.store(1499130, pattern(8, 1)); }),
-            kBegin +
-                "store: core (1, 1) touches 8 bytes at offset 1499130 of its memory, which "
-                "has 1499136");
+                "load_word: core (1, 1) accesses a word at offset 2 of its memory; it must be at a "
+                "multiple of 4");
+  EXPECT_EQ(
+      refusal([](DataMovementCore& core) { core.store(1499130, pattern(8, 1)); }),
+      kBegin +
+          "store: core (1, 1) accesses 8 bytes at offset 1499130 of its memory, which has 1499136");
   EXPECT_EQ(refusal([](DataMovementCore& core) { core.noc_semaphore_wait(6, 1); }),
             kBegin +
-                "noc_semaphore_wait: core (1, 1) touches a word at offset 6 of its memory; "
-                "words are at multiples of 4");
+                "noc_semaphore_wait: core (1, 1) accesses a word at offset 6 of its memory; it "
+                "must be at a multiple of 4");
 }
 
 // --- reads and writes ---------------------------------------------------------------------------
@@ -314,10 +312,10 @@ TEST(DataMovementCore, UsesTheOtherNocWhenTold) {
   EXPECT_EQ(bench.counters(kCore, 1).atomic_responses_received, 1u);
   EXPECT_EQ(bench.get({2, 2}, kTarget, 64), pattern(64, 1));
   EXPECT_EQ(refusal([](DataMovementCore& core) { core.noc_async_read_barrier(2); }),
-            kBegin + "noc_async_read_barrier: there is no NoC 2, only 0 and 1");
+            kBegin + "noc_async_read_barrier: there is no NoC 2; choose 0 or 1");
   EXPECT_EQ(
       refusal([](DataMovementCore& core) { core.noc_async_write(0, kFarTarget, 64, {.noc = -2}); }),
-      kBegin + "noc_async_write: there is no NoC -2, only 0 and 1");
+      kBegin + "noc_async_write: there is no NoC -2; choose 0 or 1");
 }
 
 TEST(DataMovementCore, NamesTheCallThatTheNetworkRefuses) {
@@ -332,17 +330,17 @@ TEST(DataMovementCore, NamesTheCallThatTheNetworkRefuses) {
   EXPECT_EQ(
       refusal([](DataMovementCore& core) { core.noc_semaphore_inc(kFarTarget, 1, {.vc = 4}); }),
       kBegin +
-          "noc_semaphore_inc: core (1, 1), NoC 0: the atomic increment to (3, 2) names "
-          "VC 4; 0 to 3 are for unicasts");
+          "noc_semaphore_inc: core (1, 1), NoC 0: the atomic increment to (3, 2) uses VC 4; it "
+          "must be 0 to 3 for unicasts");
   EXPECT_EQ(refusal([](DataMovementCore& core) { core.noc_inline_dw_write({kDram, 0}, 1); }),
             kBegin +
                 "noc_inline_dw_write: core (1, 1), NoC 0: the inline write to (0, 0) reaches a "
-                "dram tile; only L1 takes one");
+                "dram tile; only L1 accepts it");
 }
 
 TEST(DataMovementCore, RefusesMoreThanOnePacket) {
   const auto sentence = [](const std::string& call) {
-    return kBegin + call + ": 8193 bytes do not fit into one packet; at most 8192 do";
+    return kBegin + call + ": 8193 bytes do not fit into one packet; use at most 8192";
   };
   EXPECT_EQ(
       refusal([](DataMovementCore& core) { core.noc_async_write_one_packet(0, kFarTarget, 8193); }),
@@ -375,7 +373,7 @@ TEST(DataMovementCore, RefusesMoreThanOnePacket) {
 
 TEST(DataMovementCore, RefusesAStateThatIsNotSetAnyMore) {
   const std::string why =
-      ": no state is set on NoC 0: there was no set_state, or a call without state after it";
+      ": no state is set on NoC 0: call set_state first, without a call without state after it";
   EXPECT_EQ(refusal([](DataMovementCore& core) {
               core.noc_async_write_one_packet_with_state(0, kTarget);
             }),
@@ -455,7 +453,7 @@ TEST(DataMovementCore, RefusesAWrongNumberOfDestinations) {
       refusal([](DataMovementCore& core) { core.noc_async_write_multicast(0, kSquare, 64, 4); }),
       kBegin +
           "noc_async_write_multicast: is told 4 destinations; the rectangle (1, 1) to "
-          "(2, 2) has 3 workers besides this core");
+          "(2, 2) has 3 workers other than this core");
   EXPECT_EQ(refusal([](DataMovementCore& core) {
               core.noc_semaphore_set_multicast_loopback_src(0, kSquare, 3);
             }),
@@ -471,14 +469,14 @@ TEST(DataMovementCore, RefusesTheNumberOfDestinationsOfSwappedCorners) {
             kBegin +
                 "noc_async_write_multicast: is told 8 destinations; the rectangle (3, 1) to (1, "
                 "3), which goes round the torus on NoC 0 over columns 3 and 0 to 1 and rows 1 to "
-                "3, has 5 workers besides this core; the rectangle (1, 1) to (3, 3) has 8");
+                "3, has 5 workers other than this core; the rectangle (1, 1) to (3, 3) has 8");
   EXPECT_EQ(refusal([](DataMovementCore& core) {
               core.noc_async_write_multicast(0, {{1, 1}, {1, 3}, kTarget}, 64, 7, {.noc = 1});
             }),
             kBegin +
                 "noc_async_write_multicast: is told 7 destinations; the rectangle (1, 1) to (1, "
                 "3), which goes round the torus on NoC 1 over column 1 and rows 3 and 0 to 1, has "
-                "1 worker besides this core");
+                "1 worker other than this core");
 }
 
 }  // namespace

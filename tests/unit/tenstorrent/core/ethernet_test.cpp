@@ -53,7 +53,7 @@ TEST(Device, RefusesEthernetCoresThatItHasNot) {
   EXPECT_EQ(sentence_of([&] { device.ethernet_core({1, 0}); }),
             "chip 0 has no Ethernet core (1, 0); it has (0, 0) to (0, 3)");
   EXPECT_EQ(sentence_of([&] { device.get_connected_ethernet_core({0, 1}); }),
-            "Ethernet core (0, 1) of chip 0 is connected to nothing");
+            "Ethernet core (0, 1) of chip 0 has no link");
   EXPECT_EQ(sentence_of([&] { pair.cluster.device(2); }),
             "cluster 'test' has no chip 2; it has 0 to 1");
 }
@@ -66,11 +66,11 @@ TEST(Program, RefusesEthernetKernelsThatCannotBe) {
   program.create_kernel({0, 0}, {.name = "a"}, kNothing);
   EXPECT_EQ(
       sentence_of([&] { program.create_kernel({0, 0}, {.name = "b", .noc_index = 1}, kNothing); }),
-      "kernel 'a' on core (0, 0) of chip 0 and kernel 'b' are both on Ethernet core (0, 0); "
-      "it serves one kernel");
+      "kernel 'a' on core (0, 0) of chip 0 and kernel 'b' are both on Ethernet core (0, 0), which "
+      "can run only one kernel");
   EXPECT_EQ(sentence_of([&] { program.create_kernel({0, 1}, {.name = "b"}, kNothing); }),
-            "kernel 'b': the link of Ethernet core (0, 1) of chip 0 is the dispatcher's; "
-            "get_active_ethernet_cores(true) leaves such cores out");
+            "kernel 'b': the link of Ethernet core (0, 1) of chip 0 belongs to the dispatcher; use "
+            "get_active_ethernet_cores(true), which leaves such cores out");
 }
 
 TEST(Program, HasPlacesAndSemaphoresOnEthernetCores) {
@@ -365,7 +365,7 @@ TEST(EthernetCore, RefusesAnAcknowledgementThatSaysNothing) {
               });
   EXPECT_EQ(run_to_failure(pair.cluster).sentence,
             "kernel 'receiver' on core (0, 0) of chip 1 in eth_receiver_channel_ack: the word at "
-            "offset 131072 says bytes_sent = 0, receiver_ack = 0; both must be 1");
+            "offset 131072 has bytes_sent = 0, receiver_ack = 0; both must be 1");
 }
 
 TEST(EthernetCore, AcknowledgesOnce) {
@@ -387,19 +387,18 @@ TEST(EthernetCore, NamesCallsThatItsPortCannotCarryOut) {
             "kernel 'sender' on core (0, 0) of chip 0 in eth_send_packet: Ethernet core (0, 0) of "
             "chip 0 was given a destination of 0x40000 for 16 bytes; the L1 of Ethernet core "
             "(0, 0) of chip 1 ends at 0x40000");
-  EXPECT_EQ(
-      sentence([](EthernetCore& core) { core.eth_wait_for_bytes_on_channel(16, 8); }),
-      "kernel 'sender' on core (0, 0) of chip 0 in eth_wait_for_bytes_on_channel: there is no "
-      "channel 8; 0 to 7 are possible");
+  EXPECT_EQ(sentence([](EthernetCore& core) { core.eth_wait_for_bytes_on_channel(16, 8); }),
+            "kernel 'sender' on core (0, 0) of chip 0 in eth_wait_for_bytes_on_channel: there is "
+            "no channel 8; it must be 0 to 7");
   EXPECT_EQ(sentence([](EthernetCore& core) { core.eth_txq_is_busy(2); }),
             "kernel 'sender' on core (0, 0) of chip 0 in eth_txq_is_busy: Ethernet core (0, 0) of "
             "chip 0 has no queue 2; its queues are 0 to 1");
   EXPECT_EQ(sentence([](EthernetCore& core) { core.eth_send_packet(1, 0, 0, 1); }),
             "kernel 'sender' on core (0, 0) of chip 0 in eth_send_packet: there is no queue 1 for "
-            "kernels; 0 to 0 are possible");
+            "kernels; it must be 0 to 0");
   EXPECT_EQ(sentence([](EthernetCore& core) { core.eth_send_bytes(0, 0, 16, 0, 1); }),
             "kernel 'sender' on core (0, 0) of chip 0 in eth_send_bytes: its packets have 0 bytes "
-            "and 1 words; at least one of each is possible");
+            "and 1 words; both must be at least 1");
 }
 
 // The receiver core passes what arrived to its sibling, which sends it on, back to the first chip.

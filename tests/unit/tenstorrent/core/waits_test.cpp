@@ -87,17 +87,15 @@ TEST(DataMovementCore, WaitsForOneTransactionId) {
 
 TEST(DataMovementCore, RefusesTransactionIdsThatCannotBeWaitedFor) {
   EXPECT_EQ(refusal([](DataMovementCore& core) { core.noc_async_write_set_trid(16); }),
-            kBegin +
-                "noc_async_write_set_trid: there is no transaction id 16; 0 to 15 are "
-                "possible");
-  EXPECT_EQ(refusal([](DataMovementCore& core) { core.noc_async_read_barrier_with_trid(-1); }),
-            kBegin +
-                "noc_async_read_barrier_with_trid: there is no transaction id -1; 0 to 15 are "
-                "possible");
-  EXPECT_EQ(refusal([](DataMovementCore& core) { core.noc_async_write_flushed_with_trid(16); }),
-            kBegin +
-                "noc_async_write_flushed_with_trid: there is no transaction id 16; 0 to 15 "
-                "are possible");
+            kBegin + "noc_async_write_set_trid: there is no transaction id 16; it must be 0 to 15");
+  EXPECT_EQ(
+      refusal([](DataMovementCore& core) { core.noc_async_read_barrier_with_trid(-1); }),
+      kBegin +
+          "noc_async_read_barrier_with_trid: there is no transaction id -1; it must be 0 to 15");
+  EXPECT_EQ(
+      refusal([](DataMovementCore& core) { core.noc_async_write_flushed_with_trid(16); }),
+      kBegin +
+          "noc_async_write_flushed_with_trid: there is no transaction id 16; it must be 0 to 15");
   const std::string overflow = refusal([](DataMovementCore& core) {
     for (int i = 0; i < 2; ++i) core.noc_async_read({kDram, 0}, 0, 150 * 8192);
     core.noc_async_read_barrier_with_trid(0);
@@ -113,7 +111,7 @@ TEST(DataMovementCore, RefusesTransactionIdsThatCannotBeWaitedFor) {
             }),
             kBegin +
                 "noc_async_write_barrier_with_trid: transaction id 4 was used by a multicast, "
-                "which every receiver answers; its count means nothing before "
+                "which every receiver answers; its count is meaningless before "
                 "reset_noc_trid_barrier_counter");
   Bench bench;
   run(bench, [](DataMovementCore& core) {

@@ -156,10 +156,10 @@ TEST(Dispatch, AProgramThatKeepsTheNextOneFromItsLaunchIsNamed) {
 
 TEST(Dispatch, WhatCannotBeIsRefused) {
   EXPECT_EQ(sentence_of([] { Cluster(n300(), {.slow_dispatch = true, .launch_bytes = 10'000}); }),
-            "slow dispatch writes 10000 bytes to a core; it writes 4 to 8192, a multiple of 4");
+            "slow dispatch writes 10000 bytes to a core; it must write 4 to 8192, a multiple of 4");
   EXPECT_EQ(sentence_of([] { Cluster(n300(), {.carries_data = false, .slow_dispatch = true}); }),
-            "slow dispatch on cluster 'n300', which keeps times only; it needs one that carries "
-            "data");
+            "slow dispatch on cluster 'n300', which simulates only time; use a cluster that "
+            "carries data");
 }
 
 }  // namespace

@@ -255,19 +255,19 @@ TEST(FastDispatch, WhatCannotBeIsRefused) {
   const auto sentence = [](const Clusters& description, RunOptions options, int chip) {
     return sentence_of([&] { launch(description, chip, options); });
   };
-  EXPECT_EQ(
-      sentence(board(false), with_host(), 1),
-      "fast dispatch to chip 1: of the 1 links on the way there the dispatcher has 0; cluster "
-      "'test' needs more for it, and slow_dispatch needs none");
+  EXPECT_EQ(sentence(board(false), with_host(), 1),
+            "fast dispatch to chip 1: of the 1 links on the path, the dispatcher has 0; reserve "
+            "more links of cluster 'test' for it, or use slow_dispatch, which needs none");
   RunOptions odd = with_host();
   odd.launch_bytes = 1000;
-  EXPECT_EQ(sentence(board(), odd, 0),
-            "fast dispatch writes 1000 bytes to a core; it writes 128 to 8192, a multiple of 16");
+  EXPECT_EQ(
+      sentence(board(), odd, 0),
+      "fast dispatch writes 1000 bytes to a core; it must write 128 to 8192, a multiple of 16");
   RunOptions small = with_host();
   small.launch_bytes = 128;
   EXPECT_EQ(sentence(board(), small, 0),
-            "a program of chip 0 has 16 bytes of runtime arguments for a core; of 128 launch_bytes "
-            "0 are left for them");
+            "a program of chip 0 has 16 bytes of runtime arguments for a core; of 128 "
+            "launch_bytes, 0 are left for them");
   EXPECT_NE(sentence_of([] {
               Cluster cluster(board(), {});
               cluster.run_host("tool", [](HostAccess& host) { host.finish(0); });
@@ -284,7 +284,7 @@ TEST(FastDispatch, RefusesToWriteToItsOwnCores) {
   });
   EXPECT_EQ(sentence_of([&] { cluster.run(); }),
             "host 'tool': enqueued write of 64 bytes to offset 131072 of (2, 0) of chip 0: the "
-            "dispatcher has that core");
+            "core belongs to the dispatcher");
 }
 
 // A kernel still may not take the tunnel's link.

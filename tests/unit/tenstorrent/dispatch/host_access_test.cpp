@@ -191,9 +191,9 @@ TEST(HostAccess, RefusesWhatIsNotThere) {
   const Bytes word(4);
   EXPECT_EQ(
       refused([&](HostAccess& host) { host.write(3, {kWorker, 0}, word); }),
-      "host 'tool': write of 4 bytes to offset 0 of (1, 1) of chip 3: there are chips 0 to 2");
+      "host 'tool': write of 4 bytes to offset 0 of (1, 1) of chip 3: the chip must be 0 to 2");
   EXPECT_EQ(refused([&](HostAccess& host) { host.write(2, {kWorker, 0}, word); }),
-            "host 'tool': write of 4 bytes to offset 0 of (1, 1) of chip 2: no link leads there "
+            "host 'tool': write of 4 bytes to offset 0 of (1, 1) of chip 2: no link leads to it "
             "from a chip on PCIe");
   EXPECT_EQ(refused([&](HostAccess& host) { host.write(1, {{0, 3}, 0}, word); }),
             "host 'tool': write of 4 bytes to offset 0 of (0, 3) of chip 1: (0, 3) is a pcie tile, "
@@ -202,11 +202,11 @@ TEST(HostAccess, RefusesWhatIsNotThere) {
               Bytes bytes(8);
               host.read(1, {kWorker, 1'499'130}, bytes);
             }),
-            "host 'tool': read of 8 bytes from offset 1499130 of (1, 1) of chip 1: the memory "
-            "there has 1499136 bytes");
+            "host 'tool': read of 8 bytes from offset 1499130 of (1, 1) of chip 1: the memory of "
+            "the tile has 1499136 bytes");
   EXPECT_EQ(refused([&](HostAccess& host) { host.write(0, {{0, 0}, 0x11000}, word); }),
             "host 'tool': write of 4 bytes to offset 69632 of (0, 0) of chip 0: bytes 36864 to "
-            "98303 of an Ethernet core are its base firmware's");
+            "98303 of an Ethernet core belong to its base firmware");
 }
 
 TEST(HostAccess, NeedsAClusterThatCarriesData) {
@@ -216,7 +216,7 @@ TEST(HostAccess, NeedsAClusterThatCarriesData) {
     FAIL() << "it was not refused";
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(),
-                 "host 'tool': cluster 'test' keeps times only; the host needs carries_data");
+                 "host 'tool': cluster 'test' simulates only time; the host needs carries_data");
   }
 }
 

@@ -204,7 +204,7 @@ TEST(HostOverPcie, WithoutALinkThereIsNoMemoryOfTheHost) {
     return "";
   };
   EXPECT_EQ(sentence({}, 0),
-            "host 'tool': chip 0 has no link to a described host, so no memory of one; it needs "
+            "host 'tool': chip 0 has no link to a described host, and so no host memory; it needs "
             "PCIe, and Options::host");
   EXPECT_NE(sentence(with_host(), 1), "");
 }

@@ -88,8 +88,8 @@ TEST(FabricTopology, PlacesThatItDoesNotHaveAreRefused) {
 TEST(FabricTopology, NeighboursWithoutALinkAreRefused) {
   const auto chips = chips_on_grid(3, 1, false, 1);
   EXPECT_EQ(sentence_of([&] { Topology(*chips, line_of({0, 2, 1})); }),
-            "chips 0 and 2 of cluster 'grid' are neighbours in the fabric, and no link joins them "
-            "that the dispatcher has left");
+            "chips 0 and 2 of cluster 'grid' are neighbors in the fabric, but no link between them "
+            "is available to the fabric");
 }
 
 // --- deadlock -----------------------------------------------------------------------------------
@@ -271,8 +271,7 @@ TEST(Fabric, APacketToItsOwnPlaceIsRefused) {
   const auto chips = chips_on_grid(2, 1, false, 1);
   Cluster cluster(chips, {.finds_hazards = false});
   const Fabric fabric(cluster, mesh_of(*chips), {});
-  const std::string sentence =
-      "a packet goes from place 1 to itself; a fabric joins different places";
+  const std::string sentence = "a packet goes from place 1 to itself; the places must be different";
   EXPECT_EQ(sentence_of([&] { fabric.first_hop(1, 1); }), sentence);
   EXPECT_EQ(sentence_of([&] { fabric.header(1, 1); }), sentence);
 }
@@ -281,8 +280,9 @@ TEST(Fabric, APacketToItsOwnPlaceIsRefused) {
 TEST(Fabric, ClustersWithoutDataAreRefused) {
   const auto chips = chips_on_grid(2, 1, false, 1);
   Cluster cluster(chips, {.carries_data = false, .finds_hazards = false});
-  EXPECT_EQ(sentence_of([&] { Fabric(cluster, mesh_of(*chips), {}); }),
-            "a fabric on cluster 'grid', which keeps times only; it needs one that carries data");
+  EXPECT_EQ(
+      sentence_of([&] { Fabric(cluster, mesh_of(*chips), {}); }),
+      "a fabric on cluster 'grid', which simulates only time; use a cluster that carries data");
 }
 
 TEST(Fabric, PacketsThatLeaveNoRoomForSlotsAreRefused) {
@@ -418,7 +418,7 @@ TEST(FabricMulticast, WhatReachesNobodyIsRefused) {
   EXPECT_EQ(sentence_of([&] { fabric.multicast(0, 0, 6); }),
             "place 6 is not one of the fabric; it has 0 to 5");
   EXPECT_EQ(sentence_of([&] { fabric.multicast_along(0, kRight, 3); }),
-            "a packet makes 3 hops from place 0; the line ends after 2");
+            "a packet makes 3 hops from place 0, but the line ends after 2");
 }
 
 TEST(FabricScatter, SegmentsGoToAddressesOfTheirOwn) {
@@ -500,9 +500,9 @@ TEST(FabricScatter, EachSegmentTakesTheRoutersProgram) {
 
 TEST(FabricScatter, SegmentsThatCannotBeAreRefused) {
   EXPECT_EQ(sentence_of([] { scattered({}, {}); }),
-            "a scatter write has no bytes; it has at least 1");
+            "a scatter write has no bytes; it must have at least 1");
   EXPECT_EQ(sentence_of([] { scattered({}, {{}, {24, 16, 0, 0}}); }),
-            "segment 1 of a scatter write begins 24 bytes behind the first one; it must be a "
+            "segment 1 of a scatter write starts 24 bytes after the first one; it must be a "
             "multiple of 16");
 }
 

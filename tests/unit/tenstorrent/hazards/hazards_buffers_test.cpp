@@ -141,9 +141,9 @@ TEST(BufferHazard, ABufferThatIsNotThereIsFoundInEveryRun) {
   EXPECT_NE(sentence.find(": writes bytes 131072 to 133119 of tile (9, 10) of chip 1 at "),
             std::string::npos)
       << sentence;
-  EXPECT_NE(sentence.find(" ns, and cannot know that buffer 'second' is there, which comes with "
-                          "program 1 of that chip; an address is used when its chip has said so, "
-                          "or when the host has waited for the buffer"),
+  EXPECT_NE(sentence.find(" ns, without proof that buffer 'second' exists, which comes with "
+                          "program 1 of that chip; use an address after a word from its chip, or "
+                          "after the host has waited for the buffer"),
             std::string::npos)
       << sentence;
 }
@@ -240,8 +240,8 @@ TEST(BufferHazard, ABufferThatBelongsToAnotherIsFoundInEveryRun) {
   std::string sentence = late.run().sentence;
   EXPECT_NE(sentence.find(", which buffer 'first' had until it was freed at "), std::string::npos)
       << sentence;
-  EXPECT_NE(sentence.find(", and now the bytes are those of buffer 'second'; a buffer is freed "
-                          "when its chip has seen all that others do to it"),
+  EXPECT_NE(sentence.find(", and now the bytes are those of buffer 'second'; free a buffer after "
+                          "its chip has seen all accesses by other chips"),
             std::string::npos)
       << sentence;
   Chips early(4);

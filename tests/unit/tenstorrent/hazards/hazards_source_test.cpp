@@ -133,7 +133,7 @@ TEST(Hazard, SourceIsSentAfterTheNotificationOfItsWriter) {
   const std::string expected =
       "kernel 'sender' on core (0, 0) of chip 0 in eth_send_bytes_over_channel: sends bytes 131072 "
       "to 133119 of core (0, 0) of chip 0, which kernel 'worker' on core (2, 1) of chip 0 writes, "
-      "and cannot know that it is done; a source is sent when its writer has said so";
+      "without proof that it is done; send a source after its writer has released it";
   EXPECT_EQ(failure_of(setup(false), 4).sentence, expected);
 }
 

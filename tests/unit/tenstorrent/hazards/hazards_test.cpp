@@ -103,8 +103,8 @@ TEST(Hazard, MissingHandshakeIsFoundInEveryRun) {
                       "sender");
   EXPECT_EQ(sentence(kernels(sender(3, false), receiver(3, false))),
             "kernel 'sender' on core (0, 0) of chip 0 in eth_send_bytes_over_channel: sends 2048 "
-            "bytes to offset 131072 of core (0, 0) of chip 1, and cannot know that the kernel of "
-            "the same program has started there; a handshake comes first");
+            "bytes to offset 131072 of core (0, 0) of chip 1, without proof that the kernel of the "
+            "same program has started there; add a handshake first");
 }
 
 TEST(Hazard, MissingHandshakeIsFoundBehindAProgramThatShookHands) {
@@ -179,8 +179,8 @@ TEST(Hazard, MissingTeardownIsFoundWhenNothingIsUnderWay) {
   expect_in_every_run(kernels(late, receiver(1)), "missing_teardown", 0, "sender");
   EXPECT_EQ(sentence(kernels(late, receiver(1))),
             "kernel 'sender' on core (0, 0) of chip 0 ends without having waited for the 16 bytes "
-            "that kernel 'receiver' on core (0, 0) of chip 1 has sent to its offset 98416; a "
-            "kernel waits for all that is sent to it");
+            "that kernel 'receiver' on core (0, 0) of chip 1 has sent to its offset 98416; wait "
+            "for all data that is sent to a kernel");
 }
 
 TEST(Hazard, MissingTeardownIsTheReceiversWhenItLeavesPayloadBehind) {
@@ -226,10 +226,11 @@ TEST(Hazard, SourceThatChangesBeforeItIsAcknowledgedIsFoundInEveryRun) {
   expect_in_every_run(source_is_reused_after(Wait::nothing), "source_overwritten", 0, "sender");
   expect_clean(source_is_reused_after(Wait::acknowledgement));
   expect_clean(source_is_reused_after(Wait::done));
-  EXPECT_EQ(sentence(source_is_reused_after(Wait::nothing)),
-            "kernel 'sender' on core (0, 0) of chip 0 in store: changes bytes 131072 to 133119 of "
-            "core (0, 0) of chip 0, from which kernel 'sender' on core (0, 0) of chip 0 sends, and "
-            "cannot know that they have arrived; a source waits for an acknowledgement");
+  EXPECT_EQ(
+      sentence(source_is_reused_after(Wait::nothing)),
+      "kernel 'sender' on core (0, 0) of chip 0 in store: changes bytes 131072 to 133119 of "
+      "core (0, 0) of chip 0, from which kernel 'sender' on core (0, 0) of chip 0 sends, without "
+      "proof that they have arrived; wait for an acknowledgment before changing a source");
 }
 
 TEST(Hazard, SourceMayBeWrittenWithWhatItHolds) {
@@ -281,7 +282,7 @@ TEST(Hazard, SyncWordSentBeforeItsPayloadIsFoundInEveryRun) {
   EXPECT_EQ(sentence(setup(false)),
             "kernel 'sender' on core (0, 0) of chip 0 in "
             "eth_send_payload_complete_signal_over_channel: announces 2048 bytes on channel 1, for "
-            "which 0 have been sent; what announces a payload is sent behind it");
+            "which 0 have been sent; send the announcement after its payload");
 }
 
 // Payload and sync word in one command, the word behind the payload or before it; even in a

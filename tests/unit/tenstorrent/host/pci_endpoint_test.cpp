@@ -146,12 +146,12 @@ TEST(PciEndpoint, WhatNoLinkCarriesIsRefused) {
   const std::uint64_t at = PciEndpoint::bar(0);
   slot.point(0, Blackhole::target(1, 2, 0), 1 << 5);  // multicast
   EXPECT_EQ(slot.refusal_of([&] { slot.endpoint.write(at, counted(4)); }),
-            "the register of window 0 of blackhole asks for a multicast, for NoC 1 or for an order "
-            "of its own; a window here reaches one tile over NoC 0 in default order");
+            "the register of window 0 of blackhole selects a multicast, NoC 1 or another order; a "
+            "window here reaches one tile over NoC 0 in default order");
   slot.point(0, Blackhole::target(8, 0, 0));
   EXPECT_NE(slot.refusal_of([&] { slot.endpoint.write(at, counted(4)); }), "");
   EXPECT_EQ(slot.refusal_of([&] { slot.endpoint.write(at + 201 * (2 << 20), counted(4)); }),
-            "nothing that a driver may reach is at offset 0x19200000 of BAR 0 of blackhole");
+            "a driver cannot access offset 0x19200000 of BAR 0 of blackhole");
   EXPECT_EQ(slot.refusal_of([&] { slot.endpoint.write(0x40, counted(4)); }),
             "no base address region of chip 0 (blackhole) contains bus address 0x40");
   slot.point(0, Blackhole::target(1, 2, 0));
@@ -168,7 +168,7 @@ TEST(PciEndpoint, AChipOfUnknownArchitectureIsRefused) {
     FAIL() << "it was taken";
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(),
-                 "the registers of chip 'small' are not known; its architecture must be "
+                 "the registers of chip 'small' are unknown; its architecture must be "
                  "wormhole_b0 or blackhole");
   }
 }

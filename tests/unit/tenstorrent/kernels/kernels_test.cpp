@@ -231,7 +231,7 @@ TEST(Socket, OfARevisitedEdgeIsAnotherLink) {
   EXPECT_EQ(sockets[1].sender, (LogicalCore{0, 1}));
   EXPECT_EQ(sockets[1].receiver, (LogicalCore{0, 1}));
   EXPECT_EQ(sentence_of([&] { ring_sockets(cluster, {0, 1, 0, 1}); }),
-            "link 3 from chip 0 to chip 1 is asked for; kernels have 2 between them");
+            "there is no link 3 from chip 0 to chip 1; kernels have 2 links between them");
 }
 
 TEST(Socket, LeavesTheDispatcherItsLink) {
@@ -240,15 +240,14 @@ TEST(Socket, LeavesTheDispatcherItsLink) {
   Cluster cluster(machine::build_chip_cluster(std::move(description)), {});
   EXPECT_EQ(socket_between(cluster, 0, 1).sender, (LogicalCore{0, 1}));
   EXPECT_EQ(sentence_of([&] { socket_between(cluster, 0, 1, 1); }),
-            "link 2 from chip 0 to chip 1 is asked for; kernels have 1 between them");
+            "there is no link 2 from chip 0 to chip 1; kernels have 1 links between them");
 }
 
 TEST(Socket, KnowsTheRingsOfTheWalkthrough) {
   for (const int hops : {2, 4, 8, 12}) {
     EXPECT_EQ(t3000_ring(hops).size(), static_cast<std::size_t>(hops));
   }
-  EXPECT_EQ(sentence_of([] { t3000_ring(6); }),
-            "there is no ring of 6 hops; 2, 4, 8 and 12 are possible");
+  EXPECT_EQ(sentence_of([] { t3000_ring(6); }), "there is no ring of 6 hops; choose 2, 4, 8 or 12");
 }
 
 }  // namespace

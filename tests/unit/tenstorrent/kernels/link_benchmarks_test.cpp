@@ -73,12 +73,12 @@ TEST(RingPing, RefusesWhatCannotBe) {
     return sentence_of([&] { ring(ping); });
   };
   EXPECT_EQ(refused([](auto& ping) { ping.chips = {0}; }),
-            "a ring of 1 chips is asked for; it has 2 or more");
+            "the ring has 1 chips; it must have at least 2");
   EXPECT_EQ(refused([](auto& ping) { ping.channels = 9; }),
-            "9 packets are to go round together; 1 to 8 can");
+            "9 packets circulate together; it must be 1 to 8");
   EXPECT_NE(refused([](auto& ping) { ping.packet_bytes = 24; }), "");
   EXPECT_EQ(refused([](auto& ping) { ping.samples = 0; }),
-            "0 round trips are to be measured; at least 1 is");
+            "there are 0 round trips; it must be at least 1");
 }
 
 // Handing over a command is one call between two timestamps.
@@ -96,7 +96,7 @@ TEST(LinkPing, TellsItsParts) {
     EXPECT_GT(sample.wait, chip.ethernet.path_time * 2);
   }
   EXPECT_EQ(sentence_of([&] { over_link(run_link_ping, cluster, LinkPing{.samples = 0}); }),
-            "0 pings are to be measured; at least 1 is");
+            "there are 0 pings; it must be at least 1");
 }
 
 double link_gb_per_s(const LinkBandwidth& test) {
@@ -128,9 +128,9 @@ TEST(LinkBandwidth, TakesLongerWhenEachMessageGoesOnToAWorker) {
 
 TEST(LinkBandwidth, RefusesWhatCannotBe) {
   EXPECT_EQ(sentence_of([] { link_gb_per_s({.slots = 3}); }),
-            "there are 3 slots; an even number from 2 to 30 is possible");
+            "there are 3 slots; it must be an even number from 2 to 30");
   EXPECT_EQ(sentence_of([] { link_gb_per_s({.messages = 0}); }),
-            "0 messages are to be sent; at least 1 is");
+            "there are 0 messages; it must be at least 1");
 }
 
 double bidirectional(const DuplexBandwidth& test) {
@@ -159,11 +159,11 @@ TEST(DuplexBandwidth, TakesLongerWithTwoCommandsPerPacket) {
 
 TEST(DuplexBandwidth, RefusesWhatCannotBe) {
   EXPECT_EQ(sentence_of([] { bidirectional({.channels = 31}); }),
-            "there are 31 channels in each direction; 1 to 30 are possible");
+            "there are 31 channels in each direction; it must be 1 to 30");
   EXPECT_EQ(sentence_of([] { bidirectional({.is_merged = false, .channels = 5}); }),
-            "there are 5 channels in each direction; 1 to 4 are possible");
+            "there are 5 channels in each direction; it must be 1 to 4");
   EXPECT_EQ(sentence_of([] { bidirectional({.packets = 0}); }),
-            "0 packets go over each channel; at least 1 does");
+            "there are 0 packets per channel; it must be at least 1");
   EXPECT_NE(sentence_of([] { bidirectional({.packet_bytes = 65536}); }), "");  // L1 is too small
 }
 

@@ -267,7 +267,7 @@ TEST_F(MetaliumHost, AGlobalSemaphoreKeepsItsValueUntilItIsReset) {
   semaphore.reset_semaphore_value(0);
   EXPECT_EQ(value({1, 0}), 0u);
   EXPECT_EQ(sentence_of([&] { CreateGlobalSemaphore(device(0), kCore, 0, BufferType::DRAM); }),
-            "a global semaphore is to be in DRAM; it is in L1");
+            "a global semaphore is in DRAM; it must be in L1");
 }
 
 TEST_F(MetaliumHost, ConnectionsAreThoseOfTheMesh) {
@@ -295,18 +295,18 @@ TEST_F(MetaliumHost, WhatCannotBeConnectedIsRefused) {
       tt_fabric::append_fabric_connection_rt_args(node(4), to, link, program_, kCore, words);
     });
   };
-  EXPECT_EQ(connect(node(0), 0), "no fabric runs; SetFabricConfig starts one");
+  EXPECT_EQ(connect(node(0), 0), "no fabric runs; start one with SetFabricConfig");
   EXPECT_EQ(sentence_of([] { tt_fabric::SetFabricConfig(FabricConfig::FABRIC_2D_TORUS_X); }),
-            "fabric FABRIC_2D_TORUS_X is not modelled; FABRIC_1D, FABRIC_1D_RING, FABRIC_2D and "
-            "FABRIC_2D_TORUS_XY are");
+            "fabric FABRIC_2D_TORUS_X is not modeled; choose FABRIC_1D, FABRIC_1D_RING, FABRIC_2D "
+            "or FABRIC_2D_TORUS_XY");
   tt_fabric::SetFabricConfig(FabricConfig::FABRIC_1D);
-  EXPECT_EQ(connect(FabricNodeId(MeshId(1), 0), 0), "there is no mesh 1; all chips are in mesh 0");
-  EXPECT_EQ(connect(node(11), 0), "there is no chip 11 in the fabric, which has 8");
+  EXPECT_EQ(connect(FabricNodeId(MeshId(1), 0), 0),
+            "there is no mesh 1; use mesh 0, which has all chips");
+  EXPECT_EQ(connect(node(11), 0), "there is no chip 11 in the fabric; it has 8");
   EXPECT_NE(connect(node(0), 9).find("chip 4 has no link 9 towards chip 0"), std::string::npos);
   enqueue_receiver(false, false);
   EXPECT_EQ(sentence_of([] { tt_fabric::SetFabricConfig(FabricConfig::DISABLED); }),
-            "the fabric is set while programs are enqueued; it is set before, or when they are "
-            "done");
+            "the fabric is set while programs are enqueued; set it before, or when they are done");
 }
 
 }  // namespace

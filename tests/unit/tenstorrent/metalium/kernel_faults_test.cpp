@@ -75,7 +75,7 @@ void kernel_main() {
   riscv_wait(70);
   )" + loop + "\n}\n");
     EXPECT_TRUE(says(message,
-                     "kernel 'kernel' on core (1, 1) at kernel.cpp:5: it comes in cycle 70 to an "
+                     "kernel 'kernel' on core (1, 1) at kernel.cpp:5: in cycle 70 it reaches an "
                      "empty loop that never ends;"))
         << message;
   }

@@ -96,7 +96,7 @@ TEST(StaticRoutes, LeaveLinksOfTheDispatcherAlone) {
   EXPECT_EQ(routes[1][0].from, (EthernetEnd{0, 2}));
   cluster.links[1].is_reserved = true;
   EXPECT_EQ(sentence_of([&] { routes_on(*build_chip_cluster(cluster), {{2, 0}, {0, 1}}); }),
-            "route 1 goes from chip 0 to chip 1, which no link that is free to use joins");
+            "route 1 goes from chip 0 to chip 1, between which no link is available");
 }
 
 TEST(StaticRoutes, RefuseWhatIsNoRoute) {
@@ -104,9 +104,9 @@ TEST(StaticRoutes, RefuseWhatIsNoRoute) {
   EXPECT_EQ(sentence_of([&] { routes_on(*cluster, {{0, 1}, {2}}); }),
             "route 1 has 1 chips; it needs at least two");
   EXPECT_EQ(sentence_of([&] { routes_on(*cluster, {{0, 2}}); }),
-            "route 0 goes from chip 0 to chip 2, which no link that is free to use joins");
+            "route 0 goes from chip 0 to chip 2, between which no link is available");
   EXPECT_EQ(sentence_of([&] { routes_on(*cluster, {{1, 1}}); }),
-            "route 0 goes from chip 1 to chip 1, which no link that is free to use joins");
+            "route 0 goes from chip 1 to chip 1, between which no link is available");
   EXPECT_EQ(sentence_of([&] { routes_on(*cluster, {{3, 4}}); }),
             "cluster 'ring': has no chip 4; it has 0 to 3");
 }
@@ -116,7 +116,7 @@ TEST(StaticRoutes, RefuseAnOrderThatIsNoPermutation) {
   for (const std::vector<int>& order :
        {std::vector<int>{0, 1, 2}, {0, 1, 2, 2}, {0, 1, 2, 4}, {0, 1, 2, 3, 3}}) {
     EXPECT_EQ(sentence_of([&] { commands_in_order(routes, order); }),
-              "the order names other routes than 0 to 3, each once");
+              "the order must name the routes 0 to 3, each once");
   }
 }
 
@@ -193,13 +193,13 @@ TEST(StaticRoutes, RefuseListsThatAreNotOfTheseRoutes) {
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands.clear(); }),
             "no list is to send hop 0 of route 0 (0/0 to 1/1)");
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands.push_back(lists[0].commands[0]); }),
-            "the list of 0/0 is to send hop 0 of route 0 (0/0 to 1/1) twice");
+            "the list of 0/0 has the command to send hop 0 of route 0 (0/0 to 1/1) twice");
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands[0].of.hop = 1; }),
-            "the list of 0/0 names hop 1 of route 0, which there is not");
+            "the list of 0/0 names hop 1 of route 0, which does not exist");
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands[0].of.route = -1; }),
-            "the list of 0/0 names hop 0 of route -1, which there is not");
+            "the list of 0/0 names hop 0 of route -1, which does not exist");
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands[0].kind = Command::Kind::receive; }),
-            "the list of 0/0 is to receive hop 0 of route 0 (0/0 to 1/1), which is for 1/1");
+            "the list of 0/0 has the command to receive hop 0 of route 0 (0/0 to 1/1), which belongs to 1/1");
   EXPECT_EQ(sentence_of([&] { execute(routes, given, 0); }),
             "buffers_per_core is 0; a core needs at least one");
 }

@@ -76,12 +76,14 @@ std::string sentence_of_connecting(const LiveOptions& wrong) {
 
 TEST(ShmRendezvous, RejectsOptionsThatAreWrongInThemselves) {
   EXPECT_EQ(sentence_of_connecting(options("x", 3, 3)), "rank 3 is outside the range 0 to 2");
-  EXPECT_EQ(sentence_of_connecting(options("x", 0, 0)), "0 ranks; at least 1 is needed");
+  EXPECT_EQ(sentence_of_connecting(options("x", 0, 0)),
+            "there are 0 ranks; there must be at least 1");
   expect_contains(sentence_of_connecting(options("", 0, 1)), {"has 0 bytes; 1 to 64"});
   expect_contains(sentence_of_connecting(options(std::string(65, 'x'), 0, 1)), {"65 bytes"});
   LiveOptions small = options("x", 0, 1);
   small.heap_bytes = 10;
-  EXPECT_EQ(sentence_of_connecting(small), "a heap of 10 bytes is too small; 1 ranks need 1024");
+  EXPECT_EQ(sentence_of_connecting(small),
+            "a heap of 10 bytes is too small; 1 ranks need at least 1024");
 }
 
 TEST(ShmRendezvous, TellsEverybodyThatARankIsThereTwice) {
@@ -152,9 +154,9 @@ TEST(ShmRendezvous, TellsASecondRank0ThatTheNameIsTaken) {
   Processes processes(2, [&](int) { connect(options(name, 0, 2, 300_ms)); });
   const auto ended = processes.wait(std::chrono::seconds(30));
   const std::size_t second = ended[0].find("another rank 0") != std::string::npos ? 0 : 1;
-  EXPECT_EQ(ended[second], fmt::format("another rank 0 is gathering a group \"{}\" now; each group "
-                                       "needs a name of its own",
-                                       name));
+  EXPECT_EQ(
+      ended[second],
+      fmt::format("another rank 0 is gathering a group \"{}\" now; choose another name", name));
   expect_contains(ended[1 - second], {"rank 1 is missing"});
 }
 

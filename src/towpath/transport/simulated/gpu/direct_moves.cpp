@@ -19,7 +19,7 @@ bool is_through_switch(const std::vector<Location>& locations) {
 
 }  // namespace
 
-// The way of one remote operand.
+// The path of one remote operand.
 struct DirectMoves::Path {
   const gpu_links::Route* route = nullptr;    // of the bytes
   const gpu_links::Route* request = nullptr;  // of a load's request, or a store's acknowledgement
@@ -98,7 +98,7 @@ std::string DirectMoves::refusal(int rank, const DirectNeeds& needs) {
     return fmt::format(
         "rank {} loads from or stores to the memory of rank {}, which is in another host of "
         "machine "
-        "'{}'; allowed are its own host, and port channels",
+        "'{}'; use its own host, or port channels",
         rank, peer, machine.name());
   }
   for (const std::vector<int>& group : needs.groups) {
@@ -252,7 +252,7 @@ DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, By
   message.size = price.on_wire_of(size);
   const std::size_t paths = is_load ? flight.loads.size() : flight.stores.size();
   const auto first_link = static_cast<std::size_t>(path.route->links.front());
-  // Only its links pace the move of an adapter.
+  // Only its links limit the pace of an adapter's move.
   message.pace =
       flight.move->is_port ? network_.machine().links()[first_link].rate : price.direct_pace(paths);
   message.protocol = flight.move->protocol;
@@ -291,7 +291,7 @@ void DirectMoves::arrived(LinkMessage& message) {
   is_load ? note_load(flight) : note_store(flight, path);
 }
 
-// A piece is there when the slowest of its loads is.
+// A piece is complete when the slowest of its loads is.
 void DirectMoves::note_load(Flight& flight) {
   PieceWindow& window = flight.window;
   Bytes loaded = window.size;
@@ -316,7 +316,7 @@ void DirectMoves::note_store(Flight& flight, Path& path) {
 
 // --- memory ------------------------------------------------------------------------------------
 
-// The payload of the stores, from all sources as they are now.
+// The payload of the stores, from all sources in their current state.
 void DirectMoves::load_memory(Flight& flight) {
   const DirectMove& move = *flight.move;
   if (!flight.from->carries_data() || move.size_bytes == 0) return;
@@ -389,7 +389,7 @@ void DirectMoves::land(Flight& flight, Path& path) {
   }
 }
 
-// The signals at a rank, once its reader sees them: one thread that polls a flag, as in LL.
+// The signals at a rank, as seen by its reader: one thread that polls a flag, as in LL.
 void DirectMoves::raise(Flight& flight, int rank) {
   for (std::size_t i = 0; i < flight.words.size(); ++i) {
     const Raise& raise = flight.move->raises[i];

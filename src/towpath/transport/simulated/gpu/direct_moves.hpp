@@ -19,12 +19,12 @@
 // DirectMoves of simulated GPUs: loads and stores of a thread block, also through switches that
 // combine and copy.
 //
-// The request of a load goes one way of the route, and the bytes come back. A store goes, and its
-// acknowledgement comes back. A load that a switch combines takes the link of every member up once
-// and the reader's link down once. A store that it copies takes the writer's link up once and every
-// member's down once. A thread block moves its range in pieces (PieceWindow). Its rate is that of
-// its protocol, over all operands together. Memory is read when all loads are in, and written when
-// all stores to a place have arrived.
+// The request of a load takes the route in one direction, and the bytes return. A store takes the
+// route, and its acknowledgment returns. A load that a switch combines uses the link of every
+// member up once and the reader's link down once. A store that it copies uses the writer's link up
+// once and every member's link down once. A thread block moves its range in pieces (PieceWindow).
+// Its rate is that of its protocol, over all operands together. Memory is read when all loads have
+// arrived, and written when all stores to a place have arrived.
 
 namespace towpath::transport::simulated {
 
@@ -39,19 +39,19 @@ class DirectMoves {
   // One after the other, from rank 0 on.
   void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
 
-  // `delay` is added to its beginning.
+  // `delay` is added to its start.
   void start(Endpoint& from, DirectMove& move, Time delay);
   bool has_under_way(int rank) const { return under_way_[static_cast<std::size_t>(rank)] > 0; }
   std::string refusal(int rank, const DirectNeeds& needs);
 
-  // How the members of a group are reached through their switch. One of them stands for the route.
+  // The path to the members of a group through their switch. One member represents the route.
   struct GroupRoutes {
     const gpu_links::Route* to_member = nullptr;
     const gpu_links::Route* from_member = nullptr;
     std::vector<int> up;    // of the other members, and of the rank itself
     std::vector<int> down;  // the same
   };
-  // Valid as long as this is.
+  // Valid for the lifetime of this object.
   const GroupRoutes& routes_of(int rank, std::span<const int> group);
 
  private:
@@ -60,7 +60,8 @@ class DirectMoves {
   struct LinkMessage;
   struct PendingRaise;
 
-  // When a peer is asked for a piece: ahead of time, while the one before is on its way, or now.
+  // Time of the request of a piece to a peer: ahead of time, while the previous one is in flight,
+  // or now.
   enum class Request : std::uint8_t { ahead, now };
 
   const gpu_links::Route& route(int from, int to);

@@ -16,18 +16,18 @@
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 #include "towpath/transport/simulated/gpu/step_cost.hpp"
 
-// One rank of GpuRanks, for the sources of this folder only.
+// One rank of GpuRanks, only for the sources of this folder.
 
 namespace towpath::transport::simulated {
 
 class GpuEndpoint;
 struct GpuPeer;
 
-// Pooled by whoever made it.
+// Pooled by its creator.
 struct GpuDelivery : gpu_links::Message, simulated::Delivery {
   GpuEndpoint* from = nullptr;
   GpuPeer* peer = nullptr;
-  // Makes it visible at the peer, in the order that fences ask for.
+  // Makes it visible at the peer, in the order that fences require.
   void (*deliver)(GpuDelivery& delivery) = nullptr;
 };
 

@@ -33,7 +33,7 @@ bool is_answered(const Access& access) {
 
 }  // namespace
 
-// An access under way. It ends twice: for its issuer, and at its peer.
+// An access in flight. It ends twice: for its issuer, and at its peer.
 struct GpuMemory::Flight : GpuDelivery {
   GpuMemory* memory = nullptr;
   Access* access = nullptr;   // the caller's, until its last callback
@@ -50,14 +50,14 @@ struct GpuMemory::QueuePair {
   std::deque<Flight*> waiting;
 };
 
-// The accesses of a thread block under way.
+// The accesses of a thread block in flight.
 struct GpuMemory::Lane {
   std::uint64_t under_way = 0;
   Time acknowledged;  // the last one that has landed
   std::vector<Access*> fences;
 };
 
-// A thread that polls a word which has its value.
+// A thread that polls a word with the awaited value.
 struct GpuMemory::Poll {
   GpuMemory* memory = nullptr;
   MemoryWait* wait = nullptr;  // null once it is cancelled
@@ -80,7 +80,7 @@ Rate GpuMemory::copy_rate(const Access& access, Time latency) const {
   return rate;
 }
 
-// Blocks that copy at the same time share a link turn by turn of their loops.
+// Blocks that copy at the same time take turns on a link, one iteration of their loops at a time.
 Bytes GpuMemory::turn_bytes(const Access& access) const {
   const std::int64_t turn = kCopyBytes * access.issuer.threads * cost_.put_loads_in_flight;
   return std::clamp(Bytes(static_cast<std::uint64_t>(turn)), kTurnMin, gpu_links::kSegment);

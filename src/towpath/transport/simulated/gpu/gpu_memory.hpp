@@ -13,18 +13,18 @@
 #include "towpath/transport/remote_memory.hpp"
 #include "towpath/transport/simulated/gpu/gpu_ranks.hpp"
 
-// The remote memory of a simulated GPU, priced by machine::KernelCost.
+// The remote memory of a simulated GPU, with the costs of machine::KernelCost.
 //
-// Inside a host the threads of the issuer copy. Each keeps put_loads_in_flight words of 16 bytes on
-// the way at a time, from the load until the store is acknowledged, which with the latencies gives
-// the pace of a put (Little's law); its multiprocessor and the links bound it. A signal after a
+// Inside a host the threads of the issuer copy. Each keeps put_loads_in_flight words of 16 bytes in
+// flight at a time, from the load until the store is acknowledged. With the latencies this gives
+// the pace of a put (Little's law), limited by its multiprocessor and the links. A signal after a
 // payload leaves when the payload is acknowledged and one thread has fenced.
 //
-// To another host an adapter copies. A put is handed to a queue pair, which moves one message at a
-// time, in order, at its own rate; a signal travels behind its payload. A CPU's proxy has one queue
-// pair for each peer and takes the puts of all blocks one after the other; where threads hand puts
-// over themselves there are several queue pairs, and the lane chooses among them. The issuer is
-// done when the adapter at the far end has acknowledged.
+// To another host an adapter copies. A put is passed to a queue pair, which moves one message at a
+// time, in order, at its own rate; a signal travels behind its payload. A CPU proxy has one queue
+// pair for each peer and handles the puts of all blocks one after the other. If threads start
+// transfers themselves, there are several queue pairs, and the lane selects one. The issuer is done
+// when the adapter at the far end has acknowledged.
 
 namespace towpath::transport::simulated {
 
@@ -80,8 +80,8 @@ class GpuMemory final : public RemoteMemory {
   void start_fence(Access& access);
   void acknowledge(Flight& flight);
   void end_fences(Lane& lane);
-  // The library's fences of a multiprocessor take turns. Those of threads (thread_fence) do not:
-  // on an H100 they overlap, over its own memory and the host's (benchmarks/gpu/README.md).
+  // The library's fences of a multiprocessor take turns. The fences of threads (thread_fence) do
+  // not: on an H100 they overlap, over its own memory and the host's (benchmarks/gpu/README.md).
   void end_fence(Access& fence, Time from, Time duration);
   void end_fence_at(Access& fence, Time when);
 

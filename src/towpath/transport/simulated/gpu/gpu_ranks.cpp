@@ -54,7 +54,7 @@ void GpuEndpoint::start_put(Move& move) {
   ranks_.network_.send_at(simulation().from_now(price.before_put()), delivery);
 }
 
-// A flag alone is a posted store: its sender continues at once.
+// A flag without data is a posted store: its sender continues immediately.
 void GpuEndpoint::start_signal(Move& move) {
   GpuDelivery& delivery = new_delivery(move);
   delivery.size = Bytes(0);

@@ -14,10 +14,10 @@
 
 // The transports of all ranks of a simulated GPU cluster: real bytes, simulated time.
 //
-// A put by a thread block costs its protocol's send overhead, then moves at the block's rate
-// through the network; with a fencing protocol the signal leaves only when the payload is
-// acknowledged, and travels by itself. Payloads are read when the Move starts and become visible
-// when they arrive. machine::KernelCost prices the accesses of kernels (gpu_memory.hpp).
+// A put by a thread block costs its protocol's send overhead, and then moves at the block's rate
+// through the network. With a fencing protocol the signal leaves only when the payload is
+// acknowledged, and travels separately. Payloads are read when the Move starts and become visible
+// when they arrive. machine::KernelCost has the costs of the accesses of kernels (gpu_memory.hpp).
 
 namespace towpath::transport::simulated {
 
@@ -26,11 +26,11 @@ struct GpuRanksOptions {
   bool carries_data = true;
   std::uint64_t heap_bytes = 64ull << 30;  // per rank, takes memory when touched
   std::uint32_t signals = 1u << 16;        // most that a rank can have
-  // Every arrival and every completion is late by a random time up to this, so that a run explores
-  // another interleaving for each seed of the simulation. Zero for timing.
+  // Maximum random delay of every arrival and completion, so that a run explores another
+  // interleaving for each seed of the simulation. Zero for timing.
   Time jitter_max;
-  // Only ranks below the period are simulated. Rank r stands for r + k * period, and each link for
-  // the links that are folded to it. 0: all ranks are simulated.
+  // Only ranks below the period are simulated. Rank r represents r + k * period, and each link
+  // represents the links that are folded to it. 0: all ranks are simulated.
   int period = 0;
   std::shared_ptr<const std::vector<gpu_links::FoldedLink>> folded_links{};
 };
@@ -39,7 +39,7 @@ class GpuEndpoint;
 
 class GpuRanks {
  public:
-  // In several parts they have neither jitter nor direct moves, and no rank asks is_quiet().
+  // Ranks in several parts have neither jitter nor direct moves, and do not call is_quiet().
   GpuRanks(const gpu_links::Parts& parts, std::shared_ptr<const machine::Machine> machine,
            const GpuRanksOptions& options);
   ~GpuRanks();
@@ -52,14 +52,14 @@ class GpuRanks {
   const gpu_links::Network& network() const { return network_; }
   // From now on the history, which the caller owns, records the bytes of all links.
   void record(gpu_links::LinkHistory* history) { network_.record(history); }
-  // Valid as long as the ranks are.
+  // Valid for the lifetime of the ranks.
   const gpu_links::Route& route(int from, int to) {
     return network_.route(options_.places[static_cast<std::size_t>(from)],
                           options_.places[static_cast<std::size_t>(to)]);
   }
   // The simulation of a rank.
   sim::Simulation& simulation(int rank) const { return *parts_.simulations[part_of(rank)]; }
-  // For routes and refusals.
+  // For routes and error messages.
   DirectMoves& direct_moves() { return *direct_moves_; }
   // An empty message, one way.
   Time latency(int from, int to) { return route(from, to).latency; }

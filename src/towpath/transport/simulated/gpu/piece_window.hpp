@@ -7,9 +7,9 @@
 
 #include "towpath/transport/simulated/gpu/step_cost.hpp"
 
-// How far a direct move is. It goes through its range in pieces: the next one is asked for when the
-// one before has been sent, and up to two are under way. Without loads, a piece is
-// stored at once.
+// Progress of a direct move through its range in pieces: the next piece is requested when the
+// previous one has been sent, and up to two are in flight. Without loads, a piece is stored
+// immediately.
 
 namespace towpath::transport::simulated {
 
@@ -39,7 +39,7 @@ struct PieceWindow {
     return next;
   }
   bool is_stored() const { return stored == size; }
-  // Whether all is loaded and has left.
+  // True if all data is loaded and has left.
   bool may_go_on() const { return !is_done && sending == 0 && loaded == size; }
 };
 

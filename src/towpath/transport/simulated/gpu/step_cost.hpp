@@ -9,12 +9,12 @@
 #include "towpath/gpu_links/network.hpp"
 #include "towpath/machine/machine.hpp"
 
-// The cost of a step on a GPU, beyond its links: the one place that prices it, for runs event by
+// The cost of a step on a GPU, beyond its links: the one place that computes it, for runs event by
 // event and for time-only runs.
 
 namespace towpath::transport::simulated {
 
-// By the operands of a thread block.
+// Depends on the operands of a thread block.
 enum class Work : std::uint8_t { copy, combine, forward };
 
 constexpr Work work_of(bool is_sent, bool is_stored, bool is_combined) {
@@ -83,7 +83,7 @@ class StepCost {
   Protocol protocol_;
 };
 
-// A counter is polled by one thread, as a flag of LL, whatever the protocol.
+// One thread polls a counter, like a flag of LL, for any protocol.
 inline Time after_raise(const machine::GpuCost& gpu) {
   return StepCost(gpu, Protocol::ll).after_flag();
 }

@@ -42,7 +42,7 @@ std::shared_ptr<const machine::MailboxCluster> checked(
     throw std::invalid_argument(fmt::format("cluster '{}': {}", cluster->name, problem));
   };
   if (options.ranks < 0 || options.ranks > cluster->nodes) {
-    fail(fmt::format("{} ranks are asked for; it has {} nodes", options.ranks, cluster->nodes));
+    fail(fmt::format("there are {} ranks; it has {} nodes", options.ranks, cluster->nodes));
   }
   const auto least = static_cast<int>(kHeaderBytes + sizeof(std::uint64_t));
   if (cluster->packetizer.payload_bytes_max < least) {
@@ -50,7 +50,7 @@ std::shared_ptr<const machine::MailboxCluster> checked(
                      cluster->packetizer.payload_bytes_max, least));
   }
   if (cluster->mailbox.drops_when_full) {
-    fail("its mailboxes drop what they have no room for; ranks need back-pressure");
+    fail("its mailboxes drop packets when they are full; ranks need back-pressure");
   }
   return cluster;
 }
@@ -127,7 +127,7 @@ void MailboxRanks::Endpoint::check(const Move& move) const {
   if (move.has_signal) heap().check_signal(move.signal);
 }
 
-// Reads the operands at once, so that they may change after completion of the Move.
+// Reads the operands immediately, so that they may change after completion of the Move.
 void MailboxRanks::Endpoint::combine(const Move& move, Task& task) {
   if (!carries_data() || move.size_bytes == 0) return;
   const bool is_put = move.peer != kNoPeer;
@@ -151,7 +151,7 @@ void MailboxRanks::Endpoint::start(Move& move) {
   task.signal_kind = kind_of(move.signal_operation);
   task.signal_value = move.signal_value;
   if (move.has_source) combine(move, task);
-  // A lone signal is a posted store: its sender continues at once.
+  // A lone signal is a posted store: its sender continues immediately.
   const bool is_posted = !move.has_source && !task.is_local;
   if (is_posted) task.move = nullptr;
   if (!task.is_local) ++under_way_;
@@ -181,7 +181,7 @@ int MailboxRanks::Endpoint::local_cycles(const Move& move) const {
   return passes * static_cast<int>((move.size_bytes + word - 1) / word);
 }
 
-// Sends the next packet of the first task, or does a local task completely.
+// Sends the next packet of the first task, or completes a local task.
 void MailboxRanks::Endpoint::go_on() {
   Task& task = tasks_.front();
   const bool is_new = task.sent_bytes == 0;
