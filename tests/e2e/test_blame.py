@@ -35,8 +35,8 @@ FAULTS = ("kill", "stop", "segfault", "exception", "exit 0", "exit 3", "return",
 
 DIED = r"died|was killed by"
 LEFT = r"left"
-LATE = r"is stopped|was stopped|is the straggler|waited .* in vain|did not|in vain"
-DIFFERS = r"wants|called something else|disagree|calls"
+LATE = r"is stopped|was stopped|is the straggler|waited .* without success|did not|without success"
+DIFFERS = r"wants|made a different call|disagree|calls"
 
 # What is said of the culprit, by way and fault; a sentence in brackets says why a cell is empty.
 BY_LAUNCH = {

@@ -154,7 +154,7 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
         ),
         ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
         ("show wormhole --hosts 2", "--hosts applies to clusters of GPUs; 'wormhole' is a chip"),
-        ("show t3000 --ranks 2", "--ranks is for clusters of GPUs"),
+        ("show t3000 --ranks 2", "--ranks applies to clusters of GPUs"),
         ("show t3000 --harvest-mask 2", "--harvest-mask is for chips"),
         ("show ring --harvest-mask 1", "--harvest-mask is for chips"),
     ],

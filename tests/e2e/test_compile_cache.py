@@ -91,4 +91,4 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
     folder.chmod(0o777)
     done = run_tt(tmp_path)
     assert done.returncode != 0
-    assert "is not this user's alone to write" in done.stderr
+    assert "can be written by other users" in done.stderr

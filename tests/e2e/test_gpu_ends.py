@@ -131,7 +131,7 @@ def test_a_stopped_pe_is_named_after_the_timeout(program):
 def test_a_live_poll_without_end_is_named_after_the_timeout(program):
     with pytest.raises(towpath.RankError) as raised:
         program.run_live(3, arguments=["poll"], timeout_s=1)
-    for phrase in ("no PE can go on", "kernel poll: 1 thread polls", "kernel ring: 1 thread in"):
+    for phrase in ("no PE can continue", "kernel poll: 1 thread polls", "kernel ring: 1 thread in"):
         assert phrase in str(raised.value)
 
 

@@ -403,7 +403,7 @@ HAZARDS = {
         "end 4 bytes beyond the 4000 bytes of cudaMalloc",
         "out_of_bounds.cu:15",
     ),
-    "overshot_wait": ("overshot_wait.cu:14", "its word is 1", "went on to 2"),
+    "overshot_wait": ("overshot_wait.cu:14", "its word is 1", "continued to 2"),
     "signal_reused": ("signal_reused.cu:10", "without proof that its peer has seen that signal"),
     "source_changed": ("source_changed.cu:10", "source_changed.cu:9"),
     "use_after_free": ("use_after_free.cu:8 loads", "cudaFree at", "use_after_free.cu:16"),

@@ -109,9 +109,9 @@ def test_candidates_are_timed_by_packets_too():
 
 
 def test_a_machine_without_networks_on_chips_refuses():
-    with pytest.raises(towpath.ConfigError, match="'dgx-h100' has none"):
+    with pytest.raises(towpath.ConfigError, match="'dgx-h100' has no networks on chips"):
         towpath.load("dgx-h100").tune("all_reduce", size_bytes="64K", network="packets")
-    with pytest.raises(towpath.ConfigError, match="'dgx-h100' has none"):
+    with pytest.raises(towpath.ConfigError, match="'dgx-h100' has no networks on chips"):
         towpath.load("dgx-h100").run("all_reduce", size_bytes="64K", network="packets")
     with pytest.raises(towpath.ConfigError, match="network is 'trains'; choose flits or pac"):
         machine("t3000").run("all_reduce", size_bytes="64K", network="trains")

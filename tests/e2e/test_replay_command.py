@@ -103,7 +103,7 @@ def test_a_folder_goes_on_past_a_trace_that_is_wrong(trace, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "has no traces" in command(tmp_path, "replay", "empty", code=2).stderr
     error = command(tmp_path, "replay", ".", "--out", "page.html", code=2).stderr
-    assert "--out is for a single trace" in error
+    assert "--out applies to a single trace" in error
 
 
 def test_a_replay_is_the_same_every_time(trace):
@@ -143,7 +143,7 @@ def test_at_traced_times_a_late_request_is_late(tmp_path):
         (("small.json", "--machine", "dgx-h100"), "dgx-h100"),
         (
             ("small.json", "--machine", "none"),
-            "'none'; shipped are blackhole, wormhole",
+            "'none'; choose one of blackhole, wormhole",
         ),
         (("small.json", "--out", "none/page.html"), "there is no directory 'none'"),
     ],

@@ -130,7 +130,7 @@ def test_a_pe_that_ends_before_it_joins_is_named(program, how, end):
 def test_a_wait_in_vain_says_where_each_pe_is(program, how, state):
     code, lines, _, _ = run(program, how, timeout_s=2)
     assert code == 1
-    late = [line for line in lines if " in vain for " in line]
+    late = [line for line in lines if " without success for " in line]
     assert late
     for line in lines:
         assert state in line

@@ -84,7 +84,10 @@ def test_schedules_of_two_runs_are_not_mixed(tmp_path):
     [
         ("all_reduce", "give either --machine NAME to simulate or --live RANKS to run here"),
         ("all_to_all --machine dgx-h100 --csv x.csv", "--csv is not for all_to_all; NCCL's tuner"),
-        ("all_reduce --machine t3000 --csv x.csv", "--csv is for GPUs, where NCCL runs; this is"),
+        (
+            "all_reduce --machine t3000 --csv x.csv",
+            "--csv applies to GPUs, where NCCL runs; this is",
+        ),
         ("all_reduce --machine dgx-h100 --csv no/x.csv", "no/x.csv: cannot be written: there is"),
         ("all_reduce --machine dgx-h100 --channels 0", "--channels is '0'; it must be numbers"),
         (

@@ -113,7 +113,7 @@ def test_an_address_may_be_of_ipv6():
 
 def test_an_address_needs_a_token():
     with started([Rank(free_address(), 0, 2, token="")]) as ranks:
-        assert "needs a token, a secret that its ranks share" in ranks[0].line()
+        assert "needs a token, a secret that only its ranks share" in ranks[0].line()
 
 
 def test_who_does_not_know_the_token_is_refused_and_keeps_nobody_from_joining():

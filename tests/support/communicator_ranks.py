@@ -98,7 +98,10 @@ def wrong_use(communicator):
         (lambda: communicator.all_reduce(np.zeros(4), "median"), "'median' is not a reduction"),
         (lambda: communicator.all_reduce(np.zeros(4), algorithm="rings"), "algorithm is 'rings'"),
         (lambda: communicator.all_reduce(np.zeros((4, 4))[:, ::2]), "contiguous and writable"),
-        (lambda: communicator.all_reduce(np.zeros(4), dtype="bfloat16"), "holds float64, not bf"),
+        (
+            lambda: communicator.all_reduce(np.zeros(4), dtype="bfloat16"),
+            "of float64, not bfloat16",
+        ),
         (lambda: communicator.all_reduce(np.zeros(4, ">f4")), "another byte order than this host"),
         (lambda: communicator.all_gather([1.0, 2.0]), "the array is a list; it must be an array"),
         (lambda: communicator.all_to_all(None), "the array is a NoneType"),

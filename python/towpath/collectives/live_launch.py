@@ -72,5 +72,5 @@ def _pickled(function: Callable[..., Any], arguments: Sequence[Any]) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
             "the function of launch or one of its arguments cannot be pickled for the ranks; "
-            "use names that a module or the main program defines: {error}"
+            f"use names that a module or the main program defines: {error}"
         ) from error

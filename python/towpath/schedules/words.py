@@ -79,7 +79,7 @@ def algorithm_named(text: str, collective: str, what: str = "algorithm") -> str:
     if re.sub(r"[^a-z]", "", text.lower()).startswith("collnet"):
         raise ConfigError(
             "CollNet needs switches that sum data between hosts (SHARP), which no machine here "
-            "describes; `towpath algorithms` lists the algorithms of {collective}",
+            f"describes; `towpath algorithms` lists the algorithms of {collective}",
             field=what,
         )
     known = _core.algorithm_names(_core.collective_from(collective))

@@ -84,14 +84,14 @@ TEST(Request, IsRefusedWhereItCannotGo) {
 TEST(Request, IsRefusedOnAVcOfAnotherKind) {
   for (const int vc : {-1, 4, 256}) {
     EXPECT_EQ(refusal(changed(write(kFar, 64), [&](Request& r) { r.vc = vc; })),
-              "core (1, 1), NoC 0: the write of 64 bytes to (3, 2) names VC " + std::to_string(vc) +
-                  "; 0 to 3 are for unicasts");
+              "core (1, 1), NoC 0: the write of 64 bytes to (3, 2) uses VC " + std::to_string(vc) +
+                  "; it must be 0 to 3 for unicasts");
   }
   for (const int vc : {3, 6}) {
     EXPECT_EQ(refusal(changed(multicast({1, 1}, {2, 2}, 64), [&](Request& r) { r.vc = vc; })),
-              "core (1, 1), NoC 0: the write of 64 bytes to the rectangle (1, 1) to (2, 2) names "
+              "core (1, 1), NoC 0: the write of 64 bytes to the rectangle (1, 1) to (2, 2) uses "
               "VC " +
-                  std::to_string(vc) + "; 4 to 5 are for multicasts");
+                  std::to_string(vc) + "; it must be 4 to 5 for multicasts");
   }
 }
 

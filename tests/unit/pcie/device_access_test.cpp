@@ -396,7 +396,7 @@ TEST(DeviceAccess, OnlyReadsAndWritesAlignedAsForDramReachTheHost) {
             std::string::npos);
   EXPECT_NE(refused([](DataMovementCore& core, NocAddress to) {
               core.noc_inline_dw_write(to, 1);
-            }).find("only reads and writes do"),
+            }).find("only reads and writes can"),
             std::string::npos);
   EXPECT_NE(refused([](DataMovementCore& core, NocAddress from) {
               core.noc_async_read({from.tile, from.offset + 16}, 0, 64);

@@ -59,7 +59,7 @@ def test_each_collective_begins_with_an_algorithm_for_every_machine():
 
 def test_one_sided_schedule_is_not_exported_to_msccl(tmp_path):
     schedule = _core.make_schedule("nvls_all_gather", ranks=4)
-    with pytest.raises(ScheduleFormatError, match="it is a signal, which MSCCL does not know"):
+    with pytest.raises(ScheduleFormatError, match="it is a signal, which MSCCL does not have"):
         dump_schedule(schedule, tmp_path / "schedule.xml")
     assert not (tmp_path / "schedule.xml").exists()
 
@@ -95,7 +95,7 @@ def test_ring_too_long_for_msccl_is_not_exported(tmp_path):
     ("options", "sentence"),
     [
         ({"ranks": 0}, "ranks is 0; it must be 1 to 262144"),
-        ({"ranks": 4, "root": 4}, "root is 4; all_reduce has no root, so that only 0 is allowed"),
+        ({"ranks": 4, "root": 4}, "root is 4; it must be 0 for all_reduce, which has no root"),
         ({"ranks": 4, "root": -1}, "root is -1; all_reduce has no root"),
         ({"ranks": 4, "channels": 65}, "channels is 65; it must be 1 to 64"),
         ({"ranks": 4, "gpus_per_host": 3}, "gpus_per_host is 3; 4 ranks are not a multiple of it"),
@@ -111,7 +111,7 @@ def test_impossible_options_are_refused_in_one_sentence(options, sentence):
 
 
 def test_a_schedule_that_is_written_out_is_refused_where_it_is_too_large():
-    with pytest.raises(ValueError, match=r"ranks \* ranks \* channels may be at most 67108864"):
+    with pytest.raises(ValueError, match=r"ranks \* ranks \* channels must be at most 67108864"):
         _core.make_schedule("two_shot_all_reduce", ranks=65_536)
 
 

@@ -317,7 +317,7 @@ def core_of(chips, links):
         (0, [], "cluster 'made': has no chips; it needs at least one"),
         (1, [((0, 0), (1, 0))], "has no chip 1; it has 0 to 0"),
         (2, [((0, 0), (1, 99))], "chip 1 has no Ethernet channel 99; it has 0 to 15"),
-        (2, [((0, 0), (1, 0)), ((1, 1), (0, 0))], "channel 0 of chip 0, which has link 0 already"),
+        (2, [((0, 0), (1, 0)), ((1, 1), (0, 0))], "channel 0 of chip 0, which already has link 0"),
     ],
 )
 def test_the_core_refuses_what_cannot_be_joined(chips, links, expected):
@@ -335,7 +335,7 @@ def test_a_cluster_of_chips_is_no_machine_and_no_chip(tmp_path):
         catalogue.load_chip("n300")
     with pytest.raises(ConfigError, match="wormhole.yaml:1: is not a cluster of chips"):
         catalogue.load_chip_cluster("wormhole")
-    with pytest.raises(ConfigError, match="'n400'; shipped are blackhole-line, galaxy, "):
+    with pytest.raises(ConfigError, match="'n400'; choose one of blackhole-line, galaxy, "):
         catalogue.load_chip_cluster("n400")
     with pytest.raises(ConfigError, match="there is no cluster of chips 'ring'"):
         catalogue.shipped_chip_cluster("ring")

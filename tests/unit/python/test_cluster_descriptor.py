@@ -88,7 +88,7 @@ def test_a_chip_is_reached_through_the_nearest_one_on_pcie():
         ("chip: 0, chan: 9", "chip: 7, chan: 9", "ethernet_connections[0]: names chip 7, which ar"),
         ("chip: 0, chan: 9", "chan: 9", "cluster.yaml:8: ethernet_connections[0]: has an end with"),
         ("chip: 0, chan: 9", "chip: 0, chan: 16", "chip 0 has no Ethernet channel 16; it has 0 to"),
-        ("chip: 0, chan: 9", "chip: 0, chan: 8", "[1]: joins channel 8 of chip 0, which has link"),
+        ("chip: 0, chan: 9", "chip: 0, chan: 8", "[1]: joins channel 8 of chip 0, which already"),
         ("chip: 0, chan: 9", "chip: 1, chan: 1", "[0]: joins channel 1 of chip 1 to itself; a lin"),
         ("  5: [2, 0, 0, 0]\n", "", "cluster.yaml:2: chips: has no place of chip 5; arch has that"),
         ("[2, 0, 0, 0]", "[0, 0, 0, 0]", "chips: sits where chip 0 does"),

@@ -299,18 +299,21 @@ def test_an_unknown_machine_gets_every_name_that_is_valid_there():
         ("run all_reduce --machine ring --trace-size 1K", "--trace-size requires --trace or --out"),
         (
             "run --schedule x.xml --machine ring --protocol Simple",
-            "--protocol is for towpath's own",
+            "--protocol applies to Towpath's own",
         ),
-        ("run --schedule x.xml --machine ring --root 0", "--root is for towpath's own schedules"),
+        (
+            "run --schedule x.xml --machine ring --root 0",
+            "--root applies to Towpath's own schedules",
+        ),
         ("run all_reduce --machine t3000 --protocol LL", "protocol"),
         ("run all_reduce --machine carvnet --protocol LL128", "protocol"),
         ("run all_reduce --machine ring -b 8 --sizes 8", "--sizes and -b, -e, -f exclude"),
         ("run all_reduce --machine dgx-h100 -g 4 --hosts 1", "--hosts and -g exclude each other"),
-        ("run broadcast --machine t3000 --ranks 4", "ranks is for clusters of GPUs"),
-        ("bench mailbox --live --seed 3", "--seed is for --machine"),
+        ("run broadcast --machine t3000 --ranks 4", "ranks applies to clusters of GPUs"),
+        ("bench mailbox --live --seed 3", "--seed applies to --machine"),
         ("bench mailbox --machine carvnet --cores 0,1", "--cores is for --live"),
         ("tune all_reduce --machine ring --warmup 5", "--warmup requires --live"),
-        ("validate --half fit", "--half is for one table"),
+        ("validate --half fit", "--half applies to one table"),
     ],
 )
 def test_an_option_without_effect_is_refused(words, phrase, tmp_path, monkeypatch):
@@ -358,7 +361,7 @@ def test_a_schedule_is_verified_from_standard_input(tmp_path):
     [
         ("verify all_reduce", "needs --ranks"),
         ("verify plan.json", "plan.json: lacks 'collective'"),
-        ("verify ring.xml --channels 2", "--channels is for a collective"),
+        ("verify ring.xml --channels 2", "--channels applies to a collective"),
         ("export all_reduce ring.xml --ranks 2", "exists; --force replaces it"),
     ],
 )

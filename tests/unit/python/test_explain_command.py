@@ -160,11 +160,11 @@ def test_a_library_chooses_alone(one_host, chips):
     call = {"size_bytes": "1K", "library": "nccl"}
     for option in ({"protocol": "LL"}, {"algorithm": "ring"}, {"channels": 2}):
         [name] = option
-        assert f"{name} is for Towpath's own choice" in refusal(one_host.run, **call, **option)
-    assert "library is for clusters of GPUs" in refusal(chips.run, **call)
+        assert f"{name} applies to Towpath's own choice" in refusal(one_host.run, **call, **option)
+    assert "library applies to clusters of GPUs" in refusal(chips.run, **call)
     schedule = towpath.Schedule.generate("all_reduce", ranks=4)
     assert "library chooses a schedule" in refusal(one_host.run, schedule, **call)
-    assert "library is for simulated runs" in refusal(
+    assert "library applies to simulated runs" in refusal(
         towpath.run_live, "all_reduce", ranks=2, **call
     )
 
@@ -197,7 +197,7 @@ def test_expected_times_are_those_of_the_validated_rows():
         (("expect", "all_reduce", *PLACE, "--graph", "none.xml"), "none.xml"),
         (("expect", "all_reduce", "--machine", "t3000"), "cluster of GPUs"),
         (("tune", "all_reduce", *PLACE, "--env", "NCCL_ALGO=Ring"), "requires --as"),
-        (("tune", "all_reduce", "--live", "2", "--as", "nccl"), "--as is for GPUs"),
+        (("tune", "all_reduce", "--live", "2", "--as", "nccl"), "--as applies to GPUs"),
         (("tune", "all_reduce", *PLACE, "--as", "nccl", "--channels", "2"), "--channels"),
     ],
 )

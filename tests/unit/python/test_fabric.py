@@ -200,7 +200,7 @@ def test_pings_that_cannot_be_are_refused(ends, sentence):
 def test_a_ping_round_a_line_is_refused():
     cluster = catalogue.load_chip_cluster("blackhole-line").build()
     shape = _core.FabricShape.usual(cluster)
-    with pytest.raises(ValueError, match="goes all round a ring; there is none"):
+    with pytest.raises(ValueError, match="goes around a ring, but the chips do not form one"):
         _core.fabric_round_trip(cluster, shape, source=2, destination=2, payload_bytes=64)
 
 
@@ -218,7 +218,7 @@ def test_two_streams_at_once_are_as_fast_as_the_slower_one():
 
 def test_a_shape_with_neighbours_that_no_link_joins_is_refused():
     cluster = catalogue.load_chip_cluster("t3000").build()
-    with pytest.raises(ValueError, match="no link joins them"):
+    with pytest.raises(ValueError, match="no link between them is available"):
         _core.fabric_planes(cluster, _core.FabricShape.line([0, 6]))
 
 

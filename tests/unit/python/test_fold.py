@@ -96,7 +96,9 @@ def test_what_is_too_much_to_simulate_says_why_all_ranks_are(
     monkeypatch.setattr(places, "_STEPS_MAX", 100)
     call = call_of("ring")
     assert fold_of(place, call).is_folded
-    with pytest.raises(ConfigError, match=rf"^4,032 steps are more than the 100 .* {NOT_EQUAL}$"):
+    with pytest.raises(
+        ConfigError, match=rf"^4,032 steps exceed the maximum of 100 .* {NOT_EQUAL}$"
+    ):
         fold_of(place, call, 4 * 1001)
 
 

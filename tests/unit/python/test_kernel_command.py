@@ -87,7 +87,7 @@ def test_command_prints_lines(kernel: str) -> None:
     ("arguments", "phrase"),
     [
         (["absent.cpp"], "absent.cpp"),
-        (["kernel.rs"], "not a kernel by its suffix"),
+        (["kernel.rs"], "does not have the suffix of a kernel"),
         (["absent.cpp", "--core", "1"], "--core '1'"),
         (["absent.cpp", "--arg", "x"], "'x' is not a number"),
         (["absent.cpp", "--machine", "dgx-h100"], "has no cores"),
@@ -187,7 +187,7 @@ def test_errors_are_those_of_the_library() -> None:
         chip.run_kernels([SourceKernel("wait.cpp", text=waits)], semaphores=[0])
     with pytest.raises(ConfigError, match="the compute cores, which have neither"):
         chip.run_kernels([SourceKernel("math.cpp", processor="compute", text=waits)])
-    with pytest.raises(ConfigError, match="word of 32 bits"):
+    with pytest.raises(ConfigError, match="is not a 32-bit word"):
         chip.run_kernels([SourceKernel("wait.cpp", args=[2**40], text=waits)])
     with pytest.raises(ConfigError, match="at least one"):
         chip.run_kernels([])

@@ -54,7 +54,10 @@ def test_what_is_not_said_is_that_nothing_is_wrong():
         ("0:9,at=forever", "'at=forever' has no time"),
         ("0:9,loss=1", "'loss=1' has no probability above 0 and below 1"),
         ("0:9,loss=nan", "'loss=nan' has no probability"),
-        ("0:9,at=1us,at=2us", "'at=2us' of --link-fault '0:9,at=1us,at=2us' is unknown or there"),
+        (
+            "0:9,at=1us,at=2us",
+            "'at=2us' of --link-fault '0:9,at=1us,at=2us' is unknown or repeated",
+        ),
         ("0:9,down=1us", "'down=1us' of --link-fault '0:9,down=1us' is unknown or repeated;"),
         ("0:9,dead=forever", "--link-fault '0:9,dead=forever' never drops the link;"),
         ("0:9,loss=0.1,dead=5us", "says how a dropped link comes back, and not when it drops;"),
@@ -69,7 +72,7 @@ def test_a_bad_fault_is_one_sentence(text, sentence):
     ("faults", "sentence"),
     [
         (("99:0,at=5us",), "has no chip 99; it has 0 to 7"),
-        (("0:0,at=5us",), "joined to nothing; with links are channels 6, 7, 9, 14, 15"),
+        (("0:0,at=5us",), "has no link; channels with links are 6, 7, 9, 14, 15"),
         (("0:9,at=5us", "4:1,at=9us"), "the link at channel 1 of chip 4 has two faults"),
     ],
 )

@@ -87,7 +87,9 @@ def test_commands_know_a_new_kind(circle):
 
 
 def test_options_and_forms_of_a_new_kind_are_in_errors(circle):
-    with pytest.raises(ConfigError, match="hosts is for clusters of GPUs; .* is a circle of") as no:
+    with pytest.raises(
+        ConfigError, match="hosts applies to clusters of GPUs; .* is a circle of"
+    ) as no:
         towpath.load(circle, hosts=2)
     assert no.value.field == "hosts"
     with pytest.raises(ConfigError, match="is not a circle of friends; it must be a spec whose"):

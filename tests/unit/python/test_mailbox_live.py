@@ -95,9 +95,9 @@ def test_mistakes_are_sentences():
     context = Mailbox(unique_name("python"))
     with pytest.raises(RuntimeError, match='there is no mailbox "nobody" on this host'):
         context.send("nobody", b"x")
-    with pytest.raises(ValueError, match="a message has 57 bytes; up to 56"):
+    with pytest.raises(ValueError, match="a message has 57 bytes; it must have at most 56"):
         context.send(context.address, bytes(57))
-    with pytest.raises(RuntimeError, match="there is a mailbox .* already"):
+    with pytest.raises(RuntimeError, match="mailbox .* exists already"):
         Mailbox(context.address)
 
 

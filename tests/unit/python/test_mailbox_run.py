@@ -44,5 +44,5 @@ def test_without_data_it_takes_as_long():
 
 
 def test_options_of_gpu_clusters_are_refused():
-    with pytest.raises(ConfigError, match="--hosts is for clusters of GPUs"):
+    with pytest.raises(ConfigError, match="--hosts applies to clusters of GPUs"):
         run("all_reduce", "--hosts", "2")

@@ -118,7 +118,7 @@ def test_what_has_no_meaning_for_several_kinds_is_refused(file):
     line = ("all_reduce", "--machine", str(file()), "--sizes", "1K")
     for command, option, problem in (
         ("run", ("--hosts", "2"), "it has 3, 1 of dgx-h100 and 2 of dgx-a100"),
-        ("run", ("--set", "gpu_cost.launch_ns=1"), "set it in the file of a part"),
+        ("run", ("--set", "gpu_cost.launch_ns=1"), "change the file of a part"),
         ("expect", ("--as", "nccl"), "hosts of different kinds"),
     ):
         with pytest.raises(towpath.ConfigError) as caught:

@@ -156,13 +156,18 @@ BROKEN = [
     ('cnt="1"', 'cnt="one"', 4, "has cnt='one' on <step>"),
     ('hasdep="1"', 'hasdep="2"', 4, "choose one of 0, 1"),
     ('depid="0" deps="1"', 'depid="-1" deps="-1"', 9, "must have a dependency itself"),
-    ('depid="0" deps="0" hasdep="0"', 'depid="0" deps="0" hasdep="1"', 8, "no flag for a nop"),
+    (
+        'depid="0" deps="0" hasdep="0"',
+        'depid="0" deps="0" hasdep="1"',
+        8,
+        "not raise a flag for a nop",
+    ),
     ('type="re"', 'type="nop"', 10, "ends a thread block with a nop"),
     ("<step s=", "<op step=", 4, "the form of newer MSCCL tools"),
     ("<gpu", "<cpu", 2, "it must be <gpu>"),
     ("<algo", "<!DOCTYPE algo []><algo", 1, "document type or an entity"),
     ("</algo>", "", 23, "is not valid XML"),
-    ("</tb>", "</tb>text", 6, "holds the text 'text'"),
+    ("</tb>", "</tb>text", 6, "contains the text 'text'"),
 ]
 
 
@@ -192,8 +197,8 @@ def test_missing_file_is_refused(tmp_path):
 
 # What MSCCL has no place for, and a part of the sentence.
 UNHOLDABLE = [
-    (lambda: one_rank([copy_step()] * 257), "thread block 0: it has 257 steps; MSCCL holds"),
-    (lambda: one_rank([copy_step(count=72)]), "step 0: it has 72 chunks at once; MSCCL holds"),
+    (lambda: one_rank([copy_step()] * 257), "thread block 0: it has 257 steps; MSCCL supports"),
+    (lambda: one_rank([copy_step(count=72)]), "step 0: it has 72 chunks at once; MSCCL supports"),
     (lambda: one_rank([copy_step()], channels=65), "it has 65 channels; MSCCL supports at most 64"),
     (
         lambda: one_rank([Step(StepType.nop, depends_on_block=1, depends_on_step=0)]),
@@ -201,7 +206,7 @@ UNHOLDABLE = [
     ),
     (
         lambda: one_rank([Step(StepType.nop, depends_on_block=1, depends_on_step=0), copy_step()]),
-        "it follows a nop and has no dependency itself",
+        "it follows a nop and must itself have a dependency",
     ),
     (lambda: one_rank([Step(StepType.nop, publishes=True)]), "it is a nop that publishes"),
 ]

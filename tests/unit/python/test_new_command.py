@@ -29,7 +29,7 @@ def test_a_file_that_is_there_is_left_alone(tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "mine.cpp").write_text("int main() {}\n")
-    assert "mine.cpp: is there already" in refusal(write_kernel_project, mine)
+    assert "mine.cpp: exists already" in refusal(write_kernel_project, mine)
     assert (mine / "mine.cpp").read_text() == "int main() {}\n"
     assert not (mine / "CMakeLists.txt").exists()
 

@@ -101,7 +101,7 @@ def test_other_machines_get_the_fastest_schedule_too(machine):
 
 
 def test_a_fault_of_no_link_is_named_where_a_schedule_is_chosen():
-    with pytest.raises(towpath.ConfigError, match="channel 3 of chip 0, which is joined to noth"):
+    with pytest.raises(towpath.ConfigError, match="channel 3 of chip 0, which has no link"):
         towpath.load("n300").run(size_bytes=1024, link_faults=["0:3,loss=0.1"])
 
 

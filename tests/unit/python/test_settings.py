@@ -75,7 +75,7 @@ def test_other_commands_take_one_value(tmp_path):
     assert "1234" in towpath_command("show", "dgx-h100", *one).stdout
     written = towpath_command("export", "machine", "dgx-h100", "--json", *one).stdout
     assert json.loads(written)["gpu_cost"]["launch_ns"] == 1234
-    with pytest.raises(towpath.ConfigError, match="--set is for clusters of GPUs"):
+    with pytest.raises(towpath.ConfigError, match="--set applies to clusters of GPUs"):
         towpath_command("show", "t3000", *one)
 
 

@@ -86,7 +86,7 @@ def test_names_of_architectures_may_be_in_small_letters():
     [
         ("[2-0]", "[2-9]", "soc.yaml:13: router_only[0]: 2-9 is off the grid, which ends at 3-2"),
         ("[2-0]", "[1-0]", "router_only[0]: lists 1-0 as router_only, but it already is ethe"),
-        ("[2-0]", "[]", "soc.yaml:1: grid: leaves out 2-0; every tile of the grid must be in some"),
+        ("[2-0]", "[]", "soc.yaml:1: grid: leaves out 2-0; every tile of the grid must be in a"),
         ("[1-1,", "[3-0,", "functional_workers[0]: lists 3-0 as worker, but it already is dram"),
         ("[1-1, 2-1]", "[]", "soc.yaml:11: functional_workers: is []"),
         ("[1-1, 2-1]", "{a: b}", "functional_workers: is {'a': 'b'}; it must be a valid tuple"),
@@ -102,7 +102,7 @@ def test_names_of_architectures_may_be_in_small_letters():
         ("[3-0]]", "[0-0]]", "soc.yaml:9: dram[1]: lists 0-0 as dram, but it already is dram"),
         ("x_size: 4", "x_size: four", "soc.yaml:2: grid.x_size: is 'four'; it must be a valid int"),
         ("x_size: 4", "x_size: 1000000", "grid.x_size: is 1000000; it must be less than or equal"),
-        ("WORMHOLE_B0", "QUASAR", "soc.yaml:19: arch_name: is 'QUASAR'; known are"),
+        ("WORMHOLE_B0", "QUASAR", "soc.yaml:19: arch_name: is 'QUASAR'; choose one of"),
         ("eth_l1_size: 200000", "eth_l1_size: 0", "eth_l1_size: is 0, but eth lists tiles"),
         ("dram_bank_size: 2147483648", "dram_bank_size: -1", "dram_bank_size: is -1; it must be"),
         ("worker_l1_size: 1000000\n", "", "the spec: has no field 'worker_l1_size'"),

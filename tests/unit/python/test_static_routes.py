@@ -45,7 +45,7 @@ def test_with_packets_the_lists_run_as_kernels():
     # At 12.5 GB/s, over the four timesteps of the best order.
     assert planned.best.time_us - small.best.time_us > 4 * (16 << 10) / 12.5e3
     assert f"4 timesteps, {planned.best.time_us:.2f} us" in planned.text()
-    with pytest.raises(ConfigError, match="packets of 24 bytes are asked for; allowed"):
+    with pytest.raises(ConfigError, match="packets have 24 bytes; they must have"):
         plan_routes(ring(), parse_routes(OPPOSITE), packet_bytes=24)
 
 

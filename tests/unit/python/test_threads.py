@@ -40,7 +40,7 @@ def test_a_variable_that_is_no_number_of_threads_is_refused(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("TOWPATH_THREADS", text)
-    with pytest.raises(ConfigError, match=f"TOWPATH_THREADS is '{text}'; it is the number"):
+    with pytest.raises(ConfigError, match=f"TOWPATH_THREADS is '{text}'; it must be the number"):
         threads_for(None)
 
 

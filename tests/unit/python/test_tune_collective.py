@@ -294,17 +294,20 @@ def test_live_processes_are_tuned_with_the_channels_that_are_named():
     ("words", "sentence"),
     [
         ("", "give either --machine NAME to simulate or --live RANKS to run here"),
-        ("--machine t3000 --live 2", "say where: "),
-        ("--machine t3000 --ranks 4", "--ranks is for clusters of GPUs and"),
+        ("--machine t3000 --live 2", "give either --machine NAME"),
+        ("--machine t3000 --ranks 4", "--ranks applies to clusters of GPUs and"),
         (
             "--machine carvnet --hosts 2",
             "--hosts applies to clusters of GPUs; 'carvnet' is a cluster",
         ),
         ("--machine wormhole", "is a chip; this command is for a cluster of"),
-        ("--live 2 --ranks-per-host 2", "--ranks-per-host is for simulations; --live measures on"),
-        ("--live 2 --network packets", "--network is for simulations; --live measures on this"),
+        (
+            "--live 2 --ranks-per-host 2",
+            "--ranks-per-host applies to simulations; --live measures on",
+        ),
+        ("--live 2 --network packets", "--network applies to simulations; --live measures on this"),
         ("--machine t3000 --iterations 9", "--iterations requires --live; a simulated call"),
-        ("--live 100000", "100000 live ranks are asked for"),
+        ("--live 100000", "100000 live ranks are requested"),
         ("--machine dgx-h100 --ranks-per-host 9", "--ranks-per-host is 9; it must be 1 to 8"),
     ],
 )

@@ -78,7 +78,7 @@ def test_every_field_that_a_prediction_reads_is_a_column_of_its_table():
         (LINE, line_row(hops_counted="3"), "hops_counted is 3; it must be even"),
         (LINE, line_row(hops_counted="6"), "at most 4 on a line of 3"),
         (LINE, line_row(topology="ring", line_size="8", hops_counted="10"), "at most 8 on a ring"),
-        (LINE, line_row(system="n150"), "names like these are known: t3k_8"),
+        (LINE, line_row(system="n150"), "use a name like t3k_8"),
         (NEIGHBOURS, neighbour_row(ntype="NOC_READ"), "ntype is 'NOC_READ'; choose one of NOC_UNI"),
         (STREAMS, stream_row(test_name="HalfRing"), "test_name is 'HalfRing'; choose one of Neigh"),
         (STREAMS, stream_row(ntype="NOC_READ"), "choose one of NOC_UNICAST_WRITE"),

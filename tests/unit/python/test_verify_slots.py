@@ -107,7 +107,7 @@ def test_slots_that_make_no_sense_are_refused(tmp_path, options, expected):
 
 def test_a_custom_collective_needs_a_declared_result(tmp_path):
     file = nine_sends_first(tmp_path / "nine.xml", coll="custom")
-    assert "--result NAME declares it" in refusal(towpath.Schedule.load, file)
+    assert "add --result NAME" in refusal(towpath.Schedule.load, file)
     schedule = towpath.Schedule.load(file, result="alltoall")
     assert schedule.collective == "all_to_all"
     done = towpath_command(
@@ -122,7 +122,9 @@ def test_a_custom_collective_needs_a_declared_result(tmp_path):
 
 def test_a_result_is_for_custom_collectives_only(tmp_path):
     file = nine_sends_first(tmp_path / "nine.xml")
-    assert "coll='custom' only" in refusal(towpath.Schedule.load, file, result="all_reduce")
+    assert "applies only to coll='custom'" in refusal(
+        towpath.Schedule.load, file, result="all_reduce"
+    )
     assert "requires --schedule" in refusal(
         towpath_command, "run", "all_reduce", "--machine", "ring", "--result", "all_reduce"
     )

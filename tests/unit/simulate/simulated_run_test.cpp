@@ -105,7 +105,7 @@ TEST(PlacesOfRanks, AreTheFirstOnesUnlessTheyAreGiven) {
 
 TEST(PlacesOfRanks, AreAsManyAsThereAreRanks) {
   const std::string sentence = sentence_of([] { places_of_ranks({0, 1, 2}, 2); });
-  EXPECT_NE(sentence.find("3 places are given for 2 ranks"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("there are 3 places for 2 ranks"), std::string::npos) << sentence;
 }
 
 TEST(PlacesOfRanks, AreDifferentAndOnTheMachine) {

@@ -86,8 +86,8 @@ void check_lists(std::span<const Route> routes, std::span<const CoreCommands> li
              name_of(is_send ? hop.from : hop.to));
       }
       if (++seen[is_send ? 0 : 1][numbers.number(command.of)] > 1) {
-        fail("the list of {} has the command to {} {} twice", name_of(list.core), name_of(command.kind),
-             name_of(routes, command.of));
+        fail("the list of {} has the command to {} {} twice", name_of(list.core),
+             name_of(command.kind), name_of(routes, command.of));
       }
     }
   }

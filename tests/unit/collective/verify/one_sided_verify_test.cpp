@@ -188,7 +188,7 @@ TEST(OneSidedStructure, RefusesWhatIsNotPossible) {
        [&](Schedule& s) { access_of(first(s), StepType::wait).ends[0] = {1, 9}; }},
       {"its semaphore is 4",
        [&](Schedule& s) { access_of(first(s), StepType::release).semaphores = {4}; }},
-      {"but 2 take part",
+      {"but 2 use it",
        [&](Schedule& s) { access_of(first(s), StepType::barrier).barrier_blocks = 3; }},
       {"which no step there raises",
        [&](Schedule& s) {
@@ -221,7 +221,7 @@ TEST(OneSidedStructure, RefusesPacketsInOnePlaceTwiceOrNowhere) {
     Access& put = access_of(block, StepType::direct);
     put.part = 0;
   }
-  EXPECT_TRUE(contains(structure_error(twice), "a place takes them once"));
+  EXPECT_TRUE(contains(structure_error(twice), "a place can receive packets only once"));
   Schedule nowhere = packet_all_reduce();
   access_of(block_of(nowhere, 0, 0), StepType::direct).destinations[0].is_packet = false;
   EXPECT_TRUE(contains(structure_error(nowhere), "no step puts all of them there"));

@@ -102,7 +102,7 @@ TEST(DataMovementCore, RefusesTransactionIdsThatCannotBeWaitedFor) {
   });
   EXPECT_EQ(overflow.find(kBegin + "noc_async_read_barrier_with_trid: transaction id 0 has "), 0u)
       << overflow;
-  EXPECT_NE(overflow.find(" packets outstanding; its counter holds 255"), std::string::npos)
+  EXPECT_NE(overflow.find(" outstanding packets; its counter can count 255"), std::string::npos)
       << overflow;
   EXPECT_EQ(refusal([](DataMovementCore& core) {
               core.noc_async_write_set_trid(4);

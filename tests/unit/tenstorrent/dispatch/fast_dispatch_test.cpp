@@ -292,7 +292,7 @@ TEST(FastDispatch, KeepsItsLink) {
   Cluster cluster(board(), with_host());
   EXPECT_NE(sentence_of([&] {
               cluster.create_program(1).create_kernel({0, 1}, {.name = "k"}, [](EthernetCore&) {});
-            }).find("is the dispatcher's"),
+            }).find("belongs to the dispatcher"),
             std::string::npos);
 }
 

@@ -355,7 +355,7 @@ TEST(BufferHazard, ABufferBeyondTheMemoryIsRefused) {
   EXPECT_NE(sentence_of([&] {
               pair.cluster.device(1).allocate({"huge", {{{1, 1}, 64}}, std::uint64_t{1} << 40});
             })
-                .find("buffer 'huge' of 1099511627776 bytes begins at offset 64 of tile (1, 1) of "
+                .find("buffer 'huge' of 1099511627776 bytes starts at offset 64 of tile (1, 1) of "
                       "chip 1, whose memory has "),
             std::string::npos);
 }

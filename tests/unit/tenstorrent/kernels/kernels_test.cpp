@@ -137,13 +137,13 @@ TEST(MergedChannel, HasItsWordBehindItsBuffer) {
 }
 
 TEST(MergedChannel, IsMadeOfWords) {
-  const std::string end = "; both must be multiples of 16, and some bytes";
+  const std::string end = "; both must be multiples of 16, and the size above 0";
   EXPECT_EQ(sentence_of([] { merged_channels(0, 24, 1); }),
-            "channels of 24 bytes at offset 0 are asked for" + end);
+            "channels have 24 bytes at offset 0" + end);
   EXPECT_EQ(sentence_of([] { merged_channels(8, 16, 1); }),
-            "channels of 16 bytes at offset 8 are asked for" + end);
+            "channels have 16 bytes at offset 8" + end);
   EXPECT_EQ(sentence_of([] { merged_channels(0, 0, 1); }),
-            "channels of 0 bytes at offset 0 are asked for" + end);
+            "channels have 0 bytes at offset 0" + end);
 }
 
 // Three frames; each sees a word that comes with the last.

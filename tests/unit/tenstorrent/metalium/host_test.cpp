@@ -303,7 +303,7 @@ TEST_F(MetaliumHost, WhatCannotBeConnectedIsRefused) {
   EXPECT_EQ(connect(FabricNodeId(MeshId(1), 0), 0),
             "there is no mesh 1; use mesh 0, which has all chips");
   EXPECT_EQ(connect(node(11), 0), "there is no chip 11 in the fabric; it has 8");
-  EXPECT_NE(connect(node(0), 9).find("chip 4 has no link 9 towards chip 0"), std::string::npos);
+  EXPECT_NE(connect(node(0), 9).find("chip 4 has no link 9 toward chip 0"), std::string::npos);
   enqueue_receiver(false, false);
   EXPECT_EQ(sentence_of([] { tt_fabric::SetFabricConfig(FabricConfig::DISABLED); }),
             "the fabric is set while programs are enqueued; set it before, or when they are done");

@@ -191,7 +191,7 @@ TEST(StaticRoutes, RefuseListsThatAreNotOfTheseRoutes) {
     return sentence_of([&] { execute(routes, lists); });
   };
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands.clear(); }),
-            "no list is to send hop 0 of route 0 (0/0 to 1/1)");
+            "no list has the command to send hop 0 of route 0 (0/0 to 1/1)");
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands.push_back(lists[0].commands[0]); }),
             "the list of 0/0 has the command to send hop 0 of route 0 (0/0 to 1/1) twice");
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands[0].of.hop = 1; }),
@@ -199,7 +199,8 @@ TEST(StaticRoutes, RefuseListsThatAreNotOfTheseRoutes) {
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands[0].of.route = -1; }),
             "the list of 0/0 names hop 0 of route -1, which does not exist");
   EXPECT_EQ(refusal([](auto& lists) { lists[0].commands[0].kind = Command::Kind::receive; }),
-            "the list of 0/0 has the command to receive hop 0 of route 0 (0/0 to 1/1), which belongs to 1/1");
+            "the list of 0/0 has the command to receive hop 0 of route 0 (0/0 to 1/1), which "
+            "belongs to 1/1");
   EXPECT_EQ(sentence_of([&] { execute(routes, given, 0); }),
             "buffers_per_core is 0; a core needs at least one");
 }

@@ -78,7 +78,7 @@ TEST(ShmRendezvous, RejectsOptionsThatAreWrongInThemselves) {
   EXPECT_EQ(sentence_of_connecting(options("x", 3, 3)), "rank 3 is outside the range 0 to 2");
   EXPECT_EQ(sentence_of_connecting(options("x", 0, 0)),
             "there are 0 ranks; there must be at least 1");
-  expect_contains(sentence_of_connecting(options("", 0, 1)), {"has 0 bytes; 1 to 64"});
+  expect_contains(sentence_of_connecting(options("", 0, 1)), {"has 0 bytes; it must have 1 to 64"});
   expect_contains(sentence_of_connecting(options(std::string(65, 'x'), 0, 1)), {"65 bytes"});
   LiveOptions small = options("x", 0, 1);
   small.heap_bytes = 10;
