@@ -46,7 +46,7 @@ def difference(command: str, printed: list[str], folder: Path) -> str | None:
         [sys.executable, *start, *words],
         cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S,
     )  # fmt: skip
-    is_error = len(printed) == 1 and printed[0].startswith("towpath: ")
+    is_error = program == "towpath" and len(printed) == 1 and printed[0].startswith("towpath: ")
     if (done.returncode != 0) != is_error:
         return f"'{command}' ends with status {done.returncode}: {done.stdout}{done.stderr}"
     found = (done.stderr if is_error else done.stdout).splitlines()
