@@ -61,6 +61,12 @@ gpu-build:
 	@mkdir -p out/gpu
 	@tools/gpu_build.sh "$(FILE)" "out/gpu/$(basename $(notdir $(FILE)))"
 
+# The choices of NCCL itself on the shipped machines, from a repository: `make decisions NCCL=PATH`.
+.PHONY: decisions
+decisions: build
+	@test -n "$(NCCL)" || { echo "name NCCL's repository: make decisions NCCL=PATH"; exit 2; }
+	@$(BIN)/python -m towpath.api.decisions "$(NCCL)"
+
 lint: $(VENV)/tested
 	@$(BIN)/python tools/lint.py
 

@@ -375,7 +375,11 @@ class GpuCluster(Cluster):
         return row, imitation.sentence(choice)
 
     def _assumed(self, request: Request) -> tuple[str, ...]:
-        return () if request.library is None else self.imitate(request.library).facts.notes
+        if request.library is None:
+            return ()
+        imitation = self.imitate(request.library)
+        source = imitation.source_note
+        return imitation.facts.notes if source is None else (source, *imitation.facts.notes)
 
     def __repr__(self) -> str:
         hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"

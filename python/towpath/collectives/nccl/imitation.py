@@ -13,9 +13,11 @@ from towpath.collectives.nccl import connect, rccl
 from towpath.collectives.nccl.choice import Candidate, Choice, choose
 from towpath.collectives.nccl.communicator import ALGORITHM_WORDS
 from towpath.collectives.nccl.environment import Environment
-from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of
+from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of, host_facts
 from towpath.collectives.nccl.graph_file import check_gpus, load_graphs
 from towpath.collectives.nccl.tuner_file import TunerLine, load_tuner
+from towpath.collectives.nccl_itself.host import GPU_MODELS, host_of
+from towpath.collectives.nccl_itself.table import TableChoice, TableEntry, find_entry
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs.machine_spec import MachineSpec
@@ -108,6 +110,7 @@ class Imitation:
             ConfigError: the library does not run on the machine, or its behavior there is unknown.
         """
         self.library = library
+        self._table = _table_of(spec, library, ranks_per_host)
         graphs = None
         if library.name == "rccl":
             self.facts: Facts = rccl.facts_of(spec, ranks_per_host, library.environment)
@@ -126,10 +129,44 @@ class Imitation:
             ConfigError: the library has no choice for the collective, or no candidate is left.
         """
         chooser = rccl.choose if self.library.name == "rccl" else choose
-        return chooser(
+        imitated = chooser(
             self.facts.communicator, collective, size_bytes, self.library.environment,
             self.library.tuner,
         )  # fmt: skip
+        found = None if self._table is None else self._table.choice(collective, size_bytes)
+        return imitated if found is None else self._decided(collective, size_bytes, imitated, found)
+
+    def _decided(
+        self, collective: str, size_bytes: int, imitated: Choice, found: TableChoice
+    ) -> Choice:
+        """NCCL's own choice, with the chunks and candidates of the imitation."""
+        choice = imitated
+        if (imitated.algorithm, imitated.protocol) != (found.algorithm, found.protocol):
+            candidate = Candidate(found.algorithm, found.protocol, imitated.predicted_us)
+            try:
+                forced = self.forced(collective, size_bytes, candidate)
+            except ConfigError:
+                forced = replace(imitated, algorithm=found.algorithm, protocol=found.protocol)
+            others = [Candidate(imitated.algorithm, imitated.protocol, imitated.predicted_us)]
+            others += [
+                one
+                for one in imitated.alternatives
+                if (one.algorithm, one.protocol) != (found.algorithm, found.protocol)
+            ]
+            choice = replace(forced, alternatives=tuple(others))
+        return replace(
+            choice, channels=found.channels, threads=found.threads,
+            channels_max=max(found.channels, choice.channels_max),
+        )  # fmt: skip
+
+    @property
+    def source_note(self) -> str | None:
+        """The source of the choices, a sentence. None for RCCL, which has one source."""
+        if self.library.name == "rccl":
+            return None
+        if self._table is None:
+            return "no table of NCCL has this machine with these settings; its choice is imitated"
+        return f"NCCL {self._table.release} itself made the choices ({self._table.date})"
 
     def forced(self, collective: str, size_bytes: int, candidate: Candidate) -> Choice:
         """The choice if the user requested a candidate with NCCL_ALGO and NCCL_PROTO.
@@ -240,6 +277,19 @@ class Imitation:
         heads = communicator.ranks // communicator.nodes if is_in_switch else 1
         chunk_bytes = _LINES_BYTES.get(choice.protocol, choice.chunk_bytes)
         return max(1, min(_CHUNKS_MAX, size_bytes // (choice.channels * heads * chunk_bytes)))
+
+
+def _table_of(spec: MachineSpec, library: Library, ranks_per_host: int | None) -> TableEntry | None:
+    """The table of NCCL's own choices, if the user has set nothing that changes them."""
+    if library.name != "nccl" or library.environment.variables or library.has_files:
+        return None
+    gpus = ranks_per_host or spec.gpus_per_host
+    if gpus * spec.host_count < 2 or len(spec.host_kinds()) > 1:
+        return None
+    facts = host_facts(spec, gpus, library.assumptions)
+    if facts.generation not in GPU_MODELS:
+        return None
+    return find_entry(host_of(facts.topology, facts.generation, facts.cpu), spec.host_count)
 
 
 def _powers_to(most: int) -> list[int]:

@@ -4,6 +4,8 @@
 
 #include "towpath_narrow_float.h"
 
+#define __CUDA_BF16_TYPES_EXIST__
+
 namespace towpath_gpu {
 static inline float bfloat16_to_float(unsigned short bits) {
   return __uint_as_float(static_cast<unsigned>(bits) << 16);

@@ -4,6 +4,8 @@
 
 #include "towpath_narrow_float.h"
 
+#define __CUDA_FP16_TYPES_EXIST__
+
 namespace towpath_gpu {
 static inline float half_to_float(unsigned short bits) {
   _Float16 value;
