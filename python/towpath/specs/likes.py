@@ -47,7 +47,7 @@ def _block(donor: object, path: FieldPath, document: YamlDocument, file: str) ->
     line = document.lines.get((*path, "like"), 1)
     known = shipped.names("gpu_cluster")
     if not isinstance(donor, str) or donor not in known:
-        problem = f"is {quoted(donor)}; shipped are {', '.join(known)}"
+        problem = f"is {quoted(donor)}; choose one of {', '.join(known)}"
         raise ConfigError(problem, file=file, line=line, field=f"{field}.like")
     block: Any = shipped.machine(donor).model_dump(exclude_none=True)
     for step in path:

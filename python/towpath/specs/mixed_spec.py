@@ -176,9 +176,7 @@ def _machine(part: object, number: int, file: str) -> MachineSpec:
     beside = Path(file).parent / name
     if not beside.is_file() or beside.resolve() == Path(file).resolve():
         known = ", ".join(shipped.names("gpu_cluster"))
-        problem = (
-            f"is '{name}'; shipped are {known}, and no other file beside this one has the name"
-        )
+        problem = f"is '{name}'; choose one of {known}, or the name of a file in the same folder"
         raise ConfigError(problem, file=file, field=field)
     spec = catalogue.load(beside)
     if isinstance(spec, MixedSpec):

@@ -134,7 +134,7 @@ def parse_routes(texts: Sequence[str]) -> list[list[int]]:
         ConfigError: a list has another form, or there are too many.
     """
     if not 1 <= len(texts) <= ROUTES_MAX:
-        raise ConfigError(f"there are {len(texts)} routes; it must be 1 to {ROUTES_MAX}")
+        raise ConfigError(f"there are {len(texts)} routes; there must be 1 to {ROUTES_MAX}")
     routes = []
     for text in texts:
         chips = text.split("-")

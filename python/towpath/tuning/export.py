@@ -48,7 +48,7 @@ def check_nccl(collective: str) -> None:
     """
     if collective not in NCCL_COLLECTIVES:
         allowed = ", ".join(NCCL_COLLECTIVES)
-        raise ConfigError(f"--csv is not for {collective}; NCCL's tuner knows {allowed}")
+        raise ConfigError(f"--csv does not support {collective}; choose one of {allowed}")
 
 
 def nccl_algorithm(source: ScheduleSource) -> str | None:

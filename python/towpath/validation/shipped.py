@@ -78,8 +78,8 @@ def find_table(name_or_file: str) -> Path:
         return Path(name_or_file)
     known = ", ".join(names())
     raise ConfigError(
-        f"there is no table {quoted(name_or_file)}; shipped are {known}; "
-        "a CSV file of your own is named by its path"
+        f"there is no table {quoted(name_or_file)}; choose one of {known}, "
+        "or give the path of a CSV file"
     )
 
 

@@ -128,6 +128,6 @@ class Tolerance:
         except ValueError:  # more than one point in a number
             pass
         raise ConfigError(
-            f"tolerance is {quoted(text)}; it must be 'median 3 %, p90 10 %, worst 20 %'",
+            f"tolerance is {quoted(text)}; write it like 'median 3 %, p90 10 %, worst 20 %'",
             file=str(table.path),
         )

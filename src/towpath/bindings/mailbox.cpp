@@ -54,8 +54,8 @@ void bind_ping_pong(nb::module_& module) {
                               result.time.us(), result.events);
       },
       "cluster"_a, "options"_a, "on_progress"_a = nb::none(),
-      "Two nodes send a message to and fro: (cycles of each round trip, simulated us, events).\n"
-      "on_progress is told now and then how many iterations are over.");
+      "Sends a message back and forth: (cycles of each round trip, simulated us, events).\n"
+      "Calls on_progress from time to time with the number of completed iterations.");
   module.def(
       "ping_pong_breakdown",
       [](std::shared_ptr<MailboxCluster> cluster, const PingPongOptions& options) {

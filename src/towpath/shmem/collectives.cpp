@@ -40,7 +40,7 @@ void check_arrays(const void* to, std::size_t to_bytes, const void* from, std::s
       "{} has a destination of {} bytes that overlaps its source of {} bytes; use "
       "{}",
       call, to_bytes, from_bytes,
-      may_be_same ? "the same array twice or arrays that do not overlap" : "arrays apart"));
+      may_be_same ? "the same array twice or arrays that do not overlap" : "separate arrays"));
 }
 
 // `into_root`: true if the root also stores its data to `to`.

@@ -73,7 +73,7 @@ TEST(MachineLoad, NamesWhatIsMissingUnknownOrNotAllowed) {
   EXPECT_EQ(refusal_of("\"lanes\": 16", "\"lanes\": \"x16\""),
             "link.lanes: is \"x16\"; it must be a whole number");
   EXPECT_EQ(refusal_of("\"lanes\": 16", "\"lanes\": 16, \"speed\": 1").substr(0, 32),
-            "link: has no field 'speed'; allo");
+            "link: has no field 'speed'; choo");
   EXPECT_EQ(refusal_of("\"load_bytes\": 64", "\"load_bytes\": 48"),
             "core.load_bytes: is 48; it must be a power of two, 1 to 64");
   EXPECT_EQ(refusal_of("\"copies_words\": true", "\"copies_words\": 1"),
@@ -200,7 +200,7 @@ TEST_F(MachineFolder, IsNotNeededForThePathOfAFile) {
 TEST_F(MachineFolder, AndWhatIsShippedAreNamedWhenNothingIsFound) {
   const std::string sentence = sentence_of([] { load_host("yours"); });
   EXPECT_EQ(sentence.find("there is no machine 'yours'"), 0u);
-  EXPECT_NE(sentence.find("shipped are aws-p5, blackhole-host"), std::string::npos);
+  EXPECT_NE(sentence.find("choose one of aws-p5, blackhole-host"), std::string::npos);
   EXPECT_NE(sentence.find("TOWPATH_MACHINES"), std::string::npos);
 }
 

@@ -83,13 +83,13 @@ def test_a_block_is_that_of_another_machine_but_for_what_it_says_itself():
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("{like: dgx-h100}", "{like: dgx-h1}", "mine.yaml:8: gpu_cost.like: is 'dgx-h1'; shipped"),
+        ("{like: dgx-h100}", "{like: dgx-h1}", "mine.yaml:8: gpu_cost.like: is 'dgx-h1'; choose"),
         (
             "nvlink: {like",
             "nvlonk: {like",
             "mine.yaml:7: link_types.nvlonk.like: is 'dgx-h100', wh",
         ),
-        ("{like: dgx-h100}", "{like: [1]}", "gpu_cost.like: is [1]; shipped are"),
+        ("{like: dgx-h100}", "{like: [1]}", "gpu_cost.like: is [1]; choose one of"),
     ],
 )
 def test_what_cannot_be_like_another_is_refused(old, new, expected):

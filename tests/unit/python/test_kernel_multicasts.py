@@ -70,8 +70,8 @@ def test_swapped_corners_are_refused_with_what_they_cover(noc):
     with pytest.raises(ConfigError) as caught:
         sent(noc, first, last, 6)
     assert str(caught.value) == (
-        "kernel 'send' on core (3, 1) in noc_async_write_multicast at send.cpp:4: is told 6 "
-        f"destinations; the rectangle ({first[0]}, 1) to ({last[0]}, 1), which goes round the "
+        "kernel 'send' on core (3, 1) in noc_async_write_multicast at send.cpp:4: has 6 "
+        f"destinations, but the rectangle ({first[0]}, 1) to ({last[0]}, 1), which goes round the "
         f"torus on NoC {noc} over columns 9 and 0 to 2 and row 1, has 3 workers other than "
         "this core; "
         f"the rectangle ({last[0]}, 1) to ({first[0]}, 1) has 6"

@@ -99,7 +99,7 @@ def time_of_ring(spec, places):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("dgx-a100", "dgx-z", "parts[1].machine: is 'dgx-z'; shipped are"),
+        ("dgx-a100", "dgx-z", "parts[1].machine: is 'dgx-z'; choose one of"),
         ("dgx-a100", "mixed.yaml", "parts[1].machine: is 'mixed.yaml'"),
         ("dgx-a100", "gb200-nvl72", "have 8, 72 GPUs per host"),
         ("count: 2", "count: 0", "parts[1].count"),

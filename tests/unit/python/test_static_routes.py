@@ -129,5 +129,5 @@ def test_chips_of_a_route_are_joined():
         plan_routes(ring(), parse_routes(["0-1", "0-2"]))
     with pytest.raises(ConfigError, match="cluster 'ring': has no chip 9; it has 0 to 3"):
         plan_routes(ring(), parse_routes(["0-9"]))
-    with pytest.raises(ConfigError, match="there are 0 routes; it must be 1 to 1000"):
+    with pytest.raises(ConfigError, match="there are 0 routes; there must be 1 to 1000"):
         parse_routes([])

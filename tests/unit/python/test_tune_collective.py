@@ -179,7 +179,7 @@ def test_every_line_is_one_that_nccls_plugin_understands():
         assert algorithm in ("ring", "tree") and protocol in ("ll", "ll128", "simple")
         assert (int(channels) >= 1, hosts, ranks) == (True, "2", "8")
         assert all(len(line) < 256 for line in lines)
-    with pytest.raises(ConfigError, match="--csv is not for all_to_all; NCCL's tuner knows"):
+    with pytest.raises(ConfigError, match="--csv does not support all_to_all; choose one of"):
         check_nccl("all_to_all")
 
 

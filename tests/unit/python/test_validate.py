@@ -326,7 +326,7 @@ def test_options_for_one_table_need_its_name():
 def test_a_shipped_table_is_found_by_its_name_and_others_by_their_path(tmp_path):
     assert find_table("fabric/neighbours").name == "neighbours.csv"
     assert find_table(str(tmp_path / "t.csv")) == tmp_path / "t.csv"
-    assert "shipped are chip_collectives/eight_chips," in refusal(find_table, "fabric/neighbors")
+    assert "choose one of chip_collectives/eight_chips," in refusal(find_table, "fabric/neighbors")
 
 
 def test_lines_say_what_was_found_and_what_is_allowed():

@@ -45,7 +45,7 @@ struct Board {
 std::unique_ptr<Board> the_board;
 
 Board& board() {
-  if (!the_board) throw std::invalid_argument("the simulator is used outside of init and exit");
+  if (!the_board) throw std::invalid_argument("the simulator was called before init or after exit");
   return *the_board;
 }
 

@@ -168,12 +168,12 @@ void check(const DuplexBandwidth& test) {
   const int channels_max = test.is_merged ? kMergedChannelsMax : kChannelsMax;
   if (test.channels < 1 || test.channels > channels_max) {
     throw std::invalid_argument(
-        fmt::format("there are {} channels in each direction; it must be 1 to {}", test.channels,
+        fmt::format("there are {} channels in each direction; there must be 1 to {}", test.channels,
                     channels_max));
   }
   if (test.packets < 1) {
     throw std::invalid_argument(
-        fmt::format("there are {} packets per channel; it must be at least 1", test.packets));
+        fmt::format("there are {} packets per channel; there must be at least 1", test.packets));
   }
 }
 

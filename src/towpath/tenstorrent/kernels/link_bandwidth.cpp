@@ -186,11 +186,11 @@ Time exchange_all(EthernetCore& core, const DuplexEnd& end, const LinkBandwidth&
 void check(const LinkBandwidth& test) {
   if (test.slots < 2 || test.slots % 2 != 0 || test.slots > 30) {
     throw std::invalid_argument(
-        fmt::format("there are {} slots; it must be an even number from 2 to 30", test.slots));
+        fmt::format("there are {} slots; use an even number from 2 to 30", test.slots));
   }
   if (test.messages < 1) {
     throw std::invalid_argument(
-        fmt::format("there are {} messages; it must be at least 1", test.messages));
+        fmt::format("there are {} messages; there must be at least 1", test.messages));
   }
 }
 

@@ -68,7 +68,7 @@ std::vector<LinkPingTimes> run_link_ping(Cluster& cluster, const Socket& socket,
                                          const LinkPing& config) {
   if (config.samples < 1) {
     throw std::invalid_argument(
-        fmt::format("there are {} pings; it must be at least 1", config.samples));
+        fmt::format("there are {} pings; there must be at least 1", config.samples));
   }
   std::vector<LinkPingTimes> times(static_cast<std::size_t>(config.samples));
   Program& sender = cluster.create_program(socket.sender_chip);

@@ -173,7 +173,7 @@ void check(const RingPing& ping) {
   }
   if (ping.samples < 1) {
     throw std::invalid_argument(
-        fmt::format("there are {} round trips; it must be at least 1", ping.samples));
+        fmt::format("there are {} round trips; there must be at least 1", ping.samples));
   }
 }
 

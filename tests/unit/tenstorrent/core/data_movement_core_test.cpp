@@ -452,13 +452,13 @@ TEST(DataMovementCore, RefusesAWrongNumberOfDestinations) {
   EXPECT_EQ(
       refusal([](DataMovementCore& core) { core.noc_async_write_multicast(0, kSquare, 64, 4); }),
       kBegin +
-          "noc_async_write_multicast: is told 4 destinations; the rectangle (1, 1) to "
+          "noc_async_write_multicast: has 4 destinations, but the rectangle (1, 1) to "
           "(2, 2) has 3 workers other than this core");
   EXPECT_EQ(refusal([](DataMovementCore& core) {
               core.noc_semaphore_set_multicast_loopback_src(0, kSquare, 3);
             }),
             kBegin +
-                "noc_semaphore_set_multicast_loopback_src: is told 3 destinations; the "
+                "noc_semaphore_set_multicast_loopback_src: has 3 destinations, but the "
                 "rectangle (1, 1) to (2, 2) has 4 workers");
 }
 
@@ -467,14 +467,14 @@ TEST(DataMovementCore, RefusesTheNumberOfDestinationsOfSwappedCorners) {
               core.noc_async_write_multicast(0, {{3, 1}, {1, 3}, kTarget}, 64, 8);
             }),
             kBegin +
-                "noc_async_write_multicast: is told 8 destinations; the rectangle (3, 1) to (1, "
+                "noc_async_write_multicast: has 8 destinations, but the rectangle (3, 1) to (1, "
                 "3), which goes round the torus on NoC 0 over columns 3 and 0 to 1 and rows 1 to "
                 "3, has 5 workers other than this core; the rectangle (1, 1) to (3, 3) has 8");
   EXPECT_EQ(refusal([](DataMovementCore& core) {
               core.noc_async_write_multicast(0, {{1, 1}, {1, 3}, kTarget}, 64, 7, {.noc = 1});
             }),
             kBegin +
-                "noc_async_write_multicast: is told 7 destinations; the rectangle (1, 1) to (1, "
+                "noc_async_write_multicast: has 7 destinations, but the rectangle (1, 1) to (1, "
                 "3), which goes round the torus on NoC 1 over column 1 and rows 3 and 0 to 1, has "
                 "1 worker other than this core");
 }

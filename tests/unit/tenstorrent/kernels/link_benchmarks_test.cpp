@@ -78,7 +78,7 @@ TEST(RingPing, RefusesWhatCannotBe) {
             "9 packets circulate together; it must be 1 to 8");
   EXPECT_NE(refused([](auto& ping) { ping.packet_bytes = 24; }), "");
   EXPECT_EQ(refused([](auto& ping) { ping.samples = 0; }),
-            "there are 0 round trips; it must be at least 1");
+            "there are 0 round trips; there must be at least 1");
 }
 
 // Handing over a command is one call between two timestamps.
@@ -96,7 +96,7 @@ TEST(LinkPing, TellsItsParts) {
     EXPECT_GT(sample.wait, chip.ethernet.path_time * 2);
   }
   EXPECT_EQ(sentence_of([&] { over_link(run_link_ping, cluster, LinkPing{.samples = 0}); }),
-            "there are 0 pings; it must be at least 1");
+            "there are 0 pings; there must be at least 1");
 }
 
 double link_gb_per_s(const LinkBandwidth& test) {
@@ -128,9 +128,9 @@ TEST(LinkBandwidth, TakesLongerWhenEachMessageGoesOnToAWorker) {
 
 TEST(LinkBandwidth, RefusesWhatCannotBe) {
   EXPECT_EQ(sentence_of([] { link_gb_per_s({.slots = 3}); }),
-            "there are 3 slots; it must be an even number from 2 to 30");
+            "there are 3 slots; use an even number from 2 to 30");
   EXPECT_EQ(sentence_of([] { link_gb_per_s({.messages = 0}); }),
-            "there are 0 messages; it must be at least 1");
+            "there are 0 messages; there must be at least 1");
 }
 
 double bidirectional(const DuplexBandwidth& test) {
@@ -159,11 +159,11 @@ TEST(DuplexBandwidth, TakesLongerWithTwoCommandsPerPacket) {
 
 TEST(DuplexBandwidth, RefusesWhatCannotBe) {
   EXPECT_EQ(sentence_of([] { bidirectional({.channels = 31}); }),
-            "there are 31 channels in each direction; it must be 1 to 30");
+            "there are 31 channels in each direction; there must be 1 to 30");
   EXPECT_EQ(sentence_of([] { bidirectional({.is_merged = false, .channels = 5}); }),
-            "there are 5 channels in each direction; it must be 1 to 4");
+            "there are 5 channels in each direction; there must be 1 to 4");
   EXPECT_EQ(sentence_of([] { bidirectional({.packets = 0}); }),
-            "there are 0 packets per channel; it must be at least 1");
+            "there are 0 packets per channel; there must be at least 1");
   EXPECT_NE(sentence_of([] { bidirectional({.packet_bytes = 65536}); }), "");  // L1 is too small
 }
 
