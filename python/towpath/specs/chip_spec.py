@@ -388,7 +388,7 @@ class ChipSpec(Frozen):
                 problem = f"has no {what} {number}; it has {known}"
                 raise ConfigError(problem, field=f"chip '{self.name}'")
             if number in numbers[:position]:
-                problem = f"{what} {number} is harvested a second time"
+                problem = f"{what} {number} is harvested twice"
                 raise ConfigError(problem, field=f"chip '{self.name}'")
 
     def _harvesting_problem(self, lines: Sequence[int]) -> str | None:

@@ -182,9 +182,9 @@ def _first_error(error: ValidationError, document: YamlDocument, file: str) -> C
     if kind == "unknown_field":
         problem = str(context["problem"])
     elif kind == "missing":
-        problem = f"lacks the field '{rest[-1] if rest else '?'}'"
+        problem = f"has no field '{rest[-1] if rest else '?'}'"
     elif kind == "union_tag_not_found":
-        problem = "lacks the field 'shape'"
+        problem = "has no field 'shape'"
     elif kind == "union_tag_invalid":
         problem = f"has shape {quoted(context['tag'])}; choose one of {context['expected_tags']}"
     elif kind in ("model_type", "model_attributes_type", "dict_type"):

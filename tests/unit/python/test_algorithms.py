@@ -96,7 +96,7 @@ def test_ring_too_long_for_msccl_is_not_exported(tmp_path):
     [
         ({"ranks": 0}, "ranks is 0; it must be 1 to 262144"),
         ({"ranks": 4, "root": 4}, "root is 4; it must be 0 for all_reduce, which has no root"),
-        ({"ranks": 4, "root": -1}, "root is -1; all_reduce has no root"),
+        ({"ranks": 4, "root": -1}, "root is -1; it must be 0 for all_reduce"),
         ({"ranks": 4, "channels": 65}, "channels is 65; it must be 1 to 64"),
         ({"ranks": 4, "gpus_per_host": 3}, "gpus_per_host is 3; 4 ranks are not a multiple of it"),
         ({"ranks": 4, "columns": 5}, "columns is 5; it must be 0 to 4"),

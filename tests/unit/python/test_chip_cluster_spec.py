@@ -94,8 +94,7 @@ def test_chips_that_are_alike_are_one_chip():
         ("{chip: wormhole, x: 0", "{chip: warmhole, x: 0", "chips[0].chip: there is no file or ch"),
         ("harvested: [1, 4]", "harvested: [6]", "chips[1].harvested: names row 6, which has no wo"),
         ("harvested: [1, 4]", "harvested_ethernet: [16]", "harvested_ethernet: has no Ethernet ch"),
-        ("harvested: [1, 4]", "harvested_ethernet: [3, 3]", "channel 3 is harvested, which is "
-            "already in use"),
+        ("harvested: [1, 4]", "harvested_ethernet: [3, 3]", "channel 3 is harvested twice"),
         ("x: 1", "x: -1", "chips[1].x: is -1; it must be greater than or equal to 0"),
         ("x: 1", "x: 1.0", "chips[1].x: is 1.0; it must be a valid integer"),
         ("host_link: true", "host_link: 1", "chips[0].host_link: is 1; it must be a valid boolean"),

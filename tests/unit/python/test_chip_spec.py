@@ -281,7 +281,7 @@ def test_a_host_link_that_does_not_fit_is_refused(change, expected):
 @pytest.mark.parametrize(
     ("channels", "expected"),
     [([16], "has no Ethernet channel 16; it has 0 to 15"), ([-1], "has no Ethernet channel -1"),
-     ([1, 1], "Ethernet channel 1 is harvested, which is already in use")],
+     ([1, 1], "Ethernet channel 1 is harvested twice")],
 )  # fmt: skip
 def test_impossible_harvested_ethernet_is_refused(channels, expected):
     with pytest.raises(ConfigError, match=f"chip 'wormhole': {expected}"):

@@ -360,7 +360,7 @@ def test_a_schedule_is_verified_from_standard_input(tmp_path):
     ("words", "phrase"),
     [
         ("verify all_reduce", "needs --ranks"),
-        ("verify plan.json", "plan.json: lacks 'collective'"),
+        ("verify plan.json", "plan.json: has no 'collective'"),
         ("verify ring.xml --channels 2", "--channels applies to a collective"),
         ("export all_reduce ring.xml --ranks 2", "exists; --force replaces it"),
     ],

@@ -64,7 +64,7 @@ def chip_data(**change):
         ({"clock_mhz": 0.5}, "clock_mhz", "is 0.5; it must be 1 to 1000000"),
         ({"width": 65}, "width", "is 65; it must be 1 to 64"),
         ({"tiles": [["worker"]]}, "", "has 1 tiles; a grid of 10 x 12 has 120"),
-        ({"tiles": [["castle"]]}, "tiles", 'holds "castle", which is not a kind of tile'),
+        ({"tiles": [["castle"]]}, "tiles", 'has "castle", which is not a kind of tile'),
         ({"tiles": 5}, "tiles", "must be a list of rows"),
         ({"dram_tiles": []}, "", "the dram tile 0-0 has DRAM group -1"),
         ({"dram_tiles": [[0, 1]]}, "dram_tiles", "must contain lists of 3 numbers"),
@@ -114,7 +114,7 @@ def test_the_core_names_the_part_of_a_cluster_that_does_not_fit(change, field, p
         (lambda d: d["wires"][0].update(between=[0, 999]), None, "a link ends at device 999"),
         (lambda d: d["devices"][0].update(kind="tpu"), "devices[0].kind", "is 'tpu', which is not"),
         (lambda d: d["gpu_cost"].pop("ll"), "gpu_cost", "has no field 'll'"),
-        (lambda d: d["gpu_cost"]["simple"].pop("fences"), "gpu_cost.simple", "lacks the field"),
+        (lambda d: d["gpu_cost"]["simple"].pop("fences"), "gpu_cost.simple", "has no field"),
     ],
 )
 def test_the_core_names_the_part_of_a_machine_that_does_not_fit(change, field, problem):

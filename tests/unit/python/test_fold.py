@@ -97,7 +97,7 @@ def test_what_is_too_much_to_simulate_says_why_all_ranks_are(
     call = call_of("ring")
     assert fold_of(place, call).is_folded
     with pytest.raises(
-        ConfigError, match=rf"^4,032 steps exceed the maximum of 100 .* {NOT_EQUAL}$"
+        ConfigError, match=rf"^4,032 steps exceed the maximum of 100; .* {NOT_EQUAL}$"
     ):
         fold_of(place, call, 4 * 1001)
 

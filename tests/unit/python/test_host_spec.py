@@ -53,7 +53,7 @@ def refused(tmp_path, change):
         (lambda d: d["memory"]["has_iommu"].update(value="yes"), "memory.has_iommu.value: is 'y"),
         (lambda d: d["memory"]["hugepage_bytes"].update(value=4096),
          "memory.hugepage_bytes.value: is 4096; it must be more than 4096, the page"),
-        (lambda d: d["driver"]["dma_time_ns"].pop("source"), "driver.dma_time_ns: lacks the field"),
+        (lambda d: d["driver"]["dma_time_ns"].pop("source"), "driver.dma_time_ns: has no field"),
         (lambda d: d.update(form="chip"), "is not a host; it must be a spec whose form is 'host'"),
     ],
 )  # fmt: skip

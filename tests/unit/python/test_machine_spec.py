@@ -119,7 +119,7 @@ def test_every_shipped_machine_builds_and_joins_all_ranks(name):
 @pytest.mark.parametrize("missing", ["value", "source"])
 def test_a_quantity_needs_a_value_and_a_source(missing):
     text = changed(lambda data: data["gpu_cost"]["launch_ns"].pop(missing))
-    assert "gpu_cost.launch_ns: lacks the field" in refusal(spec_of, text)
+    assert "gpu_cost.launch_ns: has no field" in refusal(spec_of, text)
     assert f"'{missing}'" in refusal(spec_of, text)
 
 

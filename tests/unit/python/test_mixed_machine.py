@@ -104,7 +104,7 @@ def time_of_ring(spec, places):
         ("dgx-a100", "gb200-nvl72", "have 8, 72 GPUs per host"),
         ("count: 2", "count: 0", "parts[1].count"),
         ("fabric: {shape: rails, link_type: uplink}\n", "", "fabric: is missing"),
-        ("link_type: uplink}", "link_type: rope}", "is 'rope'; link_types has"),
+        ("link_type: uplink}", "link_type: rope}", "is 'rope'; choose one of"),
         ("parts:", "pieces:", "parts"),
     ],
 )

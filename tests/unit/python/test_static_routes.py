@@ -125,7 +125,7 @@ def test_a_route_is_chips_with_dashes_between_them(text):
 
 
 def test_chips_of_a_route_are_joined():
-    with pytest.raises(ConfigError, match="route 1 goes from chip 0 to chip 2, which no link"):
+    with pytest.raises(ConfigError, match="route 1 goes from chip 0 to chip 2, between which"):
         plan_routes(ring(), parse_routes(["0-1", "0-2"]))
     with pytest.raises(ConfigError, match="cluster 'ring': has no chip 9; it has 0 to 3"):
         plan_routes(ring(), parse_routes(["0-9"]))

@@ -84,7 +84,7 @@ def test_a_latency_is_one_message_there_and_back_in_full():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"arch": "grayskull"}, "arch is 'grayskull'; choose wormhole_b0 or blackhole"),
+        ({"arch": "grayskull"}, "arch is 'grayskull'; choose one of wormhole_b0, blackhole"),
         ({"direction": "up"}, "direction is 'up'; choose one of uni, bi, bidir, both"),
         (
             {"direction": "bi", "packet_bytes": "65536"},
@@ -154,7 +154,7 @@ def test_one_hop_is_half_of_there_and_back_without_the_payload_on_the_line():
             figure_row("ubench1", "", x="65537"),
             "x is '65537'; it must be a whole number from 1 to 65536",
         ),
-        (figure_row("ubench3", "", arch="blackhole"), "arch is 'blackhole'; choose worm"),
+        (figure_row("ubench3", "", arch="blackhole"), "arch is 'blackhole'; choose one of worm"),
     ],
 )
 def test_a_row_of_a_figure_that_cannot_be_run_says_why(row, said):
