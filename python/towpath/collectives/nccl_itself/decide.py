@@ -23,8 +23,10 @@ RANKS_MAX = 32  # each has a communicator with its threads and memory
 REPLICATED_MAX = 16_384
 _DEADLINE_S = 120
 _MEMORY_MAX_MIB = 6144
-_CHOICE = re.compile(
-    r"\[0\] [0-9.]+ \S+ NCCL TRACE ([0-9]+) Bytes -> Algo ([0-9]+) proto ([0-9]+) time ([0-9.]+)"
+# The lines of rank 0: the start of a call, and its choices. The last choice counts.
+_CALL_OR_CHOICE = re.compile(
+    r"\[0\] .*NCCL (?:INFO \w+: (opCount) |TRACE [0-9]+ Bytes -> Algo ([0-9]+) proto ([0-9]+) "
+    r"time ([0-9.]+))"
 )
 _WARNING = re.compile(r"NCCL WARN (.*)")
 _SUBSYSTEMS = "INIT,GRAPH,TUNING,ENV,COLL,NVLS,NET"
@@ -228,19 +230,31 @@ class _Answer:
             self.costs[key] = Cost(float(words[3]), float(words[4]))
 
 
+def _choices(log: str) -> list[tuple[int, int, float] | None]:
+    """Algorithm, protocol and time of each call of rank 0, by NCCL's numbers."""
+    found: list[tuple[int, int, float] | None] = []
+    for is_call, algorithm, protocol, time_us in _CALL_OR_CHOICE.findall(log):
+        if is_call:
+            found.append(None)
+        elif found:
+            found[-1] = int(algorithm), int(protocol), float(time_us)
+    return found
+
+
 def _read(release: str, ranks: int, ranks_run: int, text: str, log: str) -> Decisions:
     answer = _Answer(ranks, text)
-    choices = _CHOICE.findall(log)
-    if len(choices) != len(answer.operations):
+    choices = _choices(log)
+    if len(choices) != len(answer.operations) or None in choices:
         raise ConfigError(
-            f"NCCL {release} traced {len(choices)} choices for {len(answer.operations)} calls; "
-            "this release writes another trace than known here"
+            f"NCCL {release} logged {len(choices)} calls for {len(answer.operations)} calls, or no "
+            "choice for one of them; this release writes another log than known here"
         )
     decisions = [
-        Decision(name, size_bytes, ALGORITHMS[int(algorithm)], PROTOCOLS[int(protocol)],
-                 blocks, threads, float(time_us))
-        for (name, size_bytes), (blocks, threads), (_, algorithm, protocol, time_us)
+        Decision(name, size_bytes, ALGORITHMS[choice[0]], PROTOCOLS[choice[1]], blocks, threads,
+                 choice[2])
+        for (name, size_bytes), (blocks, threads), choice
         in zip(answer.operations, answer.launches, choices, strict=True)
+        if choice is not None
     ]  # fmt: skip
     return Decisions(
         release=release,
