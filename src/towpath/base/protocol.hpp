@@ -8,8 +8,8 @@
 
 namespace towpath {
 
-// How a signal becomes visible after its payload. The names are NCCL's. Machines define their
-// costs, transports implement them, and schedules select them.
+// The way in which a signal becomes visible after its payload. The names are NCCL's. Machines
+// define their costs, transports implement them, and schedules select them.
 //   simple: payload, fence, then a flag
 //   ll:     4 bytes of flag next to each 4 of data, so that no fence is needed
 //   ll128:  8 bytes of flag in each 128

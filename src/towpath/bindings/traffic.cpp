@@ -101,7 +101,7 @@ nb::list per_program(const TrafficResult& result, Get get) {
   return list;
 }
 
-// Cycles of the calls of a kernel by the names of steps, which "_with_state" may follow.
+// Returns the cycles of a kernel's calls by the name of the step, with or without "_with_state".
 nb::dict call_cycles(const machine::Chip& chip) {
   const CallCosts& costs = kCallCosts.of(chip);
   const std::pair<const char*, int> named[] = {

@@ -138,7 +138,7 @@ class Profile {
     bool is_collective;
   };
 
-  // `records_max` records are kept of each kind.
+  // Keeps at most `records_max` records of each kind.
   Profile(std::function<Time()> clock, std::size_t records_max);
 
   Time now() const { return clock_(); }

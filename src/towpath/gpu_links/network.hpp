@@ -123,8 +123,8 @@ class Network {
     loads_.resize(machine_->links().size());
     return loads_;
   }
-  // From now on the history records the bytes of all links. Null ends the recording. The caller
-  // owns the history.
+  // Starts to record the bytes of all links in the history, which the caller owns. Null ends the
+  // recording.
   void record(LinkHistory* history) { history_ = history; }
 
  private:

@@ -150,7 +150,8 @@ std::vector<Coordinate> tiles_of_kind(const Chip& chip, TileKind kind) {
   return tiles;
 }
 
-// A list of Ethernet cores may only assign their channels.
+// Checks that the list of Ethernet cores contains each Ethernet tile once. Its order defines the
+// channels.
 void check_ethernet_cores(const Chip& chip, const std::vector<Coordinate>& of_tiles) {
   const Checks checks = checks_of(chip);
   for (std::size_t channel = 0; channel < chip.ethernet_cores.size(); ++channel) {

@@ -28,7 +28,7 @@
 
 namespace towpath::noc {
 
-// How the networks of a chip are simulated.
+// The level of detail at which the networks of a chip are simulated.
 enum class NetworkModel : std::uint8_t { flits, packets };
 std::unique_ptr<Network> make_network(NetworkModel model, const machine::Chip& chip, int noc,
                                       Endpoint& endpoint, std::uint64_t seed);

@@ -41,7 +41,7 @@ class FailureNotice {
   RankFailure failure_;
 };
 
-// How to join a group.
+// Options for joining a group.
 struct LiveOptions {
   // Up to 64 bytes, equal on every rank of a group and unique among concurrent groups. For "ucx" it
   // may be "HOST:PORT" of rank 0, for ranks on several hosts.

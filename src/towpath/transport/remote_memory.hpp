@@ -109,7 +109,8 @@ inline std::uint64_t signalled_word(const Access& access, std::uint64_t before) 
   return adds ? before + access.signal_value : access.signal_value;
 }
 
-// Throws as RemoteMemory::start does for the checks common to all transports: ranks, ranges, words.
+// Checks the ranks, ranges and words of an access, as all transports do. Throws like
+// RemoteMemory::start.
 class SymmetricHeap;
 void check_access(const Access& access, const SymmetricHeap& heap, int ranks);
 

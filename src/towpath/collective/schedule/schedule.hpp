@@ -63,13 +63,13 @@ enum class WaitReason : std::uint8_t {
   packet,      // its input packets are not written
 };
 
-// Which other ranks must have called before a rank begins, on machines whose ranks rendezvous.
+// The other ranks that must have called before a rank begins, on machines whose ranks rendezvous.
 enum class Rendezvous : std::uint8_t {
   all,    // all of them, if packets can be multicast to them; otherwise as peers
   peers,  // the ranks that it exchanges data with
 };
 
-// What notifies a receiver that data has arrived, on machines that send data in packets.
+// The notification of a receiver that data has arrived, on machines that send data in packets.
 enum class Notification : std::uint8_t {
   trailing,  // a packet behind the data
   attached,  // round a ring the last packet of the data, once all of it is written; else trailing

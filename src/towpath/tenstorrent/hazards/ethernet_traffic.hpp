@@ -30,8 +30,8 @@ class EthernetTraffic {
   void send(KernelWatch& kernel, int queue, const ethernet::Command& command);
   // Called before a frame is written into the L1 at an end of a link.
   void arriving(machine::EthernetEnd at, std::uint64_t offset, std::span<const std::byte> bytes);
-  // Called at its end: all sends of its peer must have arrived, and it must have observed every
-  // sync word.
+  // Called at the end of a kernel. All sends of its peer must have arrived, and the kernel must
+  // have observed every sync word.
   void check_end(const KernelWatch& kernel) const;
 
  private:

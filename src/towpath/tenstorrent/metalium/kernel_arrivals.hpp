@@ -47,8 +47,8 @@ class CoreArrivals {
   std::size_t start(const DataMovementCore& kernel);
   void end(std::size_t kernel) { kernels_[kernel].is_over = true; }
 
-  // Each throws HazardError if it is a mistake. The kernel issues a request, loads bytes, pushes
-  // pages, or pops some.
+  // Called when the kernel issues a request, loads bytes, or pushes or pops pages. Each throws
+  // HazardError if this is a mistake.
   void issue(std::size_t kernel, const noc::Request& request);
   void load(std::size_t kernel, const Range& bytes, bool is_volatile);
   void push(std::size_t kernel, const Range& pages);

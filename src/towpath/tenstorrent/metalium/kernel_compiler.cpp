@@ -274,7 +274,8 @@ std::string for_a_core(const std::string& assembly, std::string_view name) {
   return text;
 }
 
-// Has no manifest if a file was saved while the compiler read it: the next run compiles again.
+// Writes no manifest if a file was saved while the compiler read it. The next run then compiles
+// again.
 void compile(const KernelSource& source, const fs::path& library, const fs::path& object,
              std::vector<std::string> command) {
   os::Scratch scratch;

@@ -75,9 +75,9 @@ class KernelMemory {
   // The kernel is about to load or store through a pointer, at the current place of its core.
   // `access` has bits of TowpathAccess.
   void access(std::uintptr_t address, std::uint32_t size_bytes, std::uint32_t access);
-  // A poll, after looking(), that a write to a word could end.
+  // Counts a poll, after looking(), that a write to a word could end.
   void count_poll(std::uint64_t word);
-  // The base firmware had a turn among these polls.
+  // Records that the kernel yielded to the base firmware during these polls.
   void note_yield() { yields_ = true; }
 
  private:

@@ -36,10 +36,10 @@ class DirectMoves {
   DirectMoves(const DirectMoves&) = delete;
   DirectMoves& operator=(const DirectMoves&) = delete;
 
-  // One after the other, from rank 0 on.
+  // Adds the endpoint of the next rank, starting with rank 0.
   void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
 
-  // `delay` is added to its start.
+  // Starts a move after `delay`.
   void start(Endpoint& from, DirectMove& move, Time delay);
   bool has_under_way(int rank) const { return under_way_[static_cast<std::size_t>(rank)] > 0; }
   std::string refusal(int rank, const DirectNeeds& needs);

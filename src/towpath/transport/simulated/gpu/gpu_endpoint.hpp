@@ -27,7 +27,7 @@ struct GpuPeer;
 struct GpuDelivery : gpu_links::Message, simulated::Delivery {
   GpuEndpoint* from = nullptr;
   GpuPeer* peer = nullptr;
-  // Makes it visible at the peer, in the order that fences require.
+  // Makes the message visible at the peer, in the order that fences require.
   void (*deliver)(GpuDelivery& delivery) = nullptr;
 };
 

@@ -50,7 +50,7 @@ class GpuRanks {
   // A rank that is simulated.
   Transport& transport(int rank);
   const gpu_links::Network& network() const { return network_; }
-  // From now on the history, which the caller owns, records the bytes of all links.
+  // Starts to record the bytes of all links in the history, which the caller owns.
   void record(gpu_links::LinkHistory* history) { network_.record(history); }
   // Valid for the lifetime of the ranks.
   const gpu_links::Route& route(int from, int to) {
