@@ -49,7 +49,7 @@ def difference(command: str, printed: list[str], folder: Path) -> str | None:
     is_error = program == "towpath" and len(printed) == 1 and printed[0].startswith("towpath: ")
     if (done.returncode != 0) != is_error:
         return f"'{command}' ends with status {done.returncode}: {done.stdout}{done.stderr}"
-    found = (done.stderr if is_error else done.stdout).splitlines()
+    found = f"{done.stdout}\n{done.stderr}".splitlines()  # a terminal shows both
     for line in printed:
         wanted = ".*".join(re.escape(part.strip()) for part in line.split("..."))
         if not any(re.fullmatch(wanted, each.strip()) for each in found):
