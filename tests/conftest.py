@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -19,6 +20,10 @@ from inside.errors import Interruption
 from towpath import ConfigError
 
 ROOT = Path(__file__).parents[1]
+
+# Builds of NCCL on this computer change what is chosen; only tests of NCCL itself have them.
+if "TOWPATH_NCCL_SOURCE" not in os.environ:
+    os.environ["TOWPATH_NCCL_CACHE"] = f"{tempfile.gettempdir()}/towpath-no-nccl-{os.getuid()}"
 
 # Programs that a test starts import from tests/support as the test does.
 os.environ["PYTHONPATH"] = os.pathsep.join(

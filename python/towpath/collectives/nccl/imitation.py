@@ -16,8 +16,16 @@ from towpath.collectives.nccl.environment import Environment
 from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of, host_facts
 from towpath.collectives.nccl.graph_file import check_gpus, load_graphs
 from towpath.collectives.nccl.tuner_file import TunerLine, load_tuner
-from towpath.collectives.nccl_itself.host import GPU_MODELS, host_of
-from towpath.collectives.nccl_itself.table import TableChoice, TableEntry, find_entry
+from towpath.collectives.nccl_itself.build import built_releases, find_build
+from towpath.collectives.nccl_itself.decide import REPLICATED_MAX, Question, decide
+from towpath.collectives.nccl_itself.host import GPU_MODELS, NcclHost, host_of
+from towpath.collectives.nccl_itself.table import (
+    TableChoice,
+    TableEntry,
+    entry_of,
+    find_entry,
+    operations,
+)
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs.machine_spec import MachineSpec
@@ -166,7 +174,8 @@ class Imitation:
             return None
         if self._table is None:
             return "no table of NCCL has this machine with these settings; its choice is imitated"
-        return f"NCCL {self._table.release} itself made the choices ({self._table.date})"
+        when = self._table.date or "built on this computer"
+        return f"NCCL {self._table.release} itself made the choices ({when})"
 
     def forced(self, collective: str, size_bytes: int, candidate: Candidate) -> Choice:
         """The choice if the user requested a candidate with NCCL_ALGO and NCCL_PROTO.
@@ -280,8 +289,8 @@ class Imitation:
 
 
 def _table_of(spec: MachineSpec, library: Library, ranks_per_host: int | None) -> TableEntry | None:
-    """The table of NCCL's own choices, if the user has set nothing that changes them."""
-    if library.name != "nccl" or library.environment.variables or library.has_files:
+    """NCCL's own choices: from a table if the user has set nothing, else from the user's build."""
+    if library.name != "nccl" or library.has_files:
         return None
     gpus = ranks_per_host or spec.gpus_per_host
     if gpus * spec.host_count < 2 or len(spec.host_kinds()) > 1:
@@ -289,7 +298,26 @@ def _table_of(spec: MachineSpec, library: Library, ranks_per_host: int | None) -
     facts = host_facts(spec, gpus, library.assumptions)
     if facts.generation not in GPU_MODELS:
         return None
-    return find_entry(host_of(facts.topology, facts.generation, facts.cpu), spec.host_count)
+    host = host_of(facts.topology, facts.generation, facts.cpu)
+    variables = dict(library.environment.variables)
+    found = None if variables else find_entry(host, spec.host_count)
+    return found or _asked(host, spec.host_count, variables)
+
+
+def _asked(host: NcclHost, nodes: int, variables: dict[str, str]) -> TableEntry | None:
+    """The decisions of the newest release that the user has built. None without a build, or if it
+    does not run there."""
+    ranks = host.gpus * nodes
+    if ranks > REPLICATED_MAX:
+        return None
+    question = Question(host, nodes, operations(ranks), variables, is_replicated=True)
+    try:
+        releases = built_releases()
+        if not releases:
+            return None
+        return entry_of(decide(find_build(releases[-1]), question), nodes)
+    except ConfigError:
+        return None
 
 
 def _powers_to(most: int) -> list[int]:

@@ -44,7 +44,7 @@ class TableEntry:
 
     Attributes:
         release: such as "2.28.9".
-        date: of the run of NCCL.
+        date: of the run of NCCL. None: it ran for this call.
         channels: of rings and trees.
         nvls_channels: of the switch.
         orders: the GPUs of a node in the order of each channel's ring.
@@ -52,7 +52,7 @@ class TableEntry:
     """
 
     release: str
-    date: str
+    date: str | None
     channels: int
     nvls_channels: int
     orders: tuple[tuple[int, ...], ...]
@@ -105,6 +105,26 @@ def find_entry(host: NcclHost, nodes: int, release: str | None = None) -> TableE
         nvls_channels=found["nvls_channels"],
         orders=_orders(data["orders"][found["orders"]]),
         choices={name: _rows(data["rows"][found[name]]) for name in COLLECTIVES if name in found},
+    )
+
+
+def entry_of(found: Decisions, nodes: int) -> TableEntry:
+    """The decisions of a run as an entry.
+
+    Args:
+        found: for the calls of `operations`.
+        nodes: how many there were.
+    """
+    texts = {
+        name: [one for one in found.decisions if one.collective == name] for name in COLLECTIVES
+    }
+    return TableEntry(
+        release=found.release,
+        date=None,
+        channels=found.channels,
+        nvls_channels=found.nvls_channels,
+        orders=node_orders(found.rings, found.ranks // nodes, nodes),
+        choices={name: _rows(_text(rows)) for name, rows in texts.items() if rows},
     )
 
 
