@@ -145,7 +145,7 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("routes n300 0-0", "route 0 goes from chip 0 to chip 0, which no link"),
+        ("routes n300 0-0", "route 0 goes from chip 0 to chip 0, between which no link"),
         ("routes n300 0", "route '0' must be two chips or more, such as 0-1-2"),
         ("routes ring 0-1", "ring: is a cluster of GPUs; this command is for a cluster of chips: "),
         (
@@ -155,8 +155,8 @@ def test_static_routes_as_a_table_and_as_json(tmp_path):
         ("show wormhole --harvest-mask 1024", "its 10 rows with workers allow 0 to 1023"),
         ("show wormhole --hosts 2", "--hosts applies to clusters of GPUs; 'wormhole' is a chip"),
         ("show t3000 --ranks 2", "--ranks applies to clusters of GPUs"),
-        ("show t3000 --harvest-mask 2", "--harvest-mask is for chips"),
-        ("show ring --harvest-mask 1", "--harvest-mask is for chips"),
+        ("show t3000 --harvest-mask 2", "--harvest-mask applies to chips"),
+        ("show ring --harvest-mask 1", "--harvest-mask applies to chips"),
     ],
 )
 def test_what_does_not_go_with_chips_is_said_in_one_sentence(arguments, expected, tmp_path):

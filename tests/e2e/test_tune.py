@@ -83,7 +83,7 @@ def test_schedules_of_two_runs_are_not_mixed(tmp_path):
     ("arguments", "sentence"),
     [
         ("all_reduce", "give either --machine NAME to simulate or --live RANKS to run here"),
-        ("all_to_all --machine dgx-h100 --csv x.csv", "--csv is not for all_to_all; NCCL's tuner"),
+        ("all_to_all --machine dgx-h100 --csv x.csv", "--csv does not support all_to_all; choose"),
         (
             "all_reduce --machine t3000 --csv x.csv",
             "--csv applies to GPUs, where NCCL runs; this is",
