@@ -173,3 +173,26 @@ def test_nothing_stays_behind_a_killed_program(source):
         subprocess.run(["sleep", "0.1"], check=True)
     assert processes() <= others
     assert shared_files() == before
+
+
+@pytest.mark.long
+def test_a_tuner_configuration_does_what_it_says(source, tmp_path):
+    release = "2.30.7"
+    tree = f"v{release}-1:plugins/tuner/example"
+    archive = subprocess.run(
+        ["git", "-C", str(source), "archive", tree], check=True, capture_output=True
+    )
+    subprocess.run(["tar", "x", "-C", tmp_path], input=archive.stdout, check=True)
+    plugin, file = tmp_path / "tuner.so", tmp_path / "tuner.csv"
+    command = ["gcc", f"-I{tmp_path}/nccl", f"-I{tmp_path}", "-fPIC", "-shared", "-o", plugin]
+    subprocess.run([*command, tmp_path / "plugin.c"], check=True)
+    file.write_text(
+        "allreduce,0,131072,tree,ll,4,1,8\nallreduce,131073,4194304,ring,simple,8,1,8\n"
+    )
+    found = ask(
+        source, "dgx-h100", 1, [("all_reduce", 1 << 16), ("all_reduce", 1 << 20)], release,
+        variables={"NCCL_TUNER_PLUGIN": str(plugin), "NCCL_TUNER_CONFIG_FILE": str(file)},
+    )  # fmt: skip
+    assert [(one.name, one.channels) for one in found.decisions] == [
+        ("tree/LL", 4), ("ring/Simple", 8),
+    ]  # fmt: skip
