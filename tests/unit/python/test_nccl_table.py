@@ -79,14 +79,14 @@ def test_shipped_tables_are_small_and_complete(release):
     data = json.loads((TABLES.FOLDER / f"{release}.json").read_text())
     assert data["release"] == release
     machines = {name for entry in data["entries"].values() for name in entry["machines"]}
-    assert {"dgx-h100", "dgx-a100", "dgx-b200", "hgx-h200", "aws-p5", "pcie-8gpu"} <= machines
+    assert machines == {"dgx-h100", "dgx-a100", "dgx-b200", "hgx-h200", "aws-p5", "pcie-8gpu"}
     nodes = {key.split()[1] for key in data["entries"]}
     assert nodes == {"1", "2", "4", "8", "16", "32", "128"}
 
 
 def test_all_shipped_tables_take_less_than_500_kb():
     assert sum(file.stat().st_size for file in TABLES.FOLDER.glob("*.json")) < 500_000
-    assert "2.30.7" in table_releases()
+    assert len(table_releases()) >= 6
 
 
 def test_a_choice_with_settings_is_imitated():
