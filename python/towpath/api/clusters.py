@@ -361,7 +361,7 @@ class GpuCluster(Cluster):
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource | RunRow, str | None]:
         imitation = self.imitate(request.library or "nccl")
-        choice = imitation.choose(request.collective, size_bytes)
+        choice = imitation.launch(request.collective, size_bytes)
         if imitation.has_schedule(request.collective, choice) or math.isnan(choice.predicted_us):
             source = imitation.source(request.collective, size_bytes, choice, request.root)
             return source, imitation.sentence(choice)
@@ -377,9 +377,7 @@ class GpuCluster(Cluster):
     def _assumed(self, request: Request) -> tuple[str, ...]:
         if request.library is None:
             return ()
-        imitation = self.imitate(request.library)
-        source = imitation.source_note
-        return imitation.facts.notes if source is None else (source, *imitation.facts.notes)
+        return self.imitate(request.library).notes
 
     def __repr__(self) -> str:
         hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"

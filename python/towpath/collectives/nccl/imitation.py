@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from towpath import _core
 from towpath.collectives.nccl import connect, rccl
-from towpath.collectives.nccl.choice import Candidate, Choice, choose
-from towpath.collectives.nccl.communicator import ALGORITHM_WORDS
+from towpath.collectives.nccl.choice import Candidate, Choice, choose, chunk_bytes
+from towpath.collectives.nccl.communicator import ALGORITHM_WORDS, Communicator
 from towpath.collectives.nccl.environment import Environment
 from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of, host_facts
 from towpath.collectives.nccl.graph_file import check_gpus, load_graphs
@@ -118,17 +120,63 @@ class Imitation:
             ConfigError: the library does not run on the machine, or its behavior there is unknown.
         """
         self.library = library
-        self._table = _table_of(spec, library, ranks_per_host)
-        graphs = None
+        self._spec = spec
+        self._ranks_per_host = ranks_per_host
+        self._table, self._notes = _table_of(spec, library, ranks_per_host)
+        if self._table is None:
+            self._notes = self.facts.notes
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The machine as the library sees it, after the search for channels.
+
+        Raises:
+            ConfigError: the library does not run on the machine, or its behavior there is unknown.
+        """
+        spec, library, graphs = self._spec, self.library, None
         if library.name == "rccl":
-            self.facts: Facts = rccl.facts_of(spec, ranks_per_host, library.environment)
-            return
+            return rccl.facts_of(spec, self._ranks_per_host, library.environment)
         if library.graph_file is not None:
             graphs = load_graphs(library.graph_file)
-            check_gpus(graphs, ranks_per_host or spec.gpus_per_host, library.graph_file)
-        self.facts = facts_of(
-            spec, ranks_per_host, library.environment, library.assumptions, graphs
+            gpus = self._ranks_per_host or spec.gpus_per_host
+            check_gpus(graphs, gpus, library.graph_file)
+        return facts_of(
+            spec, self._ranks_per_host, library.environment, library.assumptions, graphs
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The source of the choices and the assumptions about the machine, a sentence each."""
+        source = self.source_note
+        return self._notes if source is None else (source, *self._notes)
+
+    @property
+    def _nodes(self) -> int:
+        return self._spec.host_count
+
+    @property
+    def _ranks(self) -> int:
+        return self._nodes * (self._ranks_per_host or self._spec.gpus_per_host)
+
+    def launch(self, collective: str, size_bytes: int) -> Choice:
+        """The choice without other candidates, which a table gives without a search.
+
+        Raises:
+            ConfigError: the library has no choice for the collective, or no candidate is left.
+        """
+        found = None if self._table is None else self._table.choice(collective, size_bytes)
+        if found is None or self._table is None:
+            return self.choose(collective, size_bytes)
+        shape = Communicator(self._ranks, self._nodes, "hopper", "intel", {}, found.channels)
+        channel_bytes = -(-size_bytes // found.channels)
+        chunk = chunk_bytes(shape, found.algorithm, found.protocol, channel_bytes)
+        choice = Choice(
+            found.algorithm, found.protocol, found.channels, found.channels, found.threads, chunk,
+            math.nan, (), (),
+        )  # fmt: skip
+        # Without a schedule, the caller needs the library's own time.
+        has_schedule = self.has_schedule(collective, choice)
+        return choice if has_schedule else self.choose(collective, size_bytes)
 
     def choose(self, collective: str, size_bytes: int) -> Choice:
         """Chooses like the library.
@@ -254,54 +302,66 @@ class Imitation:
         Raises:
             ConfigError: Towpath has no schedule for the algorithm.
         """
-        communicator = self.facts.communicator
         if not self.has_schedule(collective, choice):
             raise ConfigError(
                 f"{self.library.name.upper()} runs {choice.name} for {collective} of {size_bytes} "
                 f"bytes, for which Towpath has no schedule; {_way_out(choice)} selects its "
                 "next choice"
             )
-        rings: list[list[int]] = []
-        if choice.algorithm == "ring":
-            rings = connect.rings(communicator.graphs["ring"], communicator.nodes, choice.channels)
+        rings = self._rings(choice.channels) if choice.algorithm == "ring" else []
         return ScheduleSource(
             collective=collective,
             algorithm=self.algorithm(collective, choice),
-            ranks=communicator.ranks,
+            ranks=self._ranks,
             channels=choice.channels,
             protocol=choice.protocol,
             root=root,
-            hosts=communicator.nodes,
+            hosts=self._nodes,
             chunks_per_channel=self._chunks(collective, size_bytes, choice),
             rings=tuple(map(tuple, rings)),
-            chain_ranks=communicator.ranks // communicator.nodes,
+            chain_ranks=self._ranks // self._nodes,
         )
+
+    def _rings(self, channels: int) -> list[list[int]]:
+        """The order of ranks in each channel."""
+        orders = () if self._table is None else self._table.orders
+        if len(orders) < channels:
+            return connect.rings(self.facts.communicator.graphs["ring"], self._nodes, channels)
+        gpus = self._ranks // self._nodes
+        return [
+            [node * gpus + gpu for node in range(self._nodes) for gpu in order]
+            for order in orders[:channels]
+        ]
 
     def _chunks(self, collective: str, size_bytes: int, choice: Choice) -> int:
         """The chunks into which a channel divides its share."""
         if choice.algorithm == "ring" and collective not in ("broadcast", "reduce"):
             return 1  # its chunks are per rank
-        communicator = self.facts.communicator
         is_in_switch = choice.algorithm.startswith("nvls")
-        heads = communicator.ranks // communicator.nodes if is_in_switch else 1
-        chunk_bytes = _LINES_BYTES.get(choice.protocol, choice.chunk_bytes)
-        return max(1, min(_CHUNKS_MAX, size_bytes // (choice.channels * heads * chunk_bytes)))
+        heads = self._ranks // self._nodes if is_in_switch else 1
+        each_bytes = _LINES_BYTES.get(choice.protocol, choice.chunk_bytes)
+        return max(1, min(_CHUNKS_MAX, size_bytes // (choice.channels * heads * each_bytes)))
 
 
-def _table_of(spec: MachineSpec, library: Library, ranks_per_host: int | None) -> TableEntry | None:
-    """NCCL's own choices: from a table if the user has set nothing, else from the user's build."""
+def _table_of(
+    spec: MachineSpec, library: Library, ranks_per_host: int | None
+) -> tuple[TableEntry | None, tuple[str, ...]]:
+    """NCCL's own choices, and the assumptions about the machine.
+
+    They are from a table if the user has set nothing, else from the user's build.
+    """
     if library.name != "nccl" or library.has_files:
-        return None
+        return None, ()
     gpus = ranks_per_host or spec.gpus_per_host
     if gpus * spec.host_count < 2 or len(spec.host_kinds()) > 1:
-        return None
+        return None, ()
     facts = host_facts(spec, gpus, library.assumptions)
     if facts.generation not in GPU_MODELS:
-        return None
+        return None, ()
     host = host_of(facts.topology, facts.generation, facts.cpu)
     variables = dict(library.environment.variables)
     found = None if variables else find_entry(host, spec.host_count)
-    return found or _asked(host, spec.host_count, variables)
+    return found or _asked(host, spec.host_count, variables), facts.notes
 
 
 def _asked(host: NcclHost, nodes: int, variables: dict[str, str]) -> TableEntry | None:
