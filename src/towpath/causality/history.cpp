@@ -67,10 +67,13 @@ bool carries(const History::Entry& entry, const Transfer& transfer) {
   return false;
 }
 
-bool knows_of(Moment knower, Moment moment, Time time) {
+bool knows_of(Moment knower, Moment moment, Time time, bool with_looks = true) {
   if (moment.of == knower.of) return true;
   return Walk(time).any(knower, [&](const Walk::Step& step, const History::Entry& entry) {
-    if (entry.kind == History::Kind::everything) return time < entry.time;
+    if (entry.kind == History::Kind::everything) {
+      const bool counts = with_looks || !entry.is_look || step.moment.of != knower.of;
+      return counts && time < entry.time;
+    }
     const bool is_there = step.moment.of == moment.of && step.moment.length >= moment.length;
     return is_there || (entry.kind == History::Kind::moment && entry.moment.of == moment.of &&
                         entry.moment.length >= moment.length);
@@ -128,6 +131,10 @@ void History::complete(Time time, std::uint64_t number, bool is_quiet) {
 Known History::knows(const Transfer& transfer) const { return knows_at(now(), transfer); }
 
 bool History::knows(Moment moment, Time time) const { return knows_of(now(), moment, time); }
+
+bool History::knows_without_looks(Moment moment, Time time) const {
+  return knows_of(now(), moment, time, false);
+}
 
 bool History::knows_that(int process, const Transfer& transfer) const {
   return Walk(transfer.began).any(now(), [&](const Walk::Step& step, const Entry& entry) {

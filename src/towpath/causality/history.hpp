@@ -60,6 +60,7 @@ class History {
     std::size_t first_signal = 0;
     std::size_t signals = 0;
     std::uint64_t number = 0;  // last operation covered by a quiet or fence
+    bool is_look = false;      // at memory that others may have changed: no call ordered it
   };
 
   explicit History(int process) : process_(process) {}
@@ -71,12 +72,17 @@ class History {
   void learn(Time time, Moment moment) { entries_.push_back({Kind::moment, time, moment}); }
   void learn(Time time, const SignalWord& word);
   void learn_everything(Time time) { entries_.push_back({Kind::everything, time}); }
+  void look(Time time) {
+    entries_.push_back({.kind = Kind::everything, .time = time, .is_look = true});
+  }
   void complete(Time time, std::uint64_t number, bool is_quiet);
 
   // True if the completion of a transfer is in the owner's past.
   Known knows(const Transfer& transfer) const;
   // True if a moment of another agent, at `time`, is in the owner's past.
   bool knows(Moment moment, Time time) const;
+  // The same if the owner had not looked at memory itself.
+  bool knows_without_looks(Moment moment, Time time) const;
   // True if it is in the owner's past that an agent of `process` had the transfer's completion in
   // its past.
   bool knows_that(int process, const Transfer& transfer) const;

@@ -167,6 +167,20 @@ void store(void* self, void* address, unsigned size_bytes, const void* where) {
   }
 }
 
+// The block may have seen anything that happened before.
+void note_look(Pe& pe, Block& block, const volatile void* address, unsigned size_bytes) {
+  if (block.history() == nullptr) return;
+  block.history()->look(pe.simulation().now());
+  RaceMonitor* const races = pe.run().races;
+  if (races != nullptr) races->note_look(block, number_of(address), size_bytes);
+}
+
+void note_flag(Pe& pe, const volatile void* address, unsigned size_bytes) {
+  RaceMonitor* const races = pe.run().races;
+  if (races == nullptr || pe.running_block == nullptr) return;
+  races->note_flag(*pe.running_block, number_of(address), size_bytes);
+}
+
 void poll(void* self, const volatile void* address, unsigned size_bytes, const void* where) {
   Pe& pe = pe_of(self);
   const Place place = count_load(pe, address, size_bytes);
@@ -175,7 +189,7 @@ void poll(void* self, const volatile void* address, unsigned size_bytes, const v
   pe.note_plain(const_cast<const void*>(address), size_bytes);
   on_thread(self, [&](Block& block) {
     pe.pollers().poll(block, address, size_bytes);
-    block.learn_everything();
+    note_look(pe, block, address, size_bytes);
   });
 }
 
@@ -185,6 +199,7 @@ void flag(void* self, volatile void* address, unsigned size_bytes, const void* w
   const Place place = count_store(pe, address, size_bytes);
   static_cast<void>(check(pe, place, {number_of(address), size_bytes, "stores", where}));
   if (is_free(place)) return;
+  note_flag(pe, address, size_bytes);
   pe.note_plain(const_cast<const void*>(address), size_bytes);
   if (place == Place::peer) {
     on_thread(self, [&](Block& block) {
@@ -213,6 +228,14 @@ void misaligned(void* self, const volatile void* address, unsigned size_bytes, b
   on_thread(self, [&](Block& block) { pe.memory().refuse_misaligned(access, block); });
 }
 
+void outside_shared(void* self, std::uint64_t address, unsigned size_bytes, const char* verb,
+                    const void* where) {
+  on_thread(self, [&](Block& block) {
+    const MemoryAccess access{address, size_bytes, verb, where};
+    pe_of(self).memory().refuse_shared_address(access, block);
+  });
+}
+
 void begin_atomic(void* self, const volatile void* address, unsigned size_bytes,
                   const void* where) {
   Pe& pe = pe_of(self);
@@ -230,8 +253,9 @@ void begin_atomic(void* self, const volatile void* address, unsigned size_bytes,
 
 void end_atomic(void* self, const volatile void* address, unsigned size_bytes) {
   Pe& pe = pe_of(self);
-  if (pe.running_block != nullptr) pe.running_block->learn_everything();
+  if (pe.running_block != nullptr) note_look(pe, *pe.running_block, address, size_bytes);
   if (is_free(count_store(pe, address, size_bytes))) return;
+  note_flag(pe, address, size_bytes);
   pe.note_plain(const_cast<const void*>(address), size_bytes);
   pe.pollers().note_store(address, size_bytes);
 }
@@ -245,6 +269,7 @@ void fill_accesses(abi::Table& table) {
   table.flag = &flag;
   table.touch = &touch;
   table.misaligned = &misaligned;
+  table.outside_shared = &outside_shared;
   table.begin_atomic = &begin_atomic;
   table.end_atomic = &end_atomic;
 }

@@ -95,6 +95,7 @@ std::string Block::waiting() const {
         fmt::format("{}{} thread{} {} {}", text.empty() ? "" : ", ", count, count == 1 ? "" : "s",
                     place == "ended" || place.starts_with("polls") ? "" : "in", place);
   }
+  if (const std::string named = groups_.named_arrivals(); !named.empty()) text += "; " + named;
   return text;
 }
 
@@ -147,6 +148,7 @@ void Block::run() {
   current.block = index_;
   current.block_dim = grid_.launch().configuration.block;
   current.grid_dim = grid_.launch().configuration.grid;
+  current.multiprocessor = static_cast<unsigned>(multiprocessor_);
   current.stack = {reinterpret_cast<std::uintptr_t>(stack.begin()), ThreadStack::kBytes};
   current.shared = shared_memory_.range();
   current.counters = {};
@@ -176,6 +178,7 @@ void Block::run() {
   if (timeline_ != nullptr && !pe_.is_timed()) timeline_->end_turn();
   if (pe_.run().failure != nullptr) std::rethrow_exception(pe_.run().failure);
   pe_.pollers().notify_stores();
+  groups_.check_named();
   if (finished_ < threads()) return;
   pe_.simulation().at(
       std::max(pe_.simulation().now(), work_.busy_until()),
@@ -262,6 +265,7 @@ void Block::learn_everything() {
 }
 
 void Block::hand_on() {
+  note_release(*this, abi::FenceScope::system);
   if (history_ != nullptr) pe_.hazards().past().learn(pe_.simulation().now(), history_->now());
 }
 

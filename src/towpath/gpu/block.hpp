@@ -91,6 +91,8 @@ class Block {
   void suspend(const abi::Site& site);
   void suspend_for(Activity activity, const abi::Site& site);
   void wait_for_event(Activity activity, const abi::Site& site);
+  // The thread has ended.
+  void thread_finished();
   // Waits until a time.
   void reach(Time when);
   // All earlier events count as observed by the block.
@@ -103,7 +105,6 @@ class Block {
   void schedule();
   static void run_thread(void* block);
   void enter(int thread);
-  void thread_finished();
 
   Pe& pe_;
   Grid& grid_;

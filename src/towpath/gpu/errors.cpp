@@ -7,29 +7,21 @@
 
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <typeinfo>
 
 namespace towpath::gpu {
 
 const char* name_of(Hazard hazard) {
-  switch (hazard) {
-    case Hazard::source_changed: return "source_changed";
-    case Hazard::unawaited_data: return "unawaited_data";
-    case Hazard::fence_for_quiet: return "fence_for_quiet";
-    case Hazard::signal_reused: return "signal_reused";
-    case Hazard::overshot_wait: return "overshot_wait";
-    case Hazard::unregistered_buffer: return "unregistered_buffer";
-    case Hazard::divergent_barrier: return "divergent_barrier";
-    case Hazard::mismatched_allocation: return "mismatched_allocation";
-    case Hazard::out_of_bounds: return "out_of_bounds";
-    case Hazard::use_after_free: return "use_after_free";
-    case Hazard::misaligned_access: return "misaligned_access";
-    case Hazard::host_memory: return "host_memory";
-    case Hazard::device_memory: return "device_memory";
-    case Hazard::block_race: return "block_race";
-  }
-  return "";
+  constexpr const char* kNames[] = {
+      "source_changed", "unawaited_data",      "fence_for_quiet",   "signal_reused",
+      "overshot_wait",  "unregistered_buffer", "divergent_barrier", "mismatched_allocation",
+      "out_of_bounds",  "use_after_free",      "misaligned_access", "host_memory",
+      "device_memory",  "block_race",          "missing_fence",
+  };
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Hazard::missing_fence) + 1);
+  return kNames[static_cast<std::size_t>(hazard)];
 }
 
 namespace {

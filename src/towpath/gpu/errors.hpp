@@ -24,6 +24,7 @@ enum class Hazard : std::uint8_t {
   host_memory,            // of the host's memory by a kernel
   device_memory,          // of a GPU's memory by the host program
   block_race,             // blocks use one word without an order, one of them to store
+  missing_fence,          // a flag was seen that no fence orders after the data
 };
 
 const char* name_of(Hazard hazard);

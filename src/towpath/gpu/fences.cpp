@@ -11,6 +11,7 @@ namespace towpath::gpu {
 
 void Fences::fence(bool is_quiet, const abi::Site& site) {
   if (!block_.pe().is_timed()) return block_.pe().transport().fence();
+  note_release(block_, abi::FenceScope::system);
   library_fence_.from = std::max(library_fence_.from, block_.work().thread_time());
   library_fence_.is_quiet = library_fence_.is_quiet || is_quiet;
   library_fence_.threads.push_back(static_cast<std::uint16_t>(block_.running_index()));
@@ -58,6 +59,7 @@ void Fences::start_library_fence() {
 
 void Fences::thread_fence(abi::FenceScope scope, const abi::Site& site) {
   if (!block_.pe().is_timed()) return;
+  note_release(block_, scope);
   thread_fence_.from = std::max(thread_fence_.from, block_.work().thread_time());
   thread_fence_.is_of_system = thread_fence_.is_of_system || scope == abi::FenceScope::system;
   thread_fence_.threads.push_back(static_cast<std::uint16_t>(block_.running_index()));

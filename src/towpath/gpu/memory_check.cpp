@@ -84,6 +84,16 @@ abi::Range MemoryCheck::of_shared(const MemoryAccess& access, const Block& block
                   bytes_of(nearest.size_bytes), nearest.name));
 }
 
+void MemoryCheck::refuse_shared_address(const MemoryAccess& access, const Block& block) const {
+  const Culprit culprit = thread_of(access, block);
+  throw KernelError(
+      Hazard::out_of_bounds,
+      fmt::format("out of bounds: {} {} at the shared address {:#x}, which is outside of the "
+                  "block's shared memory; convert a generic address with "
+                  "__cvta_generic_to_shared or cvta.to.shared",
+                  culprit.who, culprit.what, access.address));
+}
+
 std::string MemoryCheck::place_inside(std::uintptr_t address, const Block& block) const {
   if (pe_.current().shared.contains(address)) {
     const SharedMemory::Extent found = block.shared_memory().nearest(address);

@@ -39,6 +39,7 @@ class MemoryCheck {
   void check_other(const MemoryAccess& access, const Block& block) const;
   // The shared variable of the block that contains an access.
   abi::Range of_shared(const MemoryAccess& access, const Block& block) const;
+  [[noreturn]] void refuse_shared_address(const MemoryAccess& access, const Block& block) const;
   [[noreturn]] void refuse_misaligned(const MemoryAccess& access, const Block& block) const;
   // For the host program: the range around the access that needs no further check.
   abi::Range check_host(const MemoryAccess& access) const;

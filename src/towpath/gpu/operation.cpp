@@ -231,6 +231,7 @@ void start_group_access(Block& block, Group& group, const abi::Access& call,
 }  // namespace
 
 void access(Block& block, abi::Access& call, const abi::Site& site) {
+  note_release(block, abi::FenceScope::system);
   if (call.scope != abi::Scope::thread) {
     Group& group = block.groups().of(call.scope, site);
     const bool is_last = block.groups().arrive(group, site);

@@ -40,6 +40,13 @@ void fill_threads(abi::Table& table) {
     return on_thread(
         self, [&](Block& block) { return block.groups().sync(reduction, predicate, *site); });
   };
+  table.sync_named = [](void* self, unsigned id, unsigned threads, abi::NamedBarrier action,
+                        int vote, const abi::Site* site) {
+    return on_thread(self, [&](Block& block) {
+      const NamedArrival arrival{id, static_cast<int>(threads), action, vote != 0};
+      return block.groups().sync_named(arrival, *site);
+    });
+  };
   table.sync_warp = [](void* self, unsigned mask, const abi::Site* site) {
     on_thread(self, [&](Block& block) { block.groups().sync_warp(mask, *site); });
   };
@@ -64,6 +71,13 @@ void fill_threads(abi::Table& table) {
   table.sleep = [](void* self, std::uint64_t nanoseconds) {
     on_thread(self, [&](Block& block) {
       block.sleep(Time::from_ps(static_cast<std::int64_t>(nanoseconds) * 1000));
+    });
+  };
+  table.exit_thread = [](void* self) {
+    // Its frames are not unwound.
+    on_thread(self, [&](Block& block) {
+      block.thread_finished();
+      pe_of(self).run().stack.suspend();
     });
   };
   // Reading takes a cycle or two, so that a loop on the clock makes progress.

@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <functional>
+#include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "towpath/gpu/errors.hpp"
+#include "towpath/gpu/ptx_statement.hpp"
 
 namespace towpath::gpu {
 
@@ -97,13 +101,17 @@ class Rewriter {
       return;
     }
     if (c == '{') {
-      scopes_.push_back(namespace_);
+      scopes_.push_back({namespace_, is_namespace_});
       namespace_.clear();
+      is_namespace_ = false;
     }
     if (c == '}' && !scopes_.empty()) scopes_.pop_back();
     // Only the end of main() returns zero.
     if (c == '}' && at_ + 1 == main_end_) out_ += " return 0; ";
-    if (c == ';') namespace_.clear();
+    if (c == ';') {
+      namespace_.clear();
+      is_namespace_ = false;
+    }
     out_ += c;
     ++at_;
   }
@@ -128,23 +136,13 @@ class Rewriter {
     const std::string_view word = text_.substr(at_, end - at_);
     if (word == "__shared__") return shared(end);
     if (word == "__global__") return global(end);
-    if (word == "__noinline__") {
-      // The C++ library spells it as an attribute.
-      const bool is_attribute = out_.ends_with("((");
-      out_ += is_attribute ? "__noinline__" : "__attribute__((noinline))";
+    if (word == "asm" || word == "__asm__" || word == "__asm") return assembly(end);
+    if (word == "__noinline__") return no_inline(end);
+    if (word == "namespace") note_namespace(end);
+    if (file_shared_.contains(word) && !out_.ends_with('.') && !out_.ends_with("->")) {
+      out_ += accessor_of(word);
       at_ = end;
       return;
-    }
-    if (word == "namespace") {
-      const std::size_t begin = skip_space(text_, end);
-      std::size_t name_end = begin;
-      while (name_end < text_.size() && (is_word(text_[name_end]) || text_[name_end] == ':')) {
-        ++name_end;
-      }
-      if (text_[skip_space(text_, name_end)] == '{') {
-        namespace_ = fmt::format("{}::", text_.substr(begin, name_end - begin));
-        if (namespace_ == "::") namespace_.clear();
-      }
     }
     if (word == "main" && is_main(end)) {
       out_ += main_name(end);
@@ -152,6 +150,42 @@ class Rewriter {
       return;
     }
     copy_to(end);
+  }
+
+  void no_inline(std::size_t end) {
+    // The C++ library spells it as an attribute.
+    const bool is_attribute = out_.ends_with("((");
+    out_ += is_attribute ? "__noinline__" : "__attribute__((noinline))";
+    at_ = end;
+  }
+
+  void note_namespace(std::size_t end) {
+    const std::size_t begin = skip_space(text_, end);
+    std::size_t name_end = begin;
+    while (name_end < text_.size() && (is_word(text_[name_end]) || text_[name_end] == ':')) {
+      ++name_end;
+    }
+    if (text_[skip_space(text_, name_end)] != '{') return;
+    namespace_ = fmt::format("{}::", text_.substr(begin, name_end - begin));
+    if (namespace_ == "::") namespace_.clear();
+    is_namespace_ = true;
+  }
+
+  // Statements for the host's processor stay.
+  void assembly(std::size_t end) {
+    std::size_t open = skip_space(text_, end);
+    while (open < text_.size() && is_word(text_[open])) {
+      while (open < text_.size() && is_word(text_[open])) ++open;
+      open = skip_space(text_, open);
+    }
+    if (open >= text_.size() || text_[open] != '(') return copy_to(end);
+    const std::size_t close = skip_brackets(text_, open);
+    const std::string_view whole = text_.substr(open, close - open);
+    const std::optional<std::string> cpp = cpp_from_ptx(without_line_markers(whole), statements_);
+    if (!cpp) return copy_to(end);
+    ++statements_;
+    out_ += *cpp + newlines_of(text_.substr(at_, close - at_));
+    at_ = close;
   }
 
   // True if this `main` is the program's definition: at file scope, before a body.
@@ -266,6 +300,7 @@ class Rewriter {
     }
     out_.resize(begin);
     at_ = stop;
+    if (is_at_file_scope()) return file_shared(declaration, is_extern);
     if (is_extern) return dynamic_shared(declaration);
     const std::vector<std::string> names = declared(declaration);
     const std::string slot = fmt::format("towpath_slot_{}", slots_++);
@@ -282,6 +317,38 @@ class Rewriter {
     }
   }
 
+  bool is_at_file_scope() const {
+    return std::all_of(scopes_.begin(), scopes_.end(),
+                       [](const BraceScope& scope) { return scope.is_namespace; });
+  }
+  static std::string accessor_of(std::string_view name) {
+    return fmt::format("towpath_shared_{}()", name);
+  }
+  // A variable outside of functions has no address until a block runs. A function returns it, and
+  // later uses of its name call the function. An extern array without a size is the dynamic part.
+  void file_shared(const std::string& declaration, bool is_extern) {
+    const std::vector<std::string> names = declared(declaration);
+    if (names.size() != 1) refuse("__shared__ outside of a function must declare one variable");
+    const std::string& name = names.front();
+    out_ += newlines_of(declaration);
+    if (!file_shared_.insert(name).second) return;
+    const std::string slot = fmt::format("towpath_slot_{}", slots_++);
+    const std::size_t bracket = declaration.find('[');
+    const bool is_dynamic = is_extern && bracket != std::string::npos &&
+                            declaration[skip_space(declaration, bracket + 1)] == ']';
+    if (is_dynamic) {
+      out_ += fmt::format(
+          "inline auto* {0} {{ using {1} = {2}; return static_cast<{1}*>(::towpath_gpu::table()."
+          "dynamic_shared(::towpath_gpu::table().self)); }}",
+          accessor_of(name), slot, element_type(declaration, name));
+      return;
+    }
+    out_ += fmt::format(
+        "struct {0} {{ {1}; }}; inline auto& {2} {{ return ::towpath_gpu::shared<{0}>(\"{3}\", "
+        "sizeof({0})).{3}; }}",
+        slot, one_line(declaration), accessor_of(name), name);
+  }
+
   static std::size_t find_word(const std::string& text, std::string_view word) {
     for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
       const bool begins = at == 0 || !is_word(text[at - 1]);
@@ -291,23 +358,27 @@ class Rewriter {
     return std::string::npos;
   }
 
-  // extern __shared__ T name[];
-  void dynamic_shared(const std::string& declaration) {
-    const std::vector<std::string> names = declared(declaration);
-    const std::size_t bracket = declaration.find('[');
-    if (names.size() != 1 || bracket == std::string::npos) {
-      refuse("extern __shared__ must declare one array without a size");
-    }
-    std::string type = declaration.substr(0, declaration.rfind(names[0], bracket));
+  // The text before the name, without attributes.
+  static std::string element_type(const std::string& declaration, const std::string& name) {
+    std::string type = declaration.substr(0, declaration.rfind(name, declaration.find('[')));
     std::size_t attribute;
     while ((attribute = type.find("__attribute__")) != std::string::npos) {
       const std::size_t open = type.find('(', attribute);
       type.erase(attribute, skip_brackets(type, open) - attribute);
     }
+    return one_line(type);
+  }
+
+  // extern __shared__ T name[], or T name.
+  void dynamic_shared(const std::string& declaration) {
+    const std::vector<std::string> names = declared(declaration);
+    if (names.size() != 1) refuse("extern __shared__ must declare one variable");
+    const bool is_array = declaration.find('[') != std::string::npos;
     out_ += fmt::format(
-        "{0}{1}* const {2} = static_cast<{1}*>("
+        "{0}{1}{3} {2} = {4}static_cast<{1}*>("
         "::towpath_gpu::table().dynamic_shared(::towpath_gpu::table().self))",
-        newlines_of(declaration), one_line(type), names[0]);
+        newlines_of(declaration), element_type(declaration, names[0]), names[0],
+        is_array ? "* const" : "&", is_array ? "" : "*");
   }
 
   // Splits a declaration at commas outside brackets.
@@ -350,7 +421,7 @@ class Rewriter {
       const std::size_t close = skip_brackets(text_, open);
       const std::string parameters(text_.substr(open + 1, close - open - 2));
       std::string qualified;
-      for (const std::string& scope : scopes_) qualified += scope;
+      for (const BraceScope& scope : scopes_) qualified += scope.qualifier;
       register_kernel(qualified + name, parameters);
     }
     at_ = end;
@@ -382,16 +453,20 @@ class Rewriter {
                     registered_.size(), name, function);
   }
 
-  static std::string one_line(std::string text) {
-    std::string line;
+  static std::string without_line_markers(std::string_view text) {
+    std::string kept;
     for (std::size_t i = 0; i < text.size();) {
       if (text[i] == '#' && (i == 0 || text[i - 1] == '\n')) {
         i = std::min(text.find('\n', i), text.size());
-        continue;
+      } else {
+        kept += text[i++];
       }
-      line += text[i] == '\n' ? ' ' : text[i];
-      ++i;
     }
+    return kept;
+  }
+  static std::string one_line(std::string_view text) {
+    std::string line = without_line_markers(text);
+    std::replace(line.begin(), line.end(), '\n', ' ');
     return line;
   }
 
@@ -402,11 +477,18 @@ class Rewriter {
   std::string file_;  // from the last line marker, with the number of the next line
   int marker_line_ = 1;
   std::size_t marker_end_ = 0;
-  std::string namespace_;            // opened by the next brace
-  std::vector<std::string> scopes_;  // the open namespaces, empty for other braces
+  std::string namespace_;  // opened by the next brace
+  bool is_namespace_ = false;
+  struct BraceScope {
+    std::string qualifier;  // "name::" of a namespace
+    bool is_namespace;
+  };
+  std::vector<BraceScope> scopes_;  // the open braces
   std::string registrations_;
   std::unordered_set<std::string> registered_;
+  std::set<std::string, std::less<>> file_shared_;  // __shared__ variables outside of functions
   int slots_ = 0;
+  int statements_ = 0;        // of PTX
   std::size_t main_end_ = 0;  // after its closing brace
 };
 

@@ -11,6 +11,7 @@
 //   - a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call of our launch();
 //   - a `__shared__` variable becomes a reference into the block's shared memory;
 //   - a `__global__` function is registered by its name, unless it is a template;
+//   - an asm statement with PTX becomes C++ (ptx_statement.hpp);
 //   - main() becomes towpath_gpu_main();
 //   - functions of our headers without a use are left out: there are thousands.
 

@@ -41,6 +41,19 @@ int source_lane(abi::Exchange kind, int lane, int operand, int width) {
   return source < begin || source >= begin + width ? lane : source;
 }
 
+// A barrier instruction, not a call.
+bool is_ptx(const abi::Site& site) { return std::string_view(site.call).starts_with("bar"); }
+
+// The value that all threads of a barrier receive.
+std::uint64_t result_of(const NamedBarrier& barrier, abi::NamedBarrier action) {
+  switch (action) {
+    case abi::NamedBarrier::popc: return static_cast<std::uint64_t>(barrier.votes);
+    case abi::NamedBarrier::vote_and: return barrier.votes == barrier.arrived ? 1 : 0;
+    case abi::NamedBarrier::vote_or: return barrier.votes > 0 ? 1 : 0;
+    default: return 0;
+  }
+}
+
 }  // namespace
 
 void ThreadGroups::refuse_divergence(const Group& group, const abi::Site& site) {
@@ -58,6 +71,8 @@ bool ThreadGroups::arrive(Group& group, const abi::Site& site) {
     group.all = true;
     group.any = false;
     group.latest = Time();
+  } else if (is_ptx(site) || is_ptx(group.site)) {
+    // Warps may meet from different instructions.
   } else if (group.site.line != site.line ||
              (group.site.call != site.call && std::string_view(group.site.call) != site.call)) {
     refuse_divergence(group, site);
@@ -110,10 +125,12 @@ void ThreadGroups::complete(Group& group) {
     ThreadGroups* groups;
     Group* group;
   };
+  ++completing_;
   block_.pe().simulation().at(
       when,
       [](void* context) {
         const std::unique_ptr<Alarm> alarm(static_cast<Alarm*>(context));
+        --alarm->groups->completing_;
         alarm->groups->release(*alarm->group);
       },
       new Alarm{this, &group});
@@ -142,6 +159,11 @@ void ThreadGroups::leave(int left) {
   Group& group = whole_;
   group.size = left;
   if (group.arrived > 0 && group.arrived == group.size) complete(group);
+  for (NamedBarrier& each : named_) {
+    if (!each.is_of_all || each.arrived == 0) continue;
+    each.size = left;
+    if (each.arrived == left) complete_named(each);
+  }
   const int warp = block_.running_index() / abi::kWarpThreads * abi::kWarpThreads;
   for (Group& each : warps_) {
     if (each.first_thread != warp || (each.mask >> (block_.running_index() - warp) & 1) == 0)
@@ -151,6 +173,125 @@ void ThreadGroups::leave(int left) {
       return;
     }
   }
+}
+
+// --- named barriers ------------------------------------------------------------------------------
+
+NamedBarrier& ThreadGroups::named(const NamedArrival& arrival, const abi::Site& site) {
+  const auto refuse = [&](const std::string& what) {
+    throw KernelError(KernelError::Kind::usage,
+                      fmt::format("thread {} of {} is in {} with {}", block_.running_index(),
+                                  block_.describe(), place_of(site), what));
+  };
+  if (arrival.id >= abi::kNamedBarriers) {
+    refuse(fmt::format("barrier {}; a block has barriers 0 to {}", arrival.id,
+                       abi::kNamedBarriers - 1));
+  }
+  if (arrival.threads % abi::kWarpThreads != 0) {
+    refuse(
+        fmt::format("{} threads; it must be a multiple of {}", arrival.threads, abi::kWarpThreads));
+  }
+  named_.resize(abi::kNamedBarriers);
+  NamedBarrier& barrier = named_[arrival.id];
+  const int size = arrival.threads == 0 ? whole_.size : arrival.threads;
+  if (barrier.arrived > 0 && barrier.size != size) {
+    throw KernelError(
+        Hazard::divergent_barrier,
+        fmt::format("divergent barrier: thread {} of {} comes to barrier {} with {} threads in {}, "
+                    "but {} threads have come to it for {} threads in {}; give the same number",
+                    block_.running_index(), block_.describe(), arrival.id, size, place_of(site),
+                    barrier.arrived, barrier.size, place_of(barrier.site)));
+  }
+  barrier.size = size;
+  barrier.is_of_all = arrival.threads == 0;
+  return barrier;
+}
+
+int ThreadGroups::sync_named(const NamedArrival& arrival, const abi::Site& site) {
+  const bool is_whole = arrival.id == 0 && arrival.action != abi::NamedBarrier::arrive &&
+                        (arrival.threads == 0 || arrival.threads == block_.threads());
+  if (is_whole) {
+    constexpr int kReductions[] = {0, 0, 1, 2, 3};
+    return sync(kReductions[static_cast<int>(arrival.action)], arrival.vote ? 1 : 0, site);
+  }
+  NamedBarrier& barrier = named(arrival, site);
+  if (barrier.arrived == 0) {
+    barrier.site = site;
+    barrier.latest = Time();
+    barrier.votes = 0;
+  }
+  barrier.latest = std::max(barrier.latest, block_.work().thread_time());
+  block_.work().fold_counters();
+  barrier.votes += arrival.vote ? 1 : 0;
+  ++barrier.arrived;
+  const bool waits = arrival.action != abi::NamedBarrier::arrive;
+  Thread& thread = block_.running();
+  if (waits) {
+    barrier.waiting.push_back(static_cast<std::uint16_t>(block_.running_index()));
+    thread.state = Thread::State::in_group;
+    thread.operand = static_cast<std::int32_t>(arrival.action);
+    if (block_.timeline() != nullptr) block_.timeline()->enter(Activity::sync, site);
+  }
+  if (barrier.arrived == barrier.size) complete_named(barrier);
+  if (!waits) return 0;
+  block_.suspend(site);
+  return static_cast<int>(block_.running().value);
+}
+
+// The barrier is free for the next arrivals at once. Its threads continue when it is over.
+void ThreadGroups::complete_named(NamedBarrier& barrier) {
+  struct Completed {
+    ThreadGroups* groups;
+    abi::Site site;
+    std::vector<std::uint16_t> threads;
+    void release() {
+      Block& block = groups->block_;
+      --groups->completing_;
+      if (block.timeline() != nullptr && !threads.empty()) {
+        block.timeline()->leave(Activity::sync, site, static_cast<int>(threads.size()));
+      }
+      for (const std::uint16_t thread : threads) block.make_ready(thread);
+      delete this;
+    }
+  };
+  for (const std::uint16_t index : barrier.waiting) {
+    Thread& thread = block_.thread(index);
+    thread.value = result_of(barrier, static_cast<abi::NamedBarrier>(thread.operand));
+  }
+  auto* const completed = new Completed{this, barrier.site, std::move(barrier.waiting)};
+  barrier.waiting.clear();
+  barrier.arrived = 0;
+  ++completing_;
+  const Pe& pe = block_.pe();
+  const Time when = pe.is_timed() ? barrier.latest + pe.cost().barrier : Time();
+  if (when <= pe.simulation().now()) return completed->release();
+  pe.simulation().at(when, [](void* due) { static_cast<Completed*>(due)->release(); }, completed);
+}
+
+std::string ThreadGroups::named_arrivals() const {
+  std::string text;
+  for (std::size_t id = 0; id < named_.size(); ++id) {
+    const NamedBarrier& barrier = named_[id];
+    if (barrier.arrived == 0) continue;
+    text +=
+        fmt::format("{}barrier {} has {} of its {} threads and misses {}", text.empty() ? "" : ", ",
+                    id, barrier.arrived, barrier.size, barrier.size - barrier.arrived);
+  }
+  return text;
+}
+
+void ThreadGroups::check_named() const {
+  int in_named = 0;
+  for (const NamedBarrier& each : named_) in_named += static_cast<int>(each.waiting.size());
+  if (in_named == 0 || completing_ > 0) return;
+  // A complete group of a transfer waits for its end.
+  int stuck = in_named + (whole_.arrived < whole_.size ? whole_.arrived : 0);
+  for (const Group& each : warps_) stuck += each.arrived < each.size ? each.arrived : 0;
+  if (stuck < whole_.size) return;
+  throw KernelError(Hazard::divergent_barrier,
+                    fmt::format("divergent barrier: in {}, all threads wait and none is left to "
+                                "come ({}); let as many threads come as the barrier is for",
+                                block_.describe(), block_.waiting()));
 }
 
 Group& ThreadGroups::warp_group(std::uint32_t mask, const abi::Site& site) {
@@ -219,6 +360,10 @@ void ThreadGroups::finish_exchange(Group& group) {
       case abi::Exchange::ballot: thread.value = ballot; break;
       case abi::Exchange::all: thread.value = ballot == group.present ? 1 : 0; break;
       case abi::Exchange::any: thread.value = ballot != 0 ? 1 : 0; break;
+      case abi::Exchange::match_all:
+        thread.value =
+            lanes_with(values, group.present, thread.value) == group.present ? group.present : 0;
+        break;
       case abi::Exchange::match_any:
         thread.value = lanes_with(values, group.present, thread.value);
         break;

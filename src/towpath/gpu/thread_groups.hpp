@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <list>
+#include <string>
+#include <vector>
 
 #include "towpath/base/units.hpp"
 #include "towpath/gpu/include/towpath_gpu.h"
@@ -42,6 +44,25 @@ struct ExchangeRequest {
   int width = abi::kWarpThreads;
 };
 
+// A named barrier of a block, for a number of threads that the arrivals state.
+struct NamedBarrier {
+  int size = 0;
+  bool is_of_all = false;  // threads that end are not missed
+  int arrived = 0;
+  Time latest{};     // arrival of the last thread
+  abi::Site site{};  // of the first thread
+  int votes = 0;     // other than zero
+  std::vector<std::uint16_t> waiting{};
+};
+
+// An arrival of the running thread.
+struct NamedArrival {
+  unsigned id = 0;
+  int threads = 0;  // zero: all of the block
+  abi::NamedBarrier action = abi::NamedBarrier::sync;
+  bool vote = false;
+};
+
 // Synchronization among a block's threads. All calls except release() are made by the running
 // thread.
 class ThreadGroups {
@@ -49,6 +70,7 @@ class ThreadGroups {
   ThreadGroups(Block& block, int threads) : block_(block) { whole_.size = threads; }
 
   int sync(int reduction, int predicate, const abi::Site& site);
+  int sync_named(const NamedArrival& arrival, const abi::Site& site);
   void sync_warp(std::uint32_t mask, const abi::Site& site);
   std::uint64_t exchange(const ExchangeRequest& request, const abi::Site& site);
 
@@ -60,16 +82,24 @@ class ThreadGroups {
   void release(Group& group);
   // The thread has ended, which counts as an arrival, as on a GPU. `left` threads have not ended.
   void leave(int left);
+  // Throws KernelError if all remaining threads wait in barriers that no thread will complete.
+  void check_named() const;
+  // The named barriers with arrivals: "barrier 2: 64 of 96 threads". Empty if there are none.
+  std::string named_arrivals() const;
 
  private:
   Group& warp_group(std::uint32_t mask, const abi::Site& site);
   void complete(Group& group);
   void finish_exchange(Group& group);
+  void complete_named(NamedBarrier& barrier);
+  NamedBarrier& named(const NamedArrival& arrival, const abi::Site& site);
   [[noreturn]] void refuse_divergence(const Group& group, const abi::Site& site);
 
   Block& block_;
   Group whole_;
-  std::list<Group> warps_;  // groups with waiting lanes
+  std::list<Group> warps_;           // groups with waiting lanes
+  std::vector<NamedBarrier> named_;  // by number, empty before the first use
+  int completing_ = 0;               // complete groups whose threads have not yet been released
 };
 
 }  // namespace towpath::gpu

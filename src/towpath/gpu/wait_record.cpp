@@ -102,6 +102,7 @@ std::uint64_t wait(Block& block, const abi::Wait& call, const abi::Site& site) {
   auto record = std::make_unique<WaitRecord>(pe, call);
   record->site = site;
   block.running().site = site;
+  note_release(block, abi::FenceScope::system);
   if (block.history() != nullptr) pe.hazards().note_wait(*record);
   block.reach(block.work().thread_time());
   std::int64_t result = record->evaluate();

@@ -50,4 +50,5 @@ static constexpr const uint3& gridDim = towpath_gpu_current.grid_dim;
 
 #include "towpath_cuda_host.h"
 #include "towpath_cuda_device.h"
+#include "towpath_cuda_bits.h"
 #endif

@@ -222,28 +222,21 @@ static inline void __trap(TOWPATH_SITE) {
 // --- arithmetic -------------------------------------------------------------------------------
 using std::max;
 using std::min;
-#define TOWPATH_MIXED(result, left, right)                                           \
-  static inline result min(left a, right b) {                                        \
-    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(a)  \
-                                                           : static_cast<result>(b); \
-  }                                                                                  \
-  static inline result max(left a, right b) {                                        \
-    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(b)  \
-                                                           : static_cast<result>(a); \
-  }
-TOWPATH_MIXED(unsigned, int, unsigned)
-TOWPATH_MIXED(unsigned, unsigned, int)
-TOWPATH_MIXED(long, long, int)
-TOWPATH_MIXED(long, int, long)
-TOWPATH_MIXED(unsigned long, unsigned long, int)
-TOWPATH_MIXED(unsigned long, int, unsigned long)
-TOWPATH_MIXED(unsigned long, unsigned long, unsigned)
-TOWPATH_MIXED(unsigned long, unsigned, unsigned long)
-TOWPATH_MIXED(unsigned long, long, unsigned long)
-TOWPATH_MIXED(unsigned long, unsigned long, long)
-TOWPATH_MIXED(double, double, float)
-TOWPATH_MIXED(double, float, double)
-#undef TOWPATH_MIXED
+// The smaller and the larger of two types. A function of the source is preferred.
+template <typename A, typename B>
+concept TowpathMixed = std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && !std::is_same_v<A, B>;
+template <typename A, typename B>
+  requires TowpathMixed<A, B>
+std::common_type_t<A, B> min(A a, B b) {
+  const std::common_type_t<A, B> x = a, y = b;
+  return y < x ? y : x;
+}
+template <typename A, typename B>
+  requires TowpathMixed<A, B>
+std::common_type_t<A, B> max(A a, B b) {
+  const std::common_type_t<A, B> x = a, y = b;
+  return x < y ? y : x;
+}
 // The C library has functions of these names.
 #define __expf(value) expf(value)
 #define __logf(value) logf(value)

@@ -13,10 +13,11 @@
 
 namespace towpath_gpu {
 
-inline constexpr std::uint64_t kVersion = 4;
+inline constexpr std::uint64_t kVersion = 5;
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kKernelsMax = 1024;  // of an object
 inline constexpr int kThreadsPerBlockMax = 1024;
+inline constexpr unsigned kNamedBarriers = 16;  // of a block
 // Teams of PEs, and the words that each has in every heap.
 inline constexpr int kTeamsMax = 64;
 inline constexpr std::uint64_t kWordsPerTeam = 64;
@@ -49,6 +50,7 @@ inline constexpr unsigned kQuietRanges = 8;
 struct Current {
   Index3 thread, block, block_dim, grid_dim;
   unsigned linear;  // of the thread in its block
+  unsigned multiprocessor;
   bool on_device;   // false while the host program of the PE runs
   Counters counters;
   Range stack;   // free of charge
@@ -120,8 +122,11 @@ struct Wait {
 
 // A vote or a shuffle of a warp.
 enum class Exchange : int {
-  index, up, down, exclusive_or, ballot, all, any, match_any,
+  index, up, down, exclusive_or, ballot, all, any, match_any, match_all,
 };
+
+// An arrival at a named barrier: it waits, or does not wait, or also reduces the votes.
+enum class NamedBarrier : int { sync, arrive, popc, vote_and, vote_or };
 
 struct Configuration {
   Index3 grid, block;
@@ -176,6 +181,9 @@ struct Table {
 
   // Threads.
   int (*sync_block)(void* self, int reduction, int predicate, const Site* site);
+  // Barrier `id` of the block, for a number of threads. Zero means all of them.
+  int (*sync_named)(void* self, unsigned id, unsigned threads, NamedBarrier action, int vote,
+                    const Site* site);
   void (*sync_warp)(void* self, unsigned mask, const Site* site);
   void (*sync_grid)(void* self, const Site* site);
   std::uint64_t (*exchange)(void* self, Exchange kind, unsigned mask, std::uint64_t value,
@@ -184,6 +192,7 @@ struct Table {
   void* (*dynamic_shared)(void* self);
   void (*thread_fence)(void* self, FenceScope scope, const Site* site);
   void (*sleep)(void* self, std::uint64_t nanoseconds);
+  void (*exit_thread)(void* self);
   std::uint64_t (*clock_ns)(void* self);
 
   // Memory of PEs.
@@ -204,6 +213,9 @@ struct Table {
   // A type at an address that is not a multiple of its alignment.
   void (*misaligned)(void* self, const volatile void* address, unsigned size, bool is_store,
                      const void* where);
+  // A shared address that is outside of the block's shared memory.
+  void (*outside_shared)(void* self, std::uint64_t address, unsigned size, const char* verb,
+                         const void* where);
   // Before and after an atomic operation that the thread does itself.
   void (*begin_atomic)(void* self, const volatile void* address, unsigned size,
                        const void* where);

@@ -13,7 +13,7 @@
 
 // Until the loader has bound the table, all addresses are free of charge.
 towpath_gpu::Current towpath_gpu_current = {
-    {0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}, 0, false, {}, {0, ~std::uintptr_t{0}}};
+    {0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}, 0, 0, false, {}, {0, ~std::uintptr_t{0}}};
 towpath_gpu::Table towpath_gpu_table;
 
 #pragma GCC diagnostic push

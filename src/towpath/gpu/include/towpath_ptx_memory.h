@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "towpath_ptx_float.h"
+
+// Loads, stores, atomic operations, fences and addresses. A weak access is a plain access of C++,
+// any other one is volatile, and the compiler reports both.
+
+namespace towpath_ptx {
+
+using Pair64 __attribute__((vector_size(16))) = u64;
+
+template <unsigned Bytes>
+struct WordOf {
+  using Type = Bits<Bytes>;
+};
+template <>
+struct WordOf<16> {
+  using Type = Pair64;
+};
+
+template <typename T, int Count>
+struct Vector {
+  T item[Count];
+};
+
+// --- addresses ----------------------------------------------------------------------------------
+// A 32-bit address of shared memory counts from the multiple of 1024 before the block's memory.
+inline constexpr std::uintptr_t kSharedUnit = 1024;
+
+__attribute__((no_sanitize("thread"))) inline std::uintptr_t shared_base() {
+  return towpath_gpu_current.shared.begin & ~(kSharedUnit - 1);
+}
+__attribute__((noinline, no_sanitize("thread"))) inline void* shared_pointer(u64 address, unsigned size,
+                                                                      const char* verb) {
+  const towpath_gpu::Range& shared = towpath_gpu_current.shared;
+  const std::uintptr_t generic = shared_base() + address;
+  if (generic - shared.begin >= shared.size) {
+    towpath_gpu::table().outside_shared(towpath_gpu::table().self, address, size, verb,
+                                        __builtin_return_address(0));
+  }
+  return reinterpret_cast<void*>(generic);
+}
+template <typename A>
+TOWPATH_PTX u64 cvta_shared(A address) {
+  return shared_base() + static_cast<u64>(address);
+}
+template <typename A>
+TOWPATH_PTX u64 cvta_to_shared(A address) {
+  return static_cast<u64>(address) - shared_base();
+}
+template <Space Of, typename A>
+TOWPATH_PTX bool isspacep(A address) {
+  const auto at = static_cast<std::uintptr_t>(address);
+  const bool is_shared = towpath_gpu_current.shared.contains(at);
+  const bool is_local = towpath_gpu_current.stack.contains(at);
+  switch (Of) {
+    case m_shared: return is_shared;
+    case m_local: return is_local;
+    case m_const: return false;
+    default: return !is_shared && !is_local;
+  }
+}
+template <Space Of, typename A>
+TOWPATH_PTX void* pointer_to(A base, s64 offset, unsigned size, const char* verb) {
+  const u64 address = static_cast<u64>(base) + static_cast<u64>(offset);
+  if constexpr (Of == m_shared) {
+    return shared_pointer(address, size, verb);
+  } else {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+  }
+}
+
+// A policy of caches has no effect.
+template <typename... Parts>
+TOWPATH_PTX u64 no_policy(Parts...) {
+  return 0;
+}
+
+// --- fences -------------------------------------------------------------------------------------
+template <Reach To>
+TOWPATH_PTX void fence(const Site& site) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if constexpr (To != m_cta) {
+    if (!towpath_gpu_current.on_device) return;
+    towpath_gpu::table().thread_fence(
+        towpath_gpu::table().self,
+        To == m_sys ? towpath_gpu::FenceScope::system : towpath_gpu::FenceScope::device, &site);
+  }
+}
+template <Order How, Reach To>
+TOWPATH_PTX void release(const Site& site) {
+  if constexpr (How == m_release || How == m_acq_rel) fence<To>(site);
+}
+
+// --- loads and stores ---------------------------------------------------------------------------
+template <Order How, typename Word>
+TOWPATH_PTX Word load_word(const void* address) {
+  if constexpr (How == m_weak) {
+    return *static_cast<const Word*>(address);
+  } else {
+    return *static_cast<const volatile Word*>(address);
+  }
+}
+template <Order How, typename Word>
+TOWPATH_PTX void store_word(void* address, Word value) {
+  if constexpr (How == m_weak) {
+    *static_cast<Word*>(address) = value;
+  } else {
+    *static_cast<volatile Word*>(address) = value;
+  }
+}
+// The widest accesses are two of 16 bytes.
+TOWPATH_PTX void check_alignment(const void* address, unsigned size, bool is_store) {
+  if (size <= 16 || reinterpret_cast<std::uintptr_t>(address) % size == 0) return;
+  towpath_gpu::table().misaligned(towpath_gpu::table().self, address, size, is_store,
+                                  __builtin_return_address(0));
+}
+
+// An acquire orders the accesses after it. It does not wait for the stores before it.
+template <Order How, Reach To, Space Of, typename T, int Count, typename A>
+TOWPATH_PTX Vector<T, Count> load(A base, s64 offset, const Site&) {
+  constexpr unsigned kBytes = sizeof(T) * Count;
+  using Word = typename WordOf<(kBytes > 16 ? 16 : kBytes)>::Type;
+  const void* const address = pointer_to<Of>(base, offset, kBytes, "loads");
+  check_alignment(address, kBytes, false);
+  Word words[kBytes / sizeof(Word)];
+  for (unsigned i = 0; i < kBytes / sizeof(Word); ++i) {
+    words[i] = load_word<How, Word>(static_cast<const Word*>(address) + i);
+  }
+  if constexpr (How == m_acquire) __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  Vector<T, Count> result;
+  __builtin_memcpy(&result, words, kBytes);
+  return result;
+}
+template <Order How, Reach To, Space Of, typename T, typename A, typename... Values>
+TOWPATH_PTX void store(const Site& site, A base, s64 offset, Values... values) {
+  constexpr unsigned kBytes = sizeof(T) * sizeof...(Values);
+  using Word = typename WordOf<(kBytes > 16 ? 16 : kBytes)>::Type;
+  void* const address = pointer_to<Of>(base, offset, kBytes, "stores");
+  check_alignment(address, kBytes, true);
+  const Vector<T, sizeof...(Values)> vector{{as<T>(values)...}};
+  Word words[kBytes / sizeof(Word)];
+  __builtin_memcpy(words, &vector, kBytes);
+  release<How, To>(site);
+  for (unsigned i = 0; i < kBytes / sizeof(Word); ++i) {
+    store_word<How>(static_cast<Word*>(address) + i, words[i]);
+  }
+}
+
+// --- atomic operations --------------------------------------------------------------------------
+template <Combination How, typename T>
+__attribute__((no_sanitize("thread"))) T changed(T before, T value, T swapped) {
+  if constexpr (How == m_exch) {
+    return value;
+  } else if constexpr (How == m_cas) {
+    return cast_bits<Bits<sizeof(T)>>(before) == cast_bits<Bits<sizeof(T)>>(value) ? swapped : before;
+  } else if constexpr (std::is_integral_v<T>) {
+    switch (How) {
+      case m_add: return static_cast<T>(static_cast<std::make_unsigned_t<T>>(before) + static_cast<std::make_unsigned_t<T>>(value));
+      case m_and: return before & value;
+      case m_or: return before | value;
+      case m_xor: return before ^ value;
+      case m_min: return value < before ? value : before;
+      case m_max: return before < value ? value : before;
+      case m_inc: return before >= value ? T(0) : static_cast<T>(before + 1);
+      case m_dec: return before == 0 || before > value ? value : static_cast<T>(before - 1);
+      default: return before;
+    }
+  } else {
+    const auto a = cast_bits<Bits<sizeof(T)>>(before);
+    const auto b = cast_bits<Bits<sizeof(T)>>(value);
+    if constexpr (How == m_add) return fadd<T, m_rn, false, false>(a, b);
+    if constexpr (How == m_min) return fmin<T, false, false>(a, b);
+    if constexpr (How == m_max) return fmax<T, false, false>(a, b);
+  }
+}
+template <Order How, Reach To, Space Of, Combination Operation, typename T, typename A, typename B,
+          typename C = u32>
+TOWPATH_PTX T atom(const Site& site, A base, s64 offset, B operand, C swapped = 0) {
+  auto* const address =
+      static_cast<Bits<sizeof(T)>*>(pointer_to<Of>(base, offset, sizeof(T), "changes"));
+  const T value = as<T>(operand), other = as<T>(swapped);
+  release<How, To>(site);
+  const auto before = towpath_gpu::change_atomically(
+      address, [value, other](Bits<sizeof(T)> bits)
+                   __attribute__((no_sanitize("thread"))) -> Bits<sizeof(T)> {
+                     return cast_bits<Bits<sizeof(T)>>(
+                         changed<Operation>(cast_bits<T>(bits), value, other));
+                   });
+  return cast_bits<T>(before);
+}
+// One operation for each element, in order.
+template <Order How, Reach To, Space Of, Combination Operation, typename T, typename A,
+          typename... Values>
+TOWPATH_PTX Vector<T, sizeof...(Values)> atom_vector(const Site& site, A base, s64 offset,
+                                                     Values... values) {
+  release<How, To>(site);
+  s64 at = offset - static_cast<s64>(sizeof(T));
+  return {{atom<m_relaxed, To, Of, Operation, T>(site, base, at += sizeof(T), values)...}};
+}
+
+// --- copies to shared memory --------------------------------------------------------------------
+// As if the copy were done at once.
+template <int Bytes, typename To, typename From, typename Size = u32>
+TOWPATH_PTX void cp_async(To to, s64 to_offset, From from, s64 from_offset, Size given = Bytes) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
+  using Word = typename WordOf<Bytes>::Type;
+  void* const target = pointer_to<m_shared>(to, to_offset, Bytes, "stores");
+  const void* const source = pointer_to<m_global>(from, from_offset, Bytes, "loads");
+  Word word{};
+  if (given >= Bytes) {
+    word = load_word<m_weak, Word>(source);
+  } else {
+    unsigned char bytes[Bytes] = {};
+    for (unsigned i = 0; i < given; ++i) bytes[i] = static_cast<const unsigned char*>(source)[i];
+    __builtin_memcpy(&word, bytes, Bytes);
+  }
+  store_word<m_weak>(target, word);
+}
+
+}  // namespace towpath_ptx
