@@ -134,6 +134,12 @@ def test_the_example_races():
         kernel.run(MACHINE, 1, race_check=True)
 
 
+def test_the_example_misses_a_fence():
+    kernel = towpath.kernel(ROOT / "examples" / "gpu" / "hazards" / "missing_fence.cu")
+    with pytest.raises(towpath.HazardError, match=r"fence\.cu:17 loads.*fence\.cu:11 stores"):
+        kernel.run(MACHINE, 1, race_check=True)
+
+
 def test_right_random_programs_race_for_nothing():
     compiled = GpuKernel(str(ROOT / "tests/e2e/gpu/interpreter.cu"), (), ()).compile()
     machine = towpath.load(MACHINE).spec.build(hosts=1)
