@@ -22,7 +22,7 @@ class RaceMonitor {
  public:
   // Throws KernelError if the access of the running thread races with an earlier one.
   void check(const MemoryAccess& access, bool is_store, const Block& block);
-  // The stores of the block are ordered before what it stores next, for its GPU or for all.
+  // The stores of the block are ordered before its next stores, for its GPU or for all.
   void note_release(const Block& block, abi::FenceScope scope);
   // The block stores a word that others may poll, or changes it atomically.
   void note_flag(const Block& block, std::uintptr_t address, std::uint64_t size_bytes);
