@@ -367,7 +367,7 @@ def test_what_has_no_effect_is_refused(dgx, chips):
         assert "has its own" in refusal(dgx.run, schedule, size_bytes=64, **option)
     assert "protocol is LL" in refusal(chips.run, "all_reduce", size_bytes=64, protocol="LL")
     too_many = towpath.Schedule.generate("all_reduce", ranks=16)
-    assert "has 8 GPUs" in refusal(dgx.run, too_many, size_bytes=64)
+    assert "only 8 GPUs" in refusal(dgx.run, too_many, size_bytes=64)
 
 
 def test_a_machine_is_loaded_as_large_as_asked_for():
