@@ -224,7 +224,7 @@ def test_ll128_is_for_nvlink_unless_the_user_asks_for_it():
 def test_what_cannot_run_is_refused_in_a_sentence():
     choosing = (choose, hgx_h100(1))
     assert "does not choose an algorithm for all_to_all" in refusal(*choosing, "all_to_all", MIB)
-    assert "too small" in refusal(*choosing, "all_reduce", 0)
+    assert "at least 1" in refusal(*choosing, "all_reduce", 0)
     forced = Environment.of({"NCCL_ALGO": "NVLSTree"})
     sentence = refusal(*choosing, "all_reduce", MIB, forced)
     assert "NCCL_ALGO=NVLSTree" in sentence and "leave out" in sentence

@@ -306,4 +306,4 @@ def test_rccls_rings_pass_every_gpu_and_use_every_link():
 
 def test_rccl_elsewhere_is_not_known_and_says_so():
     assert "not supported" in refusal(rccl.facts_of, catalogue.load("dgx-h100"))
-    assert "not known" in refusal(rccl.facts_of, mi300x(), 4)
+    assert "not supported" in refusal(rccl.facts_of, mi300x(), 4)
