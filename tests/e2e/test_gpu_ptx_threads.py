@@ -143,7 +143,7 @@ def atomics_kernel() -> str:
 
 
 KERNELS = {"memory": memory_kernel, "atomics": atomics_kernel}
-STATEMENTS = ("warps", "barriers", "addresses", "control")
+STATEMENTS = ("warps", "barriers", "addresses", "control", "wide_poll")
 
 
 @pytest.mark.parametrize("way", ["simulated", "live"])

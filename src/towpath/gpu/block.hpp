@@ -29,6 +29,13 @@ namespace abi = towpath_gpu;
 class Pe;
 class Grid;
 
+// The bytes that a thread has polled, up to 16 at once.
+struct PolledValue {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  bool operator==(const PolledValue&) const = default;
+};
+
 struct Thread {
   enum class State : std::uint8_t { ready, in_group, waiting, finished };
 
@@ -36,7 +43,7 @@ struct Thread {
   std::uint64_t value = 0;  // before and after an exchange
   abi::Site site{};         // of the call in which it waits
   const volatile void* polled = nullptr;
-  std::uint64_t polled_value = 0;
+  PolledValue polled_value{};
   std::int32_t operand = 0;  // of an exchange
   State state = State::ready;
   bool is_polling = false;

@@ -12,9 +12,9 @@ namespace towpath::gpu {
 
 namespace {
 
-std::uint64_t value_of(const volatile void* address, unsigned size_bytes) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, const_cast<const void*>(address), std::min(size_bytes, 8u));
+PolledValue value_of(const volatile void* address, std::size_t size_bytes) {
+  PolledValue value;
+  std::memcpy(&value, const_cast<const void*>(address), std::min(size_bytes, sizeof(value)));
   return value;
 }
 
@@ -66,9 +66,7 @@ void Pollers::add(Block& block, int thread, unsigned size_bytes) {
 
 bool Pollers::Poller::has_changed() const {
   const Thread& polling = block->thread(thread);
-  std::uint64_t value = 0;
-  std::memcpy(&value, const_cast<const void*>(polling.polled), std::min(size_bytes, 8u));
-  return value != polling.polled_value;
+  return value_of(polling.polled, size_bytes) != polling.polled_value;
 }
 
 void Pollers::wake(const Poller& poller) {

@@ -165,13 +165,34 @@ __global__ void control(u64* words, u64* out) {
   __syncthreads();
 }
 
+// Two threads poll 16 bytes in turn, of which only the last ones change.
+__global__ void wide_poll(u64* words, u64* out) {
+  const u32 t = threadIdx.x;
+  if (t % 32 != 0) return;
+  u64* const own = words + 2 * (t / 32);
+  u64* const other = words + 2 * (1 - t / 32);
+  for (u64 round = 1; round <= 200; ++round) {
+    u64 low, high;
+    if (t == 0) asm volatile("st.volatile.global.u64 [%0+8], %1;" :: "l"(other), "l"(round));
+    do {
+      asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                   : "=l"(low), "=l"(high)
+                   : "l"(own)
+                   : "memory");
+    } while (high != round);
+    CHECK(low == 0);
+    if (t != 0) asm volatile("st.volatile.global.u64 [%0+8], %1;" :: "l"(other), "l"(round));
+  }
+}
+
 int main(int, char** argv) {
   u64 *words, *out;
   cudaMalloc(&words, 1 << 16);
   cudaMalloc(&out, 8);
   cudaMemset(words, 0, 1 << 16);
   cudaMemset(out, 0, 8);
-  constexpr void (*kKernels[])(u64*, u64*) = {warps, barriers, addresses, control};
+  constexpr void (*kKernels[])(u64*, u64*) = {warps, barriers, addresses, control,
+                                                 wide_poll};
   const auto kernel = kKernels[atoi(argv[1])];
   kernel<<<1, 64, 512>>>(words, out);
   cudaDeviceSynchronize();
