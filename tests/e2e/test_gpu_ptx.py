@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 import towpath
 from conftest import ROOT
@@ -144,3 +145,61 @@ def test_each_spelling_has_its_meaning(tmp_path):
                 )
                 break
     assert not wrong, (len(wrong), wrong[:10])
+
+
+def random_statement(chance: random.Random, instructions: Sequence[ptx.Case]) -> ptx.Case:
+    """Instructions on registers of a scope, some under a predicate, and their sum at the end."""
+    names = [f"r{i}" for i in range(6)]
+    steps = []
+    text = "{ .reg .b32 " + ", ".join(names) + "; .reg .pred p, q; "
+    text += "".join(f"mov.b32 {name}, %{1 + i % 3}; " for i, name in enumerate(names))
+    for _ in range(chance.randint(4, 12)):
+        left, right = chance.sample(names, 2)
+        relation = chance.choice(list(ptx.RELATIONS))
+        guard = chance.choice(["", "@p ", "@!p "])
+        if guard:
+            text += f"setp.{relation}.s32 p, {left}, {right}; "
+        case = chance.choice(instructions)
+        places = [chance.choice(names) for _ in range(len(case.operands) + 1)]
+        instruction = case.text
+        for index in reversed(range(len(places))):
+            instruction = instruction.replace(f"%{index}", places[index])
+        text += f"{guard}{instruction} "
+        steps.append((guard, relation, left, right, case, places))
+    text += "mov.b32 %0, 0; " + "".join(f"add.u32 %0, %0, {name}; " for name in names) + "}"
+
+    def meaning(*bits: int) -> int:
+        registers = {name: bits[i % 3] for i, name in enumerate(names)}
+        for guard, relation, left, right, case, places in steps:
+            holds = not guard or ptx.compared(relation, registers[left], registers[right], "s32")
+            if holds != (guard == "@!p ") or not guard:
+                registers[places[0]] = case.meaning(*(registers[p] for p in places[1:]))
+        return sum(registers.values()) & ptx_numbers.mask("u32")
+
+    return ptx.Case(text, "u32", ("u32", "u32", "u32"), meaning)
+
+
+def check_random_statements(folder, count: int, seed: int) -> None:
+    chance = random.Random(seed)
+    instructions = [
+        case
+        for case in ptx.integer_cases()
+        if not case.text.startswith("{")
+        and all(ptx_numbers.width(kind) == 32 for kind in (case.result, *case.operands))
+    ]
+    cases = [random_statement(chance, instructions) for _ in range(count)]
+    operands = random_operands(cases, seed)
+    found = results(folder, cases, operands)
+    for number, case in enumerate(cases):
+        for value in range(VALUES):
+            bits = [int(operands[place, number, value]) for place in range(3)]
+            assert int(found[number, value]) == case.meaning(*bits), (case.text, bits)
+
+
+def test_random_statements_have_their_meaning(tmp_path):
+    check_random_statements(tmp_path, 40, seed=2)
+
+
+@pytest.mark.long
+def test_a_thousand_random_statements_have_their_meaning(tmp_path):
+    check_random_statements(tmp_path, 1000, seed=3)
