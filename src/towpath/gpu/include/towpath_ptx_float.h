@@ -13,7 +13,13 @@
 namespace towpath_ptx {
 
 // --- conversions of 16-bit types ----------------------------------------------------------------
-TOWPATH_PTX float widen(f16 value) { return static_cast<float>(cast_bits<_Float16>(value.bits)); }
+// Without _Float16, which older compilers do not have on every processor.
+TOWPATH_PTX float widen(f16 value) {
+  const u32 sign = (value.bits & 0x8000u) << 16, magnitude = (value.bits & 0x7fffu) << 13;
+  const bool is_finite = magnitude < 0x7c00u << 13;
+  const float wide = cast_bits<float>(magnitude) * 0x1p112f;
+  return cast_bits<float>(sign | (is_finite ? cast_bits<u32>(wide) : 0x7f800000u | magnitude));
+}
 TOWPATH_PTX float widen(bf16 value) { return cast_bits<float>(static_cast<u32>(value.bits) << 16); }
 TOWPATH_PTX float widen(float value) { return value; }
 TOWPATH_PTX double widen(double value) { return value; }
@@ -41,7 +47,18 @@ TOWPATH_PTX T canonical(T value) {
 
 TOWPATH_PTX f16 narrow_to(f16, double value) {
   if (value != value) return {0x7fff};
-  return {cast_bits<u16>(static_cast<_Float16>(value))};
+  const u32 bits = cast_bits<u32>(to_odd(value));
+  const u32 magnitude = bits & 0x7fffffffu;
+  u32 narrowed;
+  if (magnitude >= 0x47800000u) {
+    narrowed = 0x7c00;
+  } else if (magnitude < 0x38800000u) {
+    // The sum has the unit of a subnormal.
+    narrowed = cast_bits<u32>(cast_bits<float>(magnitude) + 0.5f) - 0x3f000000u;
+  } else {
+    narrowed = (magnitude + 0xfffu + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
+  }
+  return {static_cast<u16>((bits >> 16 & 0x8000u) | narrowed)};
 }
 TOWPATH_PTX bf16 narrow_to(bf16, double value) {
   if (value != value) return {0x7fff};
