@@ -143,7 +143,7 @@ def atomics_kernel() -> str:
 
 
 KERNELS = {"memory": memory_kernel, "atomics": atomics_kernel}
-STATEMENTS = ("warps", "barriers", "addresses", "control", "wide_poll")
+STATEMENTS = ("warps", "barriers", "addresses", "control", "wide_poll", "functions")
 
 
 @pytest.mark.parametrize("way", ["simulated", "live"])

@@ -185,6 +185,39 @@ __global__ void wide_poll(u64* words, u64* out) {
   }
 }
 
+struct Storage {
+  u64 first;
+  u32 cell[64];
+};
+extern __shared__ Storage storage;
+__shared__ int total;
+extern __shared__ u32 dynamic_words[];
+
+__device__ u32 neighbor(u32 t) { return storage.cell[(t + 1) % 64]; }
+
+// A function of the source is preferred to the one of the headers.
+__device__ int min(int a, ssize_t b) { return a < b ? a : static_cast<int>(b) + 1000; }
+
+__global__ void functions(u64* words, u64* out) {
+  const u32 t = threadIdx.x;
+  storage.cell[t] = 3 * t;
+  dynamic_words[t] = t;
+  if (t == 0) total = 5;
+  __syncthreads();
+  CHECK(neighbor(t) == 3 * ((t + 1) % 64) && total == 5 && dynamic_words[63 - t] == 63 - t);
+  const Storage* const named = &storage;
+  CHECK(named->cell[t] == 3 * t && sizeof(storage) == sizeof(Storage));
+  CHECK(min(7, ssize_t{3}) == 1003 && min(7, 3u) == 3 && max(2.5f, 7.5) == 7.5);
+  CHECK(__funnelshift_l(0x80000000u, 1, 1) == 3 && __funnelshift_r(0, 1, 1) == 0x80000000u);
+  CHECK(__funnelshift_lc(5, 6, 40) == 5 && __funnelshift_rc(5, 6, 40) == 6);
+  CHECK(__byte_perm(0x33221100, 0x77665544, 0x7430) == 0x77443300);
+  CHECK(__brev(1) == 0x80000000u && __brevll(2) == 1ull << 62);
+  CHECK(__umul64hi(~0ull, ~0ull) == ~1ull && __mul64hi(-1, 5) == -1 && __mulhi(-1, 5) == -1);
+  CHECK(__dp4a(0x01010101, 0x04030201, 1) == 11);
+  __stwt(words + t, u64{t});
+  CHECK(__ldca(words + t) == t);
+}
+
 int main(int, char** argv) {
   u64 *words, *out;
   cudaMalloc(&words, 1 << 16);
@@ -192,7 +225,7 @@ int main(int, char** argv) {
   cudaMemset(words, 0, 1 << 16);
   cudaMemset(out, 0, 8);
   constexpr void (*kKernels[])(u64*, u64*) = {warps, barriers, addresses, control,
-                                                 wide_poll};
+                                                 wide_poll, functions};
   const auto kernel = kKernels[atoi(argv[1])];
   kernel<<<1, 64, 512>>>(words, out);
   cudaDeviceSynchronize();

@@ -48,6 +48,21 @@ TEST(GpuSourceStep, DynamicSharedMemoryIsAPointer) {
   EXPECT_FALSE(contains(out, "extern"));
 }
 
+TEST(GpuSourceStep, SharedVariablesOfAFileAreCalls) {
+  const std::string out = step(
+      "namespace a { extern __shared__ S s; __shared__ S s; extern __shared__ int x[]; }\n"
+      "void f() { g(&a::s, b.s, p->s, a::x[1]); }");
+  EXPECT_TRUE(contains(out, "g(&a::towpath_shared_s(), b.s, p->s, a::towpath_shared_x()[1]);"))
+      << out;
+  EXPECT_TRUE(contains(out, "inline auto& towpath_shared_s() { return ::towpath_gpu::shared<"));
+  EXPECT_EQ(out.find("auto& towpath_shared_s()"), out.rfind("auto& towpath_shared_s()"));
+}
+
+TEST(GpuSourceStep, AnExternSharedObjectIsAReference) {
+  const std::string out = step("void f() { extern __shared__ Storage storage; }");
+  EXPECT_TRUE(contains(out, "Storage & storage = *static_cast<")) << out;
+}
+
 TEST(GpuSourceStep, KernelsAreRegisteredByTheirNames) {
   const std::string out = step("namespace a { __global__ void k(int* p, float f) { if (p) {} } }");
   EXPECT_TRUE(contains(out, "(\"a::k\", static_cast<void (*)(int* p, float f)>(a::k))"));
