@@ -42,7 +42,8 @@ def blocks(*languages: str):
 def commands():
     """(page:line, words) of every `towpath ...` in a block without a language."""
     for block in blocks("", "sh", "console"):
-        for number, line in enumerate(block.values[0].splitlines(), 1):
+        lines = block.values[0].replace("\\\n", " ").splitlines()
+        for number, line in enumerate(lines, 1):
             match = re.match(r"(?:\$ )?towpath (.*)", line)
             if match:
                 words = shlex.split(match[1], comments=True)

@@ -405,8 +405,8 @@ def test_ranks_that_disagree_all_give_both_sides(wish):
     mine, theirs = SAYS[wish]
     for rank, sentence in caught.value.reasons.items():
         assert mine in sentence and theirs in sentence, sentence
-        assert "rank 2 wants" in sentence
-        assert f"rank {rank} wants" in sentence
+        assert "rank 2 has" in sentence
+        assert f"rank {rank} has" in sentence
 
 
 def test_a_rank_that_never_comes_is_named():

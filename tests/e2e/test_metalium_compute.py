@@ -217,7 +217,7 @@ def test_what_is_not_modelled_is_refused_by_name() -> None:
     call = "inline void exp_tile(uint32_t i) { MATH((llk_math_exp(i))); }"
     head = '#include "api/compute/matmul.h"\n'
     text = f"{head}{call}\nvoid kernel_main() {{ exp_tile(0); }}"
-    assert "compute call 'exp_tile' is not modelled" in refused(text)
+    assert "compute call 'exp_tile' is not modeled" in refused(text)
     text = f"{head}void kernel_main() {{ matmul_tiles(0, 1, 0, 0, 0); }}"
     assert "needs tile_regs_acquire" in refused(text)
     text = f"{head}void kernel_main() {{ noc_async_read(get_noc_addr(0), 0x20000, 32); }}"

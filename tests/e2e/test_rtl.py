@@ -233,7 +233,7 @@ def test_bench_mailbox_on_rtl_has_the_models_report(rtl, tmp_path):
 
 
 def test_rtl_that_is_not_built_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="`make rtl` builds it"):
+    with pytest.raises(ConfigError, match="build it with `make rtl`"):
         check_built(tmp_path)
 
 

@@ -235,8 +235,7 @@ def run_source_kernels(
         cycles_max = CYCLES_MAX
     if not 0 <= cycles_max <= CYCLES_LIMIT:
         raise ConfigError(
-            f"cycles_max is {cycles_max}; it must be the maximum number of cycles of a run, up "
-            f"to {CYCLES_LIMIT}, or 0 for no limit"
+            f"cycles_max is {cycles_max}; it must be 1 to {CYCLES_LIMIT} cycles, or 0 for no limit"
         )
     program = source_program(
         kernels,

@@ -241,7 +241,7 @@ def test_a_run_has_a_limit_of_cycles_where_none_is_given() -> None:
     waits = SourceKernel("w.cpp", text="void kernel_main() { for (;;) riscv_wait(100000000); }")
     with pytest.raises(towpath.RunError, match="after 100000000 cycles, the limit"):
         load("wormhole").run_kernels([waits])
-    with pytest.raises(ConfigError, match="cycles_max is -1; it is the number of cycles"):
+    with pytest.raises(ConfigError, match="cycles_max is -1; it must be 1 to"):
         load("wormhole").run_kernels([waits], cycles_max=-1)
 
 

@@ -60,7 +60,7 @@ KINDS = [
     Kind("memcpy(own, (void*)(long)(l1 - 64 + wrong * n), 64); sink = own[3];", "memory"),
     Kind("fill(16 + wrong * (64 + m));", "written beyond its variables"),
     Kind("own[wrong ? 63 + n : n] = m;", "of an array of type 'unsigned int [64]'"),
-    Kind("if (wrong) ((void (*)())(long)at)();", "no code"),
+    Kind("if (wrong) ((void (*)())(long)at)();", "without code"),
     Kind("sink = m / (1 - wrong);", "divides a whole number by zero"),
     Kind(
         "noc_async_write(at, get_noc_addr(x, 1, l1 - 64 + 16 * wrong * n), 64);",

@@ -42,7 +42,7 @@ def test_messages_go_by_name():
 def test_a_name_and_what_cannot_be_sent():
     mailbox = Mailbox(unique_name("named"))
     assert mailbox.name == mailbox.address and mailbox.name in repr(mailbox)
-    with pytest.raises(ConfigError, match="depth of 3; powers of two"):
+    with pytest.raises(ConfigError, match="depth of 3; it must be a power of two"):
         Mailbox("odd", depth_messages=3)
     with pytest.raises(TypeError):
         mailbox.send(mailbox.name, "text")
