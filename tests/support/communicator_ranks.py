@@ -103,7 +103,10 @@ def wrong_use(communicator):
             "of float64, not bfloat16",
         ),
         (lambda: communicator.all_reduce(np.zeros(4, ">f4")), "another byte order than this host"),
-        (lambda: communicator.all_gather([1.0, 2.0]), "the array is a list; it must be a numpy array"),
+        (
+            lambda: communicator.all_gather([1.0, 2.0]),
+            "the array is a list; it must be a numpy array",
+        ),
         (lambda: communicator.all_to_all(None), "the array is a NoneType"),
         (lambda: communicator.reduce_scatter(np.zeros(ranks + 1)), "a row per rank"),
         (lambda: communicator.all_gather(np.zeros(2), out=np.zeros(2)), "it must be float64 of"),
