@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <vector>
 
+#include "towpath/base/index.hpp"
 #include "towpath/collective/algorithms/algorithms.hpp"
 
 namespace towpath::collective {
