@@ -160,50 +160,38 @@ struct Network {
   int (*consumed)(void*, int, void*);
 };
 
+// Named as NCCL's network over verbs, so that logs read as on the described machine.
+template <typename Properties, typename Register>
+constexpr Network<Properties, Register> network_of(int (*properties)(int, Properties*),
+                                                   Register register_memory) {
+  return {"IB",
+          init,
+          devices,
+          properties,
+          listen,
+          connect,
+          accept,
+          register_memory,
+          register_dma_buffer,
+          forget_memory,
+          send,
+          receive,
+          flush,
+          test,
+          close_connection,
+          close_connection,
+          close_connection,
+          device_memory,
+          consumed};
+}
+
 }  // namespace
 
 extern "C" {
 
-// The name of NCCL's network over verbs, so that logs read as on the described machine.
 __attribute__((visibility("default"))) Network<Properties7, decltype(&register_memory_7)>
-    ncclNetPlugin_v7 = {"IB",
-                        init,
-                        devices,
-                        properties_7,
-                        listen,
-                        connect,
-                        accept,
-                        register_memory_7,
-                        register_dma_buffer,
-                        forget_memory,
-                        send,
-                        receive,
-                        flush,
-                        test,
-                        close_connection,
-                        close_connection,
-                        close_connection,
-                        device_memory,
-                        consumed};
+    ncclNetPlugin_v7 = network_of(properties_7, &register_memory_7);
 __attribute__((visibility("default"))) Network<Properties8, decltype(&register_memory_8)>
-    ncclNetPlugin_v8 = {"IB",
-                        init,
-                        devices,
-                        properties_8,
-                        listen,
-                        connect,
-                        accept,
-                        register_memory_8,
-                        register_dma_buffer,
-                        forget_memory,
-                        send,
-                        receive,
-                        flush,
-                        test,
-                        close_connection,
-                        close_connection,
-                        close_connection,
-                        device_memory,
-                        consumed};
+    ncclNetPlugin_v8 = network_of(properties_8, &register_memory_8);
 
 }  // extern "C"

@@ -81,7 +81,8 @@ int open_any(const char* name, const char* path, int flags, mode_t mode) {
 }
 
 mode_t mode_of(int flags, std::va_list arguments) {
-  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+  const bool has_mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  return has_mode ? va_arg(arguments, mode_t) : 0;
 }
 
 }  // namespace
