@@ -84,7 +84,8 @@ class ThreadGroups {
   void leave(int left);
   // Throws KernelError if all remaining threads wait in barriers that no thread will complete.
   void check_named() const;
-  // The named barriers with arrivals: "barrier 2: 64 of 96 threads". Empty if there are none.
+  // The named barriers with arrivals: "barrier 2 has 64 of its 96 threads and misses 32". Empty if
+  // there are none.
   std::string named_arrivals() const;
 
  private:

@@ -149,7 +149,11 @@ def choose(
         channels_max=most,
         threads=threads,
         chunk_bytes=chunk_bytes(
-            communicator, best.algorithm, best.protocol, -(-size_bytes // channels)
+            communicator.ranks,
+            communicator.nodes,
+            best.algorithm,
+            best.protocol,
+            -(-size_bytes // channels),
         ),
         predicted_us=best.time_us,
         alternatives=tuple(candidate for candidate in candidates if candidate is not best),
@@ -280,9 +284,7 @@ def channels_with_work(
     return max(1, min(most, -(-cells // cells_per_channel)))
 
 
-def chunk_bytes(
-    communicator: Communicator, algorithm: str, protocol: str, channel_bytes: int
-) -> int:
+def chunk_bytes(ranks: int, nodes: int, algorithm: str, protocol: str, channel_bytes: int) -> int:
     """Bytes that a channel forwards at once, out of the `channel_bytes` that it carries in
     total.
     """
@@ -293,23 +295,23 @@ def chunk_bytes(
         chunk = chunk // 16 * 15
     if algorithm == "ring" and protocol == "Simple":
         return chunk * _RING_SLOTS_PER_CHUNK
-    heads = communicator.ranks // communicator.nodes
+    heads = ranks // nodes
     if algorithm == "nvls":
         return _halved(min(chunk, _NVLS_CHUNK_BYTES), channel_bytes / heads, _NVLS_PARTS)
     if algorithm == "nvls_tree":
-        chunk = _NVLS_CHUNK_BYTES if communicator.nodes < 4 else _NVLS_TREE_CHUNK_BYTES
+        chunk = _NVLS_CHUNK_BYTES if nodes < 4 else _NVLS_TREE_CHUNK_BYTES
         return _halved(chunk, channel_bytes / heads, _NVLS_TREE_PARTS)
     if algorithm == "tree" and protocol == "LL128":
-        return _tree_chunk_bytes(communicator, chunk, channel_bytes)
+        return _tree_chunk_bytes(ranks, nodes, chunk, channel_bytes)
     while algorithm == "pat" and chunk * 32 > channel_bytes and chunk > 65536:
         chunk //= 2
     return chunk
 
 
-def _tree_chunk_bytes(communicator: Communicator, chunk: int, channel_bytes: int) -> int:
+def _tree_chunk_bytes(ranks: int, nodes: int, chunk: int, channel_bytes: int) -> int:
     """Smaller chunks for deeper trees, with LL128."""
-    heads = communicator.ranks // communicator.nodes
-    depth = communicator.nodes.bit_length() + 0.1 * heads
+    heads = ranks // nodes
+    depth = nodes.bit_length() + 0.1 * heads
     for times, limit in ((64, 131072), (16, 32768)):
         while channel_bytes // chunk < depth * times / heads and chunk > limit:
             chunk //= 2

@@ -13,7 +13,7 @@ from typing import Literal
 from towpath import _core
 from towpath.collectives.nccl import connect, rccl
 from towpath.collectives.nccl.choice import Candidate, Choice, choose, chunk_bytes
-from towpath.collectives.nccl.communicator import ALGORITHM_WORDS, Communicator
+from towpath.collectives.nccl.communicator import ALGORITHM_WORDS
 from towpath.collectives.nccl.environment import Environment
 from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of, host_facts
 from towpath.collectives.nccl.graph_file import check_gpus, load_graphs
@@ -167,9 +167,10 @@ class Imitation:
         found = None if self._table is None else self._table.choice(collective, size_bytes)
         if found is None or self._table is None:
             return self.choose(collective, size_bytes)
-        shape = Communicator(self._ranks, self._nodes, "hopper", "intel", {}, found.channels)
-        channel_bytes = -(-size_bytes // found.channels)
-        chunk = chunk_bytes(shape, found.algorithm, found.protocol, channel_bytes)
+        chunk = chunk_bytes(
+            self._ranks, self._nodes, found.algorithm, found.protocol,
+            -(-size_bytes // found.channels),
+        )  # fmt: skip
         choice = Choice(
             found.algorithm, found.protocol, found.channels, found.channels, found.threads, chunk,
             math.nan, (), (),
