@@ -89,7 +89,8 @@ def test_all_shipped_tables_take_less_than_500_kb():
     assert len(table_releases()) >= 6
 
 
-def test_a_choice_with_settings_is_imitated():
+def test_a_choice_with_settings_is_imitated(monkeypatch, tmp_path):
+    monkeypatch.setenv("TOWPATH_NCCL_CACHE", str(tmp_path))  # no builds
     machine = towpath.load("dgx-h100", hosts=1)
     own = machine.imitate(Library.of("nccl"))
     assert "itself made the choices" in own.source_note
