@@ -19,6 +19,7 @@ from towpath.collectives.gpus import (
     hosts_of,
     reaches_of,
 )
+from towpath.collectives.nccl.sends import all_to_all_source
 from towpath.collectives.places import GpuPlace, MailboxPlace
 from towpath.collectives.result import RunRow, measure
 from towpath.errors import ConfigError
@@ -305,7 +306,8 @@ class GpuCluster(Cluster):
         """The table that nccl-tests should print on this machine.
 
         Args:
-            collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast" or "reduce".
+            collective: "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast" or
+                "reduce".
             size_bytes: the whole array: bytes, a text, several of them, or a range ("8:1G:4").
             library: "nccl", "rccl", or a `Library` with variables and files.
 
@@ -361,6 +363,13 @@ class GpuCluster(Cluster):
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource | RunRow, str | None]:
         imitation = self.imitate(request.library or "nccl")
+        if request.collective == "all_to_all" and imitation.library.name == "nccl":
+            source = all_to_all_source(self.spec, self.ranks, imitation.channels, size_bytes)
+            plural = "" if source.channels == 1 else "s"
+            return source, (
+                f"what NCCL would run: sends and receives in {source.protocol}, "
+                f"{source.channels} channel{plural} for each pair of ranks"
+            )
         choice = imitation.launch(request.collective, size_bytes)
         if imitation.has_schedule(request.collective, choice) or math.isnan(choice.predicted_us):
             source = imitation.source(request.collective, size_bytes, choice, request.root)

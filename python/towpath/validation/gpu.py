@@ -17,6 +17,7 @@ from towpath.collectives.call import Call
 from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.imitation import Imitation, Library
 from towpath.collectives.nccl.rccl import is_of_amd
+from towpath.collectives.nccl.sends import all_to_all_source
 from towpath.collectives.places import GpuPlace
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
@@ -155,6 +156,8 @@ def _predict_nccl(setup: _Setup, collective: str, size_bytes: int) -> Prediction
     """The time of the library's choice, out of place."""
     try:
         imitation = _imitation(setup)
+        if collective == "all_to_all" and imitation.library.name == "nccl":
+            return _predict_all_to_all(setup, imitation, size_bytes)
         choice = imitation.choose(collective, size_bytes)
     except ConfigError as error:
         raise CannotSimulate(str(error)) from None
@@ -168,6 +171,17 @@ def _predict_nccl(setup: _Setup, collective: str, size_bytes: int) -> Prediction
     })  # fmt: skip
 
 
+def _predict_all_to_all(setup: _Setup, imitation: Imitation, size_bytes: int) -> Prediction:
+    """The time of NCCL's sends and receives."""
+    spec = _spec(setup.machine, setup.hosts)
+    source = all_to_all_source(spec, setup.gpus, imitation.channels, size_bytes)
+    time_us = _time_us(setup.machine, setup.hosts, setup.gpus, _call(source), size_bytes)
+    return Prediction(time_us, {
+        "algorithm_run": source.algorithm, "chosen": f"send/{source.protocol}",
+        "channels": source.channels,
+    })  # fmt: skip
+
+
 def _measured(row: Row) -> float:
     """The shorter of the times out of place and in place, if both were measured: the work is the
     same, and a disturbance usually affects only one of them.
@@ -178,17 +192,17 @@ def _measured(row: Row) -> float:
     return min(out_of_place, real(row, "time_us_in_place"))
 
 
-def _collective_of(row: Row) -> str:
+def _collective_named(row: Row, column: str) -> str:
     """The collective that a row names in any spelling, or all_reduce."""
-    text = (row.get("collective") or "").strip() or "all_reduce"
+    text = (row.get(column) or "").strip() or "all_reduce"
     try:
         return collective_named(text)
     except ConfigError as error:
-        raise CannotSimulate(f"collective: {error}") from None
+        raise CannotSimulate(f"{column}: {error}") from None
 
 
 def _predict_collective(row: Row, context: Context) -> Prediction:
-    collective = _collective_of(row)
+    collective = _collective_named(row, "collective")
     hosts = whole(row, "nodes", HOSTS_MAX)
     gpus = whole(row, "gpus", HOSTS_MAX * GPUS_PER_HOST_MAX, 2)
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
@@ -238,7 +252,38 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
     return Prediction(time_us, {"algorithm_run": algorithm})
 
 
+# Names of machines in tables.
+_MACHINES = {"h100_sxm": "dgx-h100", "b200_sxm": "dgx-b200"}
+_BANDS = ((64 << 10, "to 64 KiB"), (4 << 20, "to 4 MiB"))
+
+
+def _predict_of_release(row: Row, context: Context) -> Prediction:
+    machine = _machine_of(row, context)
+    machine = _MACHINES.get(machine, machine)
+    collective = _collective_named(row, "op")
+    gpus = whole(row, "gpus", _spec(machine, 1).gpus_per_host, 2)
+    size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
+    return _predict_nccl(_Setup(machine, 1, gpus, Environment()), collective, size_bytes)
+
+
+def _group_of_release(row: Row) -> str:
+    size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
+    band = next((words for most, words in _BANDS if size_bytes <= most), "above")
+    return f"{row['machine']}, {row['op']}, {row['gpus']} GPUs, {band}"
+
+
 GPU_KINDS = [
+    TableKind(
+        name="collectives of a release of NCCL in one GPU host",
+        columns=frozenset({"machine", "nccl", "op", "gpus", "size_bytes", "time_us"}),
+        unit="us",
+        identity=("machine", "op", "gpus", "size_bytes"),
+        group=_group_of_release,
+        measured=lambda row: real(row, "time_us"),
+        predict=_predict_of_release,
+        label=lambda row: row["size_bytes"],
+        check_machine=catalogue.load,
+    ),
     TableKind(
         name="collectives on GPU clusters",
         columns=frozenset({"nodes", "gpus", "config", "size_bytes", "time_us_out_of_place"}),

@@ -339,3 +339,23 @@ def test_lines_say_what_was_found_and_what_is_allowed():
     not_run = TableSummary("c/d", "kind", ErrorStatistics(1, 0), None, "not run", "no trace")
     assert summary_line(not_run).endswith("none                not run: no trace")
     assert verdict_text([summary, not_run]) == "2 tables: 1 beyond it, 1 not run"
+
+
+def test_a_table_of_a_release_has_a_group_per_collective_gpus_and_band(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "machine,nccl,op,gpus,size_bytes,time_us\n"
+        "h100_sxm,2.29.2,all_gather,2,1024,5.3\n"
+        "h100_sxm,2.29.2,alltoall,8,1048576,15.6\n"
+        "h100_sxm,2.29.2,alltoall,8,67108864,221\n"
+    )
+    result = validate_table(path)
+    assert [group["group"] for group in result.groups] == [
+        "h100_sxm, all_gather, 2 GPUs, to 64 KiB",
+        "h100_sxm, alltoall, 8 GPUs, to 4 MiB",
+        "h100_sxm, alltoall, 8 GPUs, above",
+    ]
+    # A message of 128 KiB has two parts of 64 KiB, one of 8 MiB the four channels of a pair.
+    assert [(row["chosen"], row["channels"]) for row in result.rows[1:]] == [
+        ("send/Simple", 2), ("send/Simple", 4),
+    ]  # fmt: skip

@@ -158,6 +158,11 @@ class Imitation:
     def _ranks(self) -> int:
         return self._nodes * (self._ranks_per_host or self._spec.gpus_per_host)
 
+    @property
+    def channels(self) -> int:
+        """Number of channels of its rings."""
+        return self.facts.communicator.channels if self._table is None else self._table.channels
+
     def launch(self, collective: str, size_bytes: int) -> Choice:
         """The choice without other candidates, which a table gives without a search.
 
