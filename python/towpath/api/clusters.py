@@ -19,7 +19,6 @@ from towpath.collectives.gpus import (
     hosts_of,
     reaches_of,
 )
-from towpath.collectives.nccl.sends import all_to_all_source
 from towpath.collectives.places import GpuPlace, MailboxPlace
 from towpath.collectives.result import RunRow, measure
 from towpath.errors import ConfigError
@@ -362,6 +361,8 @@ class GpuCluster(Cluster):
     def _imitated(
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource | RunRow, str | None]:
+        from towpath.collectives.nccl.sends import all_to_all_source
+
         imitation = self.imitate(request.library or "nccl")
         if request.collective == "all_to_all" and imitation.library.name == "nccl":
             source = all_to_all_source(self.spec, self.ranks, imitation.channels, size_bytes)
