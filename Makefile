@@ -61,11 +61,11 @@ gpu-build:
 	@mkdir -p out/gpu
 	@tools/gpu_build.sh "$(FILE)" "out/gpu/$(basename $(notdir $(FILE)))"
 
-# The choices of NCCL itself on the shipped machines, from a repository: `make decisions NCCL=PATH`.
+# The choices of NCCL and RCCL themselves on the shipped machines: `make decisions NCCL=PATH RCCL=PATH`.
 .PHONY: decisions
 decisions: build
-	@test -n "$(NCCL)" || { echo "name NCCL's repository: make decisions NCCL=PATH"; exit 2; }
-	@$(BIN)/python -m towpath.api.decisions "$(NCCL)"
+	@test -n "$(NCCL)$(RCCL)" || { echo "name a repository: make decisions NCCL=PATH"; exit 2; }
+	@$(BIN)/python -m towpath.api.decisions "$(NCCL)" "$(RCCL)"
 
 lint: $(VENV)/tested
 	@$(BIN)/python tools/lint.py

@@ -51,6 +51,7 @@ LAYERS: dict[str, set[str]] = {
     "riscv_mailbox/live": {"transport"},
     "virtual_gpu": {"gpu/include"},
     "virtual_gpu/nccl": {"virtual_gpu"},
+    "virtual_gpu/rccl": {"virtual_gpu"},
     "virtual_gpu/nccl/replicated": {"virtual_gpu"},
     "transport": {"os"},
     "transport/shm": {"transport"},

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the decision tables of the shipped machines: `make decisions NCCL=PATH`."""
+"""Writes the decision tables of the shipped machines: `make decisions NCCL=PATH RCCL=PATH`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from towpath.errors import ConfigError
 RELEASES = ("2.21.5", "2.25.1", "2.27.5", "2.28.9", "2.29.7", "2.30.7")
 # The NVLink domain of gb200-nvl72 spans hosts, which is not described to NCCL.
 MACHINES = ("dgx-h100", "dgx-a100", "dgx-b200", "hgx-h200", "aws-p5", "pcie-8gpu")
+RCCL_MACHINES = ("mi300x",)
 NODES = (1, 2, 4, 8, 16, 32, 128)
 
 
@@ -33,25 +34,38 @@ def hosts_of(machine: str) -> Iterator[tuple[NcclHost, int]]:
             yield host_of(facts.topology, facts.generation, facts.cpu), nodes
 
 
-def main(source: str) -> None:
+def main(nccl_source: str, rccl_source: str) -> None:
     """Builds each release and asks it.
+
+    Args:
+        nccl_source: NCCL's repository with its tags. Empty: its tables stay as they are.
+        rccl_source: a checkout of RCCL. Empty: its table stays as it is.
 
     Raises:
         ConfigError: a release cannot be built.
     """
     FOLDER.mkdir(exist_ok=True)
-    for release in RELEASES:
-        start = time.monotonic()
-        built = build(Path(source), release)
-        writer = TableWriter(release, time.strftime("%Y-%m-%d", time.gmtime()))
-        asked = 0
-        for machine in MACHINES:
-            for host, nodes in hosts_of(machine):
-                asked += _add(writer, built, host, nodes, machine)
-        file = FOLDER / f"{release}.json"
-        file.write_text(writer.text(), encoding="utf-8")
-        took_s = time.monotonic() - start
-        print(f"{release}: {asked} runs in {took_s:.0f} s, {file.stat().st_size} bytes", flush=True)
+    if nccl_source:
+        for release in RELEASES:
+            _write(build(Path(nccl_source), release), MACHINES)
+    if rccl_source:
+        _write(build(Path(rccl_source)), RCCL_MACHINES)
+
+
+def _write(built: NcclBuild, machines: tuple[str, ...]) -> None:
+    """Writes the table of a release."""
+    start = time.monotonic()
+    writer = TableWriter(built.release, time.strftime("%Y-%m-%d", time.gmtime()))
+    asked = 0
+    for machine in machines:
+        for host, nodes in hosts_of(machine):
+            asked += _add(writer, built, host, nodes, machine)
+    file = FOLDER / f"{built.release}.json"
+    file.write_text(writer.text(), encoding="utf-8")
+    took_s = time.monotonic() - start
+    print(
+        f"{built.release}: {asked} runs in {took_s:.0f} s, {file.stat().st_size} bytes", flush=True
+    )
 
 
 def _add(writer: TableWriter, built: NcclBuild, host: NcclHost, nodes: int, machine: str) -> int:
@@ -69,4 +83,4 @@ def _add(writer: TableWriter, built: NcclBuild, host: NcclHost, nodes: int, mach
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:3])

@@ -17,6 +17,7 @@ from towpath.collectives.nccl_itself.build import find_build
 from towpath.collectives.nccl_itself.decide import Decision, Decisions, Question, decide
 from towpath.collectives.nccl_itself.host import host_of
 from towpath.collectives.nccl_itself.host_file import read_host_file
+from towpath.collectives.nccl_itself.source import RCCL_PREFIX, release_name
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.words import collective_named
 
@@ -82,6 +83,12 @@ def ask_nccl(
         host = host_of(facts.topology, facts.generation, facts.cpu)
     else:
         host = read_host_file(options.topology_file, facts.generation, facts.topology)
+    if release.startswith(RCCL_PREFIX) != host.is_of_amd:
+        own = "RCCL, such as rccl-2.21.5" if host.is_of_amd else "NCCL, such as 2.28.9"
+        raise ConfigError(
+            f"{release_name(release)} does not run on machine {quoted(machine.name)}; name a "
+            f"release of {own}"
+        )
     question = Question(
         host,
         machine.hosts,
@@ -101,7 +108,7 @@ def _simulated_us(machine: GpuCluster, found: Decisions, decision: Decision) -> 
     """The time of the schedule that NCCL launches, with its rings and channels."""
     if not 2 <= found.ranks <= _RANKS_SIMULATED_MAX or found.ranks != machine.ranks:
         return None
-    imitation = machine.imitate("nccl")
+    imitation = machine.imitate("rccl" if found.release.startswith(RCCL_PREFIX) else "nccl")
     candidate = Candidate(decision.algorithm, decision.protocol, decision.estimate_us)
     try:
         choice = imitation.forced(decision.collective, decision.size_bytes, candidate)

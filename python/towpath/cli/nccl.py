@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath nccl`: NCCL's host part from its source."""
+"""`towpath nccl`: the host part of NCCL or RCCL from its source."""
 
 from __future__ import annotations
 
@@ -21,26 +21,29 @@ app = groups.group("Build NCCL from its source, so that it decides itself.")
 def build(
     path: Annotated[
         Path,
-        typer.Argument(help="NCCL's source: a checkout, a bare repository or an archive's files"),
+        typer.Argument(help="source of NCCL or RCCL: checkout, bare repository, archive's files"),
     ],
     release: Annotated[
         str | None,
-        typer.Option("--release", metavar="RELEASE", help="2.28.9, or several: 2.26.2,2.28.9"),
+        typer.Option(
+            "--release", metavar="RELEASE", help="2.28.9, rocm-6.2.2, or several: 2.26.2,2.28.9"
+        ),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, max=1024, help="compilers at once")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compile the host part of a release of NCCL, once."""
+    """Compile the host part of a release of NCCL or RCCL, once."""
     from towpath.collectives.nccl_itself.build import build as build_release
+    from towpath.collectives.nccl_itself.source import release_name
 
     built = []
     for each in release.split(",") if release else [None]:
-        with bar(f"NCCL {each or ''}", 1.0) as update:
+        with bar(each or path.name, 1.0) as update:
             built.append(build_release(path, each, jobs=jobs, update=update))
         if not as_json:
-            print(f"NCCL {built[-1].release}: {built[-1].program}")
+            print(f"{release_name(built[-1].release)}: {built[-1].program}")
     if as_json:
         print_json([{"release": one.release, "program": str(one.program)} for one in built])
 
@@ -50,7 +53,7 @@ def list_releases(as_json: AsJson = False) -> None:
     """List the releases that are built."""
     from towpath.collectives.nccl_itself.build import built_releases
 
-    releases = built_releases()
+    releases = [*built_releases(), *built_releases(is_rccl=True)]
     if as_json:
         print_json([{"release": release} for release in releases])
     else:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.nccl.environment import VARIABLES, Environment
+from towpath.collectives.nccl.facts import is_of_amd
 from towpath.collectives.nccl.imitation import Imitation, Library
-from towpath.collectives.nccl.rccl import is_of_amd
 from towpath.collectives.nccl.sends import all_to_all_source
 from towpath.collectives.places import GpuPlace
 from towpath.errors import ConfigError, quoted

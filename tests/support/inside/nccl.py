@@ -25,5 +25,6 @@ from towpath.collectives.nccl_itself.table import (
     find_entry,
     host_digest,
     node_orders,
+    operations,
 )
 from towpath.collectives.nccl_itself.table import releases as table_releases

@@ -45,9 +45,25 @@ def test_a_machine_has_a_device_an_adapter_and_links_as_described():
     assert all(f'<pci busid="{bus}" class="0x030200"' in host.topology for bus in buses)
 
 
-def test_rccl_machines_are_refused():
+def test_a_machine_of_amd_has_xgmi_links_and_accelerators():
     found = facts("mi300x")
-    assert "--as rccl" in refusal(host_of, found.topology, "mi300", found.cpu)
+    host = host_of(found.topology, found.generation, found.cpu)
+    assert host.is_of_amd
+    assert host.topology.startswith('<system version="2">')
+    assert host.topology.count(' class="0x120000"') == 8
+    assert host.topology.count("<xgmi ") == host.description.count("\nnvlink ") == 8 * 7
+    assert host.description.count("name=gfx942 major=9 minor=4") == 8
+
+
+def test_a_file_of_rccl_gives_architectures_and_must_have_one_vendor():
+    file = FILE.replace('sm="90"', 'sm="228" gcn="942"').replace("nvlink", "xgmi")
+    host = host_from_file(file, "topo.xml", "ampere")
+    assert host.is_of_amd
+    assert host.description.count("name=gfx942 major=9 minor=4 multiprocessors=228") == 2
+    mixed = FILE.replace('dev="1" sm="90"', 'dev="1" sm="228" gcn="gfx942"')
+    assert "another vendor" in refusal(host_from_file, mixed, "topo.xml", "ampere")
+    wrong = FILE.replace('sm="90"', 'sm="90" gcn="x y"')
+    assert "gcn='x y'" in refusal(host_from_file, wrong, "topo.xml", "ampere")
 
 
 def test_a_file_gives_devices_in_the_order_of_their_numbers():

@@ -43,12 +43,13 @@ def test_machines_with_the_same_topology_share_a_table():
 
 def test_the_order_in_a_node_is_found_wherever_the_ring_enters_it():
     rings = [(0, 1, 2, 3, 4, 5), (0, 2, 4, 3, 5, 1), (0, 2, 1, 3, 5, 4)]
-    assert node_orders(rings, 3, 2) == ((0, 1, 2), (1, 0, 2), (0, 2, 1))
-    assert node_orders([(2, 0, 1)], 3, 1) == ((2, 0, 1),)
+    assert node_orders(rings, 3, 2) == (((0, 1, 2), (1, 0, 2), (0, 2, 1)), False)
+    assert node_orders([(2, 0, 1)], 3, 1) == (((2, 0, 1),), False)
 
 
 def test_rings_with_another_order_in_another_node_are_left_out():
-    assert node_orders([(0, 1, 3, 2)], 2, 2) == ()
+    assert node_orders([(0, 1, 2, 5, 4, 3)], 3, 2) == (((0, 1, 2),), True)
+    assert node_orders([(0, 3, 1, 2, 5, 4)], 3, 2) == ((), False)
 
 
 def test_a_written_table_is_read_again(tmp_path, monkeypatch):
@@ -72,6 +73,17 @@ def test_a_written_table_is_read_again(tmp_path, monkeypatch):
     assert entry.choice("all_gather", 8) is None
     assert find_entry(own, 2) is None
     assert find_entry(own, 1, "2.27.5") is None
+
+
+def test_rccl_s_table_has_hosts_of_two_to_eight_mi300x():
+    [release] = table_releases(is_rccl=True)
+    data = json.loads((TABLES.FOLDER / f"{release}.json").read_text())
+    assert {name for entry in data["entries"].values() for name in entry["machines"]} == {"mi300x"}
+    assert len(data["entries"]) == 7 + 6
+    four = towpath.load("mi300x", hosts=1, ranks_per_host=4).imitate("rccl")
+    assert "RCCL" in four.source_note
+    assert "itself made the choices" in four.source_note
+    assert four.launch("all_reduce", 1 << 28).algorithm == "ring"
 
 
 @pytest.mark.parametrize("release", table_releases())

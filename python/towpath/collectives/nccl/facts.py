@@ -33,6 +33,7 @@ _NAMES: tuple[tuple[str, Generation], ...] = (
     (r"sm_?8[0-9]|a[1-9]00|ampere", "ampere"),
     (r"sm_?7[0-9]|v100|volta", "volta"),
 )
+_OF_AMD = re.compile(r"mi300|gfx94")
 # GB/s of all NVLinks of a GPU, from which a generation has them (src/graph/topo.h).
 _NVLINK_RATES: tuple[tuple[float, Generation], ...] = (
     (600.0, "blackwell"),
@@ -120,6 +121,10 @@ def facts_of(
             "not supported; run without --as"
         )
     generation, cpu, notes = _assumed(spec, assumptions)
+    if generation == "mi300":
+        raise ConfigError(
+            f"NCCL does not run on the GPUs of machine '{spec.name}'; run with --as rccl"
+        )
     searched = _Searched(spec, gpus, generation, cpu, environment.number("NCCL_CROSS_NIC"))
     topology, found = _search(searched)
     if topology.is_joined and not topology.nets:
@@ -176,7 +181,14 @@ def host_facts(spec: MachineSpec, ranks_per_host: int, assumptions: Assumptions)
     return HostFacts(topology, generation, cpu, (*notes, *topology.notes))
 
 
+def is_of_amd(spec: MachineSpec) -> bool:
+    """True if the GPUs of a machine are AMD's, by its name or its links."""
+    return _OF_AMD.search(spec.name) is not None or "xgmi" in spec.link_types
+
+
 def _assumed(spec: MachineSpec, assumptions: Assumptions) -> tuple[Generation, Cpu, list[str]]:
+    if is_of_amd(spec):
+        return "mi300", assumptions.cpu or "amd", []
     notes = []
     generation = assumptions.generation
     if generation is None:

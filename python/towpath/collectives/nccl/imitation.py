@@ -15,12 +15,13 @@ from towpath.collectives.nccl import connect, rccl
 from towpath.collectives.nccl.choice import Candidate, Choice, choose, chunk_bytes
 from towpath.collectives.nccl.communicator import ALGORITHM_WORDS
 from towpath.collectives.nccl.environment import Environment
-from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of, host_facts
+from towpath.collectives.nccl.facts import Assumptions, Facts, facts_of, host_facts, is_of_amd
 from towpath.collectives.nccl.graph_file import check_gpus, load_graphs
 from towpath.collectives.nccl.tuner_file import TunerLine, load_tuner
 from towpath.collectives.nccl_itself.build import built_releases, find_build
 from towpath.collectives.nccl_itself.decide import REPLICATED_MAX, Question, decide
-from towpath.collectives.nccl_itself.host import GPU_MODELS, NcclHost, host_of
+from towpath.collectives.nccl_itself.host import NcclHost, host_of
+from towpath.collectives.nccl_itself.source import release_name
 from towpath.collectives.nccl_itself.table import (
     TableChoice,
     TableEntry,
@@ -147,8 +148,7 @@ class Imitation:
     @property
     def notes(self) -> tuple[str, ...]:
         """The source of the choices and the assumptions about the machine, a sentence each."""
-        source = self.source_note
-        return self._notes if source is None else (source, *self._notes)
+        return (self.source_note, *self._notes)
 
     @property
     def _nodes(self) -> int:
@@ -169,8 +169,8 @@ class Imitation:
         Raises:
             ConfigError: the library has no choice for the collective, or no candidate is left.
         """
-        found = None if self._table is None else self._table.choice(collective, size_bytes)
-        if found is None or self._table is None:
+        found = self._found(collective, size_bytes)
+        if found is None:
             return self.choose(collective, size_bytes)
         chunk = chunk_bytes(
             self._ranks, self._nodes, found.algorithm, found.protocol,
@@ -195,8 +195,23 @@ class Imitation:
             self.facts.communicator, collective, size_bytes, self.library.environment,
             self.library.tuner,
         )  # fmt: skip
-        found = None if self._table is None else self._table.choice(collective, size_bytes)
+        found = self._found(collective, size_bytes)
         return imitated if found is None else self._decided(collective, size_bytes, imitated, found)
+
+    def _found(self, collective: str, size_bytes: int) -> TableChoice | None:
+        """The library's own choice. None if there is none, or MSCCL replaces it."""
+        if self._table is None or (
+            self.library.name == "rccl"
+            and rccl.is_replaced(
+                self._spec,
+                self._ranks // self._nodes,
+                collective,
+                size_bytes,
+                self.library.environment,
+            )  # fmt: skip
+        ):
+            return None
+        return self._table.choice(collective, size_bytes)
 
     def _decided(
         self, collective: str, size_bytes: int, imitated: Choice, found: TableChoice
@@ -222,14 +237,15 @@ class Imitation:
         )  # fmt: skip
 
     @property
-    def source_note(self) -> str | None:
-        """The source of the choices, a sentence. None for RCCL, which has one source."""
-        if self.library.name == "rccl":
-            return None
+    def source_note(self) -> str:
+        """The source of the choices, a sentence."""
         if self._table is None:
-            return "no table of NCCL has this machine with these settings; its choice is imitated"
+            name = self.library.name.upper()
+            return (
+                f"no table of {name} has this machine with these settings; its choice is imitated"
+            )
         when = self._table.date or "built on this computer"
-        return f"NCCL {self._table.release} itself made the choices ({when})"
+        return f"{release_name(self._table.release)} itself made the choices ({when})"
 
     def forced(self, collective: str, size_bytes: int, candidate: Candidate) -> Choice:
         """The choice if the user requested a candidate with NCCL_ALGO and NCCL_PROTO.
@@ -330,14 +346,9 @@ class Imitation:
 
     def _rings(self, channels: int) -> list[list[int]]:
         """The order of ranks in each channel."""
-        orders = () if self._table is None else self._table.orders
-        if len(orders) < channels:
-            return connect.rings(self.facts.communicator.graphs["ring"], self._nodes, channels)
         gpus = self._ranks // self._nodes
-        return [
-            [node * gpus + gpu for node in range(self._nodes) for gpu in order]
-            for order in orders[:channels]
-        ]
+        own = [] if self._table is None else self._table.rings(self._nodes, gpus, channels)
+        return own or connect.rings(self.facts.communicator.graphs["ring"], self._nodes, channels)
 
     def _chunks(self, collective: str, size_bytes: int, choice: Choice) -> int:
         """The chunks into which a channel divides its share."""
@@ -356,14 +367,12 @@ def _table_of(
 
     They are from a table if the user has set nothing, else from the user's build.
     """
-    if library.name != "nccl" or library.has_files:
+    if library.has_files or (library.name == "rccl") != is_of_amd(spec):
         return None, ()
     gpus = ranks_per_host or spec.gpus_per_host
     if gpus * spec.host_count < 2 or len(spec.host_kinds()) > 1:
         return None, ()
     facts = host_facts(spec, gpus, library.assumptions)
-    if facts.generation not in GPU_MODELS:
-        return None, ()
     host = host_of(facts.topology, facts.generation, facts.cpu)
     variables = dict(library.environment.variables)
     found = None if variables else find_entry(host, spec.host_count)
@@ -378,7 +387,7 @@ def _asked(host: NcclHost, nodes: int, variables: dict[str, str]) -> TableEntry 
         return None
     question = Question(host, nodes, operations(ranks), variables, is_replicated=True)
     try:
-        releases = built_releases()
+        releases = built_releases(host.is_of_amd)
         if not releases:
             return None
         return entry_of(decide(find_build(releases[-1]), question), nodes)

@@ -111,11 +111,6 @@ _MSCCL = (
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 
 
-def is_of_amd(spec: MachineSpec) -> bool:
-    """True if the GPUs of a machine are AMD's, by its name or its links."""
-    return _NAME.search(spec.name) is not None or "xgmi" in spec.link_types
-
-
 def facts_of(
     spec: MachineSpec, ranks_per_host: int | None = None, environment: Environment | None = None
 ) -> Facts:
@@ -188,7 +183,7 @@ def choose(
     environment = environment or Environment()
     if tuner:
         raise ConfigError("a tuner file applies to NCCL's plugin; RCCL's plugins are not supported")
-    msccl = _msccl(communicator, collective, size_bytes, environment)
+    msccl = _msccl(communicator.nodes, collective, size_bytes, environment)
     if msccl is None and collective not in _COLLECTIVES:
         raise ConfigError(
             f"RCCL does not choose an algorithm for {collective} of {size_bytes} bytes, which "
@@ -224,13 +219,21 @@ def choose(
     )  # fmt: skip
 
 
+def is_replaced(
+    spec: MachineSpec, gpus: int, collective: str, size_bytes: int, environment: Environment
+) -> bool:
+    """True if a schedule of MSCCL takes the place of RCCL's choice."""
+    found = _msccl(spec.host_count, collective, size_bytes, environment)
+    return found is not None and gpus == _GPUS
+
+
 def _msccl(
-    communicator: Communicator, collective: str, size_bytes: int, environment: Environment
+    nodes: int, collective: str, size_bytes: int, environment: Environment
 ) -> _MscclRange | None:
     """The schedule of MSCCL that replaces RCCL's own, on one host of 8."""
     is_on = environment.number("RCCL_MSCCL_ENABLE") == 1
     is_forced = environment.text("NCCL_ALGO") or environment.text("NCCL_PROTO")
-    if communicator.nodes > 1 or not is_on or is_forced:
+    if nodes > 1 or not is_on or is_forced:
         return None
     for one in _MSCCL:
         if one.collective == collective and one.least_bytes <= size_bytes <= one.most_bytes:

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the host part of a release of NCCL with virtual GPUs into a program that decides.
+"""Compiles the host part of NCCL or RCCL with virtual GPUs into a program that decides.
 
-NCCL's files are compiled as they are, by the host's compiler. Kernels have addresses and no code.
+The files of a release are compiled as they are, by the host's compiler. Kernels have addresses and
+no code.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from towpath import _core
-from towpath.collectives.nccl_itself.source import Version, unpack
+from towpath.collectives.nccl_itself.recipe import INSTALLED, OWN_SOURCE, Recipe, recipe_of
+from towpath.collectives.nccl_itself.source import (
+    RCCL_PREFIX,
+    Version,
+    release_name,
+    release_order,
+    unpack,
+)
 from towpath.compiled import cache_folder, is_intact, made_once
 from towpath.errors import ConfigError
 from towpath.processes import run_ending_with_this_one
@@ -34,32 +41,6 @@ _GATHER = "towpath/virtual_gpu/nccl/replicated/gather.hpp"
 _PROGRAM = "decide"
 _REPLICATED = "decide_replicated"
 _ARCHIVE = "host.a"
-# Other platforms, separate programs, device code, and code for one network card. The weak functions
-# of enhcompat.cc would take the place of virtual GPUs' functions.
-_LEFT_OUT = re.compile(
-    r"device/|collectives/device/|enhcompat\.cc|ras/client\.cc|param/ncclparam\.cc|.*windows|"
-    r".*_stub\.cc|.*gdaki"
-)
-_DEFINES = (
-    "TOWPATH_VIRTUAL_GPU", "CUDA_MAJOR=12", "CUDA_MINOR=8", "NCCL_OS_LINUX", "PROFAPI",
-    "NCCL_GIN_GDAKI_ENABLE=0", "NCCL_GIN_PROXY_ENABLE=0", "NVTX_DISABLE",
-    'NCCL_GIT_BRANCH=""', 'NCCL_GIT_COMMIT_HASH=""',
-)  # fmt: skip
-# The search of channels takes most of the time of a run.
-_OPTIMIZED = "graph/"
-# The choice at each size, with its time, is in the trace of this file.
-_TRACED = "enqueue.cc"
-# Device code, and the functions of a network that GPUs drive.
-_WITHOUT_CODE = re.compile(
-    r"nccl(Symk?)?DevKernel|ncclLaunchOneRank|ncclDevFunc|ncclKernel|[gG]daki|ncclGinResetSignals"
-)
-
-# The headers that a host program on virtual GPUs includes.
-_HEADERS = (
-    "cuda", "cuda.h", "cudaTypedefs.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h",
-    "cuda_runtime.h", "cuda_runtime_api.h", "towpath_cuda_driver.h", "towpath_cuda_types.h",
-    "towpath_cuda_virtual.h", "towpath_gpu.h", "towpath_narrow_float.h", "towpath_vector_types.h",
-)  # fmt: skip
 
 Update = Callable[[float], None]
 
@@ -69,7 +50,7 @@ class NcclBuild:
     """A release that was built.
 
     Attributes:
-        release: such as "2.28.9".
+        release: such as "2.28.9" or "rccl-2.21.5".
         program: asks NCCL (src/towpath/virtual_gpu/nccl/decide.cpp).
     """
 
@@ -92,25 +73,27 @@ def build(
     """Builds a release, or finds it built.
 
     Args:
-        path: NCCL's source: a checkout, a bare repository or the files of an archive.
-        release: "2.28.9", or a tag. None: the files that are checked out.
+        path: the source of NCCL or RCCL: a checkout, a bare repository or the files of an archive.
+        release: "2.28.9", or a tag such as "rocm-6.2.2". None: the files that are checked out.
         jobs: how many compilers run at once. None: one per processor.
         update: gets the part that is done, 0 to 1.
 
     Raises:
-        ConfigError: the source is not NCCL's, or does not compile.
+        ConfigError: the source is not of NCCL or RCCL, or does not compile.
     """
     with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
         folder = Path(scratch)
         version = unpack(path, release, folder)
         if (version.major, version.minor) < OLDEST:
-            raise ConfigError(f"NCCL {version.release} is too old; 2.19 and later are built")
+            raise ConfigError(f"{version.name} is too old; 2.19 and later are built")
         update = update or (lambda done: None)
-        name = f"{version.release}-{_digest([folder / 'src'], _recipe())[:16]}"
+        recipe = recipe_of(version.is_rccl)
+        own = _own_digest(recipe)
+        name = f"{version.release}-{_digest([folder / 'src'], _host_digest(recipe))[:16]}"
         archive = _cache("nccl-host") / name / _ARCHIVE
-        program = _cache() / f"{name}-{_own_digest()[:16]}" / _PROGRAM
+        program = _cache() / f"{name}-{own[:16]}" / _PROGRAM
         job = _Compilation(folder, version, jobs or os.cpu_count() or 1)
-        subject = f"NCCL {version.release}"
+        subject = version.name
 
         def compile_host(unfinished: Path, end: float) -> None:
             job.compile_host(unfinished, end, update)
@@ -122,17 +105,20 @@ def build(
         made_once(
             program, link, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT, others=[_REPLICATED]
         )
-        own = _own_digest()
         record = {"release": version.release, "own": own, "source": str(path.resolve())}
         (program.parent / "build.json").write_text(json.dumps(record), encoding="utf-8")
     return NcclBuild(version.release, program)
 
 
-def built_releases() -> list[str]:
-    """The releases that are built by this version of Towpath, the oldest first."""
-    own = _own_digest()
-    found = {record["release"] for record, _ in _records() if record["own"] == own}
-    return sorted(found, key=lambda release: tuple(map(int, release.split("."))))
+def built_releases(is_rccl: bool = False) -> list[str]:
+    """The releases of NCCL or RCCL that are built by this version of Towpath, the oldest first."""
+    own = _own_digest(recipe_of(is_rccl))
+    found = {
+        record["release"]
+        for record, _ in _records()
+        if record["own"] == own and record["release"].startswith(RCCL_PREFIX) == is_rccl
+    }
+    return sorted(found, key=release_order)
 
 
 def find_build(release: str) -> NcclBuild:
@@ -142,7 +128,7 @@ def find_build(release: str) -> NcclBuild:
         ConfigError: it was not, or by another version of Towpath.
     """
     others = None
-    own = _own_digest()
+    own = _own_digest(recipe_of(release.startswith(RCCL_PREFIX)))
     for record, program in _records():
         if record["release"] != release:
             continue
@@ -151,13 +137,13 @@ def find_build(release: str) -> NcclBuild:
         others = record["source"]
     if others is not None:
         raise ConfigError(
-            f"NCCL {release} was built by another version of Towpath; build it again: towpath "
-            f"nccl build {others} --release {release}"
+            f"{release_name(release)} was built by another version of Towpath; build it again: "
+            f"towpath nccl build {others} --release {release}"
         )
-    known = ", ".join(built_releases()) or "none"
+    known = ", ".join(built_releases(release.startswith(RCCL_PREFIX))) or "none"
     raise ConfigError(
-        f"NCCL {release} is not built here (built: {known}); towpath nccl build PATH --release "
-        f"{release} builds it from NCCL's repository"
+        f"{release_name(release)} is not built here (built: {known}); towpath nccl build PATH "
+        "--release RELEASE builds it from its repository"
     )
 
 
@@ -174,25 +160,14 @@ def _cache(kind: str = "nccl") -> Path:
     return cache_folder(kind, None if named is None else f"{named}/{kind}")
 
 
-def _installed() -> Path:
-    return Path(_core.__file__).parent
+def _own_digest(recipe: Recipe) -> str:
+    """The digest of the sources that are linked to the host part."""
+    return _digest([OWN_SOURCE], f"{_host_digest(recipe)} {recipe.without_code.pattern}")
 
 
-def _own_sources() -> list[Path]:
-    return sorted((_installed() / "virtual_gpu_source").rglob("*.cpp"))
-
-
-def _own_digest() -> str:
-    """The digest of the sources that are linked to NCCL's host part."""
-    start = f"{_recipe()} {_WITHOUT_CODE.pattern}"
-    return _digest([_installed() / "virtual_gpu_source"], start)
-
-
-def _recipe() -> str:
-    """The digest of the headers, options and compiler of NCCL's host part."""
-    words = (*_DEFINES, _LEFT_OUT.pattern, _OPTIMIZED, _TRACED)
-    own = [_installed() / "gpu_include" / name for name in _HEADERS]
-    return _digest(own, f"{_compiler()} {' '.join(words)}")
+def _host_digest(recipe: Recipe) -> str:
+    """The digest of the headers, options and compiler of the host part."""
+    return _digest(recipe.headers, f"{_compiler()} {recipe.text}")
 
 
 def _compiler() -> str:
@@ -226,6 +201,7 @@ class _Compilation:
     def __init__(self, folder: Path, version: Version, jobs: int) -> None:
         self._source = folder / "src"
         self._version = version
+        self._recipe = recipe_of(version.is_rccl)
         self._jobs = jobs
         self._end = 0.0
         self._include = folder / "include"
@@ -243,9 +219,9 @@ class _Compilation:
         files = [
             each
             for each in sorted(self._source.rglob("*.cc"))
-            if not _LEFT_OUT.match(each.relative_to(self._source).as_posix())
+            if not self._recipe.left_out.match(each.relative_to(self._source).as_posix())
         ]
-        files += sorted(self._generated.rglob("*.cc"))
+        files += sorted(self._generated.rglob(self._recipe.generated))
         # The longest ones first, so that none is left over at the end.
         files.sort(key=lambda each: -each.stat().st_size)
         objects = self._compile_all(files, update)
@@ -257,7 +233,7 @@ class _Compilation:
     def link(self, archive: Path, program: Path, replicated: Path, end: float) -> None:
         """Links the archive with virtual GPUs into both programs."""
         self._end = end
-        own = _own_sources()
+        own = self._recipe.own_sources()
         first_node = [each for each in own if each.parent.name == "replicated"]
         objects = self._compile_all([each for each in own if each not in first_node])
         self._link(archive, objects, program)
@@ -309,9 +285,14 @@ class _Compilation:
             ("Suffix", version.suffix), ("Version", version.code),
         ):  # fmt: skip
             text = text.replace(f"${{nccl:{word}}}", str(value))
+            text = text.replace(f"${{NCCL_{word.upper()}}}", str(value))
+        for name in self._recipe.macros_left_out:
+            text = re.sub(rf"^#define {name}\b.*$", "", text, flags=re.MULTILINE)
         (self._include / "nccl.h").write_text(text, encoding="utf-8")
+        (self._include / "rccl").mkdir()
+        (self._include / "rccl" / "rccl.h").write_text(text, encoding="utf-8")
         (self._include / "nccl_git_version.h").write_text("", encoding="utf-8")
-        names = '#define GIT_BRANCH ""\n#define GIT_COMMIT_HASH ""\n'
+        names = '#define GIT_BRANCH ""\n#define GIT_COMMIT_HASH ""\n#define rcclGitHash ""\n'
         (self._include / "git_version.h").write_text(names, encoding="utf-8")
 
     def _generate(self) -> None:
@@ -322,36 +303,39 @@ class _Compilation:
                 continue
             target = self._generated / script.parent.name
             target.mkdir()
-            command = 'cd "$1" && exec "$2" ./generate.py "$3"'
-            words = ["sh", str(script.parent), sys.executable, str(target)]
+            command = 'cd "$1" && shift && exec "$@"'
+            words = ["sh", str(script.parent), sys.executable, "./generate.py", str(target)]
+            words += self._recipe.generator_words
             if self._run(["/bin/sh", "-c", command, *words]).returncode != 0:
                 raise self._error(f"its {script.relative_to(self._source)} does not run")
 
     def _flags(self, file: Path) -> list[str]:
-        source, own = self._source, _installed()
-        is_own = file.is_relative_to(own)
+        source, recipe = self._source, self._recipe
+        is_own = file.is_relative_to(INSTALLED)
         includes = [
-            self._include, own / "gpu_include", own / "virtual_gpu_source", source,
+            self._include, INSTALLED / "gpu_include", OWN_SOURCE, source,
             source / "include", source / "include" / "plugin", source / "include" / "os",
-            source / "device",
+            source / "device", self._generated / "device",
         ]  # fmt: skip
+        if recipe.include is not None:
+            includes.insert(0, recipe.include)
         inside = file.relative_to(source).as_posix() if file.is_relative_to(source) else ""
         optimization = "-O0"
         if is_own:
             optimization = "-O1"
-        elif inside.startswith(_OPTIMIZED):
+        elif inside.startswith(recipe.optimized):
             optimization = "-O2"
         flags = [f"-std=gnu++{20 if is_own else 17}", "-w", "-fPIC", optimization]
         flags += ["-include", "dlfcn.h"]
-        flags += [f"-D{define}" for define in _DEFINES]
-        if inside == _TRACED:
+        flags += [f"-D{define}" for define in recipe.defines]
+        if inside == recipe.traced:
             flags.append("-DENABLE_TRACE")
         return [*flags, *(f"-I{folder}" for folder in includes)]
 
     def _compile(self, file: Path, made: Path, is_replicated: bool) -> None:
         flags = self._flags(file)
         if is_replicated and file.is_relative_to(self._source):
-            header = _installed() / "virtual_gpu_source" / _GATHER
+            header = OWN_SOURCE / _GATHER
             flags += ["-DbootstrapAllGather=towpath_all_gather", "-include", str(header)]
         done = self._run([self._compiler, *flags, "-c", str(file), "-o", str(made)])
         if done.returncode != 0:
@@ -366,7 +350,9 @@ class _Compilation:
                 raise self._error("nm cannot read its objects")
             words = (line.split() for line in done.stdout.splitlines())
             names.append({line[0] for line in words if line})
-        return sorted(name for name in names[0] - names[1] if _WITHOUT_CODE.search(name))
+        return sorted(
+            name for name in names[0] - names[1] if self._recipe.without_code.search(name)
+        )
 
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         left_s = self._end - time.monotonic()
@@ -376,7 +362,7 @@ class _Compilation:
         return done
 
     def _error(self, why: str) -> ConfigError:
-        return ConfigError(f"NCCL {self._version.release} cannot be built: {why}")
+        return ConfigError(f"{self._version.name} cannot be built: {why}")
 
 
 def _text_without_code(names: list[str]) -> str:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a built release of NCCL for its decisions, in a process that ends with the answer."""
+"""Asks a built release of NCCL or RCCL for its decisions, in a process of its own."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from towpath.collectives.nccl.communicator import ALGORITHMS, PROTOCOLS
 from towpath.collectives.nccl_itself.build import NcclBuild
 from towpath.collectives.nccl_itself.host import NcclHost
+from towpath.collectives.nccl_itself.source import release_name
 from towpath.errors import ConfigError
 from towpath.processes import run_ending_with_this_one
 
@@ -176,12 +177,13 @@ def _variables(question: Question, folder: Path) -> list[str]:
         "NCCL_DEBUG": "TRACE",
         "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS,
         "NCCL_RAS_ENABLE": "0",
+        "RCCL_MSCCL_ENABLE": "0",  # its schedules are files, which no build has
     }
     return [f"{name}={value}" for name, value in values.items()]
 
 
 def _problem(build: NcclBuild, errors: str | None, log: str) -> str:
-    subject = f"NCCL {build.release} does not decide"
+    subject = f"{release_name(build.release)} does not decide"
     if errors is None:
         return f"{subject}: it does not end in {_DEADLINE_S} s"
     own = [line[9:] for line in errors.splitlines() if line.startswith("towpath: ")]
@@ -246,8 +248,8 @@ def _read(release: str, ranks: int, ranks_run: int, text: str, log: str) -> Deci
     choices = _choices(log)
     if len(choices) != len(answer.operations) or None in choices:
         raise ConfigError(
-            f"NCCL {release} logged {len(choices)} calls for {len(answer.operations)} calls, or no "
-            "choice for one of them; this release writes another log than known here"
+            f"{release_name(release)} logged {len(choices)} calls for {len(answer.operations)} "
+            "calls, or no choice for one of them; this release writes another log than known here"
         )
     decisions = [
         Decision(name, size_bytes, ALGORITHMS[choice[0]], PROTOCOLS[choice[1]], blocks, threads,

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A host for NCCL: its topology file, and the description of its virtual GPUs."""
+"""A host for NCCL or RCCL: its topology file, and the description of its virtual GPUs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from towpath.collectives.nccl.communicator import Cpu, Generation
 from towpath.collectives.nccl.topology import Link, Node, Topology
-from towpath.errors import ConfigError
 
-# NVIDIA's data sheets: name, compute capability, multiprocessors, memory in GB, shared memory of a
-# block in KiB. NCCL's rate of one NVLink in GB/s is from src/graph/topo.h.
 _NVSWITCH_BUS = "ffff:ff:00.0"
 _PCIE_SPEEDS = {3.0: "2.5", 6.0: "5.0", 12.0: "8.0", 24.0: "16.0", 48.0: "32.0", 96.0: "64.0"}
 _CPUS: dict[Cpu, str] = {
@@ -30,7 +27,11 @@ _BRIDGE = (
 
 @dataclass(frozen=True)
 class GpuModel:
-    """A GPU as CUDA describes it. `nvlink_gb_per_s` is NCCL's rate of one NVLink."""
+    """A GPU as CUDA or HIP describes it.
+
+    `nvlink_gb_per_s` is the library's rate of one NVLink or xGMI link. `architecture` is AMD's
+    number for a list of features, 0 for NVIDIA's GPUs.
+    """
 
     name: str
     major: int
@@ -40,29 +41,45 @@ class GpuModel:
     shared_bytes: int
     nvlink_gb_per_s: float
     has_multicast: bool
+    architecture: int = 0
+
+    @property
+    def is_of_amd(self) -> bool:
+        """True if RCCL runs on it."""
+        return self.architecture != 0
+
+    @property
+    def pci_class(self) -> str:
+        """The class of the GPU on PCIe: a display controller, or an accelerator."""
+        return "0x120000" if self.is_of_amd else "0x030200"
 
 
+# From data sheets. The rate of a link is from src/graph/topo.h of each library. The name of AMD's
+# GPU is its architecture.
 GPU_MODELS: dict[Generation, GpuModel] = {
     "volta": GpuModel("NVIDIA V100", 7, 0, 80, 32 << 30, 96 << 10, 20.0, False),
     "ampere": GpuModel("NVIDIA A100", 8, 0, 108, 80 << 30, 163 << 10, 20.0, False),
     "hopper": GpuModel("NVIDIA H100", 9, 0, 132, 80 << 30, 227 << 10, 20.6, True),
     "blackwell": GpuModel("NVIDIA B200", 10, 0, 148, 180 << 30, 227 << 10, 40.1, True),
+    "mi300": GpuModel("gfx942", 9, 4, 304, 192 << 30, 64 << 10, 48.0, False, 38911),
 }
 
 
 @dataclass(frozen=True)
 class NcclHost:
-    """The two files that NCCL and the virtual GPUs read.
+    """The two files that the library and the virtual GPUs read.
 
     Attributes:
         topology: the text for NCCL_TOPO_FILE.
         description: the text for TOWPATH_VIRTUAL_GPU_FILE.
         gpus: how many there are.
+        is_of_amd: RCCL runs there, not NCCL.
     """
 
     topology: str
     description: str
     gpus: int
+    is_of_amd: bool = False
 
 
 def host_of(topology: Topology, generation: Generation, cpu: Cpu) -> NcclHost:
@@ -72,16 +89,12 @@ def host_of(topology: Topology, generation: Generation, cpu: Cpu) -> NcclHost:
         topology: the host as NCCL's imitation has it.
         generation: of its GPUs.
         cpu: whose processors it has.
-
-    Raises:
-        ConfigError: NCCL does not run on such GPUs.
     """
-    model = GPU_MODELS.get(generation)
-    if model is None:
-        raise ConfigError(f"NCCL does not run on {generation}; use --as rccl there")
+    model = GPU_MODELS[generation]
     writer = _Writer(topology, model, cpu)
     text = "\n".join(writer.system())
-    return NcclHost(text + "\n", "\n".join(writer.description()) + "\n", len(topology.gpus))
+    description = "\n".join(writer.description()) + "\n"
+    return NcclHost(text + "\n", description, len(topology.gpus), model.is_of_amd)
 
 
 class _Writer:
@@ -96,7 +109,7 @@ class _Writer:
     def system(self) -> Iterator[str]:
         for gpu in self._topology.gpus:
             self._bus[gpu] = f"0000:{0x10 + gpu.index:02x}:00.0"
-        yield '<system version="1">'
+        yield f'<system version="{2 if self._model.is_of_amd else 1}">'
         for cpu in self._topology.cpus:
             yield f'  <cpu numaid="{cpu.index}" affinity="ffffffff,ffffffff" {_CPUS[self._cpu]}>'
             for link in cpu.links:
@@ -117,6 +130,9 @@ class _Writer:
                 f"multicast={int(model.has_multicast and has_switch)} fabric_handles=0 "
                 "cluster=none clique=0"
             )
+            if model.is_of_amd:
+                for link in nvlinks(gpu, model, self._bus_of()):
+                    yield f"nvlink device={gpu.index} remote={link['target']} switch=0"
         yield "peers all=1"
         for net in self._topology.nets:
             speed = round(_only(net, "net").rate_gb_per_s * 8000)
@@ -130,6 +146,14 @@ class _Writer:
         speed, width = _pcie_link(link.rate_gb_per_s)
         wire = f'link_speed="{speed} GT/s PCIe" link_width="{width}"'
         match node.kind:
+            case "gpu" if self._model.is_of_amd:
+                # The accelerator is behind a bridge of its own package.
+                self._last_bus += 1
+                bus = f"0002:{self._last_bus:02x}:00.0"
+                yield f'{indent}<pci busid="{bus}" {_BRIDGE} {wire}>'
+                yield f'{indent}  <pci busid="{self._bus[node]}" class="0x120000" {wire}>'
+                yield from self._gpu(node, indent + "    ")
+                yield f"{indent}  </pci>"
             case "gpu":
                 yield f'{indent}<pci busid="{self._bus[node]}" class="0x030200" {wire}>'
                 yield from self._gpu(node, indent + "  ")
@@ -147,13 +171,19 @@ class _Writer:
         yield f"{indent}</pci>"
 
     def _gpu(self, gpu: Node, indent: str) -> Iterator[str]:
-        sm = 10 * self._model.major + self._model.minor
-        yield f'{indent}<gpu dev="{gpu.index}" sm="{sm}" rank="{gpu.index}" gdr="1">'
-        bus_of = {node.index: bus for node, bus in self._bus.items()}
-        for attributes in nvlinks(gpu, self._model, bus_of):
+        model = self._model
+        kind = f'sm="{10 * model.major + model.minor}"'
+        if model.is_of_amd:
+            sm = model.multiprocessors
+            kind = f'sm="{sm}" gcn="{model.name}" arch="{model.architecture}"'
+        yield f'{indent}<gpu dev="{gpu.index}" {kind} rank="{gpu.index}" gdr="1">'
+        for attributes in nvlinks(gpu, model, self._bus_of()):
             words = " ".join(f'{name}="{value}"' for name, value in attributes.items())
-            yield f"{indent}  <nvlink {words}/>"
+            yield f"{indent}  <{'xgmi' if model.is_of_amd else 'nvlink'} {words}/>"
         yield f"{indent}</gpu>"
+
+    def _bus_of(self) -> dict[int, str]:
+        return {node.index: bus for node, bus in self._bus.items()}
 
     def _nic(self, nic: Node, number: int, indent: str) -> Iterator[str]:
         rate = next(link.rate_gb_per_s for link in nic.links if link.kind == "net")
@@ -167,11 +197,11 @@ class _Writer:
 
 
 def nvlinks(gpu: Node, model: GpuModel, bus_of: Mapping[int, str]) -> Iterator[dict[str, str]]:
-    """The attributes of the NVLinks of a GPU, an element per peer or switch.
+    """The attributes of the NVLinks or xGMI links of a GPU, an element per peer or switch.
 
     Args:
         gpu: the GPU.
-        model: with NCCL's rate of a link.
+        model: with the library's rate of a link.
         bus_of: the bus ids of GPUs by their numbers.
     """
     for link in gpu.links:
@@ -182,7 +212,7 @@ def nvlinks(gpu: Node, model: GpuModel, bus_of: Mapping[int, str]) -> Iterator[d
         yield {
             "target": bus_of[link.target.index] if is_gpu else _NVSWITCH_BUS,
             "count": str(count),
-            "tclass": "0x030200" if is_gpu else "0x068000",
+            "tclass": model.pci_class if is_gpu else "0x068000",
         }
 
 

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A host from a topology file of NCCL, such as NCCL_TOPO_DUMP_FILE writes."""
+"""A host from a topology file of NCCL or RCCL, such as NCCL_TOPO_DUMP_FILE writes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import quoteattr
 
 from towpath.collectives.nccl.communicator import Generation
@@ -19,15 +19,23 @@ _CHILDREN = {
     "system": ("cpu",),
     "cpu": ("pci", "nic"),
     "pci": ("pci", "gpu", "nic", "pcilink"),
-    "gpu": ("nvlink", "c2c"),
+    "gpu": ("nvlink", "c2c", "xgmi"),
     "nic": ("net", "gin", "rma"),
 }
 _BUS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]\Z")
 _NAME = re.compile(r"[A-Za-z0-9_.:+-]{1,64}\Z")
 _TEXT_MAX = 1 << 20
 _VALUE_MAX = 250  # NCCL's buffer of an attribute has 256 bytes
-_SM = {70: "volta", 80: "ampere", 90: "hopper", 100: "blackwell", 103: "blackwell"}
+_SM: dict[int, Generation] = {
+    70: "volta",
+    80: "ampere",
+    90: "hopper",
+    100: "blackwell",
+    103: "blackwell",
+}
 _DEFAULT_SPEED = 400_000
+_GCN = re.compile(r"(?:gfx)?([0-9a-f]{3,8})\Z")  # the architecture of an AMD GPU
+_OLD_GCN = {"910": "90a"}  # src/misc/archinfo.cc
 # Attributes that belong to the run which wrote the file.
 _OF_THE_RUN = ("rank", "keep", "host_hash")
 
@@ -35,7 +43,7 @@ _OF_THE_RUN = ("rank", "keep", "host_hash")
 @dataclass
 class _Gpu:
     bus: str
-    sm: int
+    model: GpuModel
     dev: int
 
 
@@ -73,7 +81,9 @@ def host_from_file(
     reader = _Reader(root, generation)
     if like is not None and not reader.has_nvlinks:
         reader.add_nvlinks(like)
-    return NcclHost(reader.topology(), reader.description(), len(reader.gpus))
+    return NcclHost(
+        reader.topology(), reader.description(), len(reader.gpus), reader.gpus[0].model.is_of_amd
+    )
 
 
 class _Reader:
@@ -92,7 +102,7 @@ class _Reader:
 
     @property
     def has_nvlinks(self) -> bool:
-        return any(each.tag == "nvlink" for each in _all(self._root))
+        return any(each.tag in ("nvlink", "xgmi") for each in _all(self._root))
 
     def add_nvlinks(self, like: Topology) -> None:
         """Gives GPU after GPU the NVLinks of another host."""
@@ -117,10 +127,10 @@ class _Reader:
             each.attributes.get("tclass", "").startswith("0x0680") for each in _all(self._root)
         )
         for gpu in self.gpus:
-            model = _model_of(gpu.sm, self._model)
+            model = gpu.model
             lines.append(
-                f"device bus={gpu.bus} name={model.name.replace(' ', '-')} major={gpu.sm // 10} "
-                f"minor={gpu.sm % 10} multiprocessors={model.multiprocessors} "
+                f"device bus={gpu.bus} name={model.name.replace(' ', '-')} major={model.major} "
+                f"minor={model.minor} multiprocessors={model.multiprocessors} "
                 f"memory_bytes={model.memory_bytes} shared_bytes={model.shared_bytes} "
                 f"multicast={int(model.has_multicast and has_switch)} fabric_handles=0 "
                 "cluster=none clique=0"
@@ -159,10 +169,10 @@ class _Reader:
         if any(gpu.bus == bus for gpu in self.gpus):
             raise pci.error(f"has the busid {bus} a second time")
         gpu = next((one for one in pci.children if one.tag == "gpu"), pci)
-        sm = 10 * self._model.major + self._model.minor
-        self.gpus.append(
-            _Gpu(bus, gpu.integer("sm", 70, 129, sm), gpu.integer("dev", 0, 1023, len(self.gpus)))
-        )
+        model = _model_of(gpu, self._model)
+        if self.gpus and self.gpus[0].model.is_of_amd != model.is_of_amd:
+            raise gpu.error("is of another vendor than the GPUs above it")
+        self.gpus.append(_Gpu(bus, model, gpu.integer("dev", 0, 1023, len(self.gpus))))
 
     def _add_adapter(self, net: XmlElement) -> None:
         name = net.text("name")
@@ -176,7 +186,7 @@ class _Reader:
             raise net.error(f"has guid={quoted(guid)}; it must be hexadecimal") from None
         self._adapters.append(_Adapter(
             name, net.integer("dev", 0, 1023, number),
-            net.integer("speed", 1, 10_000_000, _DEFAULT_SPEED), net.integer("port", 0, 255, 1),
+            net.integer("speed", 1, 1_000_000_000, _DEFAULT_SPEED), net.integer("port", 0, 255, 1),
             guid_number, net.integer("gdr", 0, 1, 1) == 1,
         ))  # fmt: skip
 
@@ -204,13 +214,23 @@ def _all(element: XmlElement) -> Iterator[XmlElement]:
         yield from _all(child)
 
 
-def _model_of(sm: int, default: GpuModel) -> GpuModel:
-    """The GPU of a compute capability, 10 x major + minor."""
-    known = max((each for each in _SM if each <= sm), default=None)
-    if known is None:
+def _model_of(gpu: XmlElement, default: GpuModel) -> GpuModel:
+    """The GPU of an element: `gcn` names AMD's architecture, else `sm` has the compute capability,
+    10 x major + minor."""
+    if "gcn" in gpu.attributes:
+        model = GPU_MODELS["mi300"]
+        architecture = _GCN.match(gpu.text("gcn"))
+        if architecture is None:
+            raise gpu.error(f"has gcn={quoted(gpu.text('gcn'))}; it must be like gfx942")
+        name = f"gfx{_OLD_GCN.get(architecture[1], architecture[1])}"
+        units = gpu.integer("sm", 1, 4096, model.multiprocessors)
+        return replace(model, name=name, multiprocessors=units)
+    if default.is_of_amd:
         return default
-    generation = _SM[known]
-    return next(model for name, model in GPU_MODELS.items() if name == generation)
+    sm = gpu.integer("sm", 70, 129, 10 * default.major + default.minor)
+    known = max((each for each in _SM if each <= sm), default=None)
+    found = default if known is None else GPU_MODELS[_SM[known]]
+    return replace(found, major=sm // 10, minor=sm % 10)
 
 
 def read_host_file(path: str, generation: Generation, like: Topology | None = None) -> NcclHost:

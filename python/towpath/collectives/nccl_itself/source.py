@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's source in a user's folder: a checkout, a bare repository or the files of an archive."""
+"""The source of NCCL or RCCL: a checkout, a bare repository or the files of an archive."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from pathlib import Path
 
 from towpath.errors import ConfigError, quoted
 
+RCCL_PREFIX = "rccl-"
 _VERSION = re.compile(r"^NCCL_(MAJOR|MINOR|PATCH|SUFFIX)[ \t]*:=[ \t]*(\w*)", re.MULTILINE)
 _RELEASE = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\Z")
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}\Z")
 _PARTS = ("src", "makefiles")
+# RCCL's fixed rings, which NCCL does not have.
+_OF_RCCL = Path("src/graph/rome_models.cc")
 _GIT_TIMEOUT_S = 60.0
 _ARCHIVE_BYTES_MAX = 1 << 28
 
@@ -29,11 +32,18 @@ class Version:
     minor: int
     patch: int
     suffix: str
+    is_rccl: bool = False
 
     @property
     def release(self) -> str:
-        """Such as "2.28.9"."""
-        return f"{self.major}.{self.minor}.{self.patch}"
+        """Such as "2.28.9" or "rccl-2.21.5"."""
+        prefix = RCCL_PREFIX if self.is_rccl else ""
+        return f"{prefix}{self.major}.{self.minor}.{self.patch}"
+
+    @property
+    def name(self) -> str:
+        """Such as "NCCL 2.28.9" or "RCCL 2.21.5"."""
+        return release_name(self.release)
 
     @property
     def code(self) -> int:
@@ -41,12 +51,23 @@ class Version:
         return 10000 * self.major + 100 * self.minor + self.patch
 
 
+def release_name(release: str) -> str:
+    """Such as "NCCL 2.28.9" or "RCCL 2.21.5"."""
+    number = release.removeprefix(RCCL_PREFIX)
+    return f"{'NCCL' if number == release else 'RCCL'} {number}"
+
+
+def release_order(release: str) -> tuple[int, ...]:
+    """A key that sorts releases of one library, the oldest first."""
+    return tuple(map(int, release.removeprefix(RCCL_PREFIX).split(".")))
+
+
 def unpack(path: Path, release: str | None, folder: Path) -> Version:
     """Copies the part of NCCL's source that is compiled.
 
     Args:
         path: a checkout, a bare repository or the files of an archive.
-        release: "2.28.9", or a tag. None: the files that are checked out.
+        release: "2.28.9", or a tag such as "rocm-6.2.2". None: the files that are checked out.
         folder: an empty folder, which gets `src` and `makefiles`.
 
     Raises:
@@ -78,8 +99,9 @@ def _version_of(folder: Path) -> Version | None:
     words = dict(_VERSION.findall(file.read_text(encoding="utf-8", errors="replace")))
     try:
         return Version(
-            int(words["MAJOR"]), int(words["MINOR"]), int(words["PATCH"]), words.get("SUFFIX", "")
-        )
+            int(words["MAJOR"]), int(words["MINOR"]), int(words["PATCH"]), words.get("SUFFIX", ""),
+            (folder / _OF_RCCL).is_file(),
+        )  # fmt: skip
     except (KeyError, ValueError):
         return None
 

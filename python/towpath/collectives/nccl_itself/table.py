@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Decision tables: the choices of releases of NCCL on the shipped machines, made by NCCL itself.
+"""Decision tables: the choices that NCCL and RCCL make on the shipped machines.
 
 A file per release in decisions/ has the date, and for each kind of host and number of nodes the
 channels, the rings in a node, and per collective the choice from each size on. The name of a host
@@ -20,6 +20,7 @@ from typing import Any
 
 from towpath.collectives.nccl_itself.decide import COLLECTIVES, Decision, Decisions
 from towpath.collectives.nccl_itself.host import NcclHost
+from towpath.collectives.nccl_itself.source import RCCL_PREFIX, release_order
 
 FOLDER = Path(__file__).parent / "decisions"
 _DIGITS = 16
@@ -48,6 +49,7 @@ class TableEntry:
         channels: of rings and trees.
         nvls_channels: of the switch.
         orders: the GPUs of a node in the order of each channel's ring.
+        is_alternating: every second node has them in the opposite order.
         choices: by collective, from each size in bytes on.
     """
 
@@ -56,7 +58,21 @@ class TableEntry:
     channels: int
     nvls_channels: int
     orders: tuple[tuple[int, ...], ...]
+    is_alternating: bool
     choices: Mapping[str, tuple[tuple[int, TableChoice], ...]]
+
+    def rings(self, nodes: int, gpus: int, channels: int) -> list[list[int]]:
+        """The ranks of the rings of the first channels, none if they are not known."""
+        if len(self.orders) < channels:
+            return []
+        return [
+            [
+                node * gpus + gpu
+                for node in range(nodes)
+                for gpu in (order[::-1] if self.is_alternating and node % 2 else order)
+            ]
+            for order in self.orders[:channels]
+        ]
 
     def choice(self, collective: str, size_bytes: int) -> TableChoice | None:
         """The choice at the largest size of the table that is not above this one."""
@@ -73,10 +89,11 @@ def host_digest(host: NcclHost) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def releases() -> list[str]:
-    """The releases with tables, the newest last."""
+def releases(is_rccl: bool = False) -> list[str]:
+    """The releases of NCCL or RCCL with tables, the newest last."""
     found = [file.stem for file in FOLDER.glob("*.json")]
-    return sorted(found, key=lambda release: tuple(map(int, release.split("."))))
+    own = [release for release in found if release.startswith(RCCL_PREFIX) == is_rccl]
+    return sorted(own, key=release_order)
 
 
 def find_entry(host: NcclHost, nodes: int, release: str | None = None) -> TableEntry | None:
@@ -87,7 +104,7 @@ def find_entry(host: NcclHost, nodes: int, release: str | None = None) -> TableE
         nodes: how many there are.
         release: such as "2.28.9". None: the newest one with tables.
     """
-    known = releases()
+    known = releases(host.is_of_amd)
     if release is None:
         if not known:
             return None
@@ -104,6 +121,7 @@ def find_entry(host: NcclHost, nodes: int, release: str | None = None) -> TableE
         channels=found["channels"],
         nvls_channels=found["nvls_channels"],
         orders=_orders(data["orders"][found["orders"]]),
+        is_alternating=found.get("alternating", False),
         choices={name: _rows(data["rows"][found[name]]) for name in COLLECTIVES if name in found},
     )
 
@@ -118,12 +136,14 @@ def entry_of(found: Decisions, nodes: int) -> TableEntry:
     texts = {
         name: [one for one in found.decisions if one.collective == name] for name in COLLECTIVES
     }
+    orders, is_alternating = node_orders(found.rings, found.ranks // nodes, nodes)
     return TableEntry(
         release=found.release,
         date=None,
         channels=found.channels,
         nvls_channels=found.nvls_channels,
-        orders=node_orders(found.rings, found.ranks // nodes, nodes),
+        orders=orders,
+        is_alternating=is_alternating,
         choices={name: _rows(_text(rows)) for name, rows in texts.items() if rows},
     )
 
@@ -170,13 +190,15 @@ class TableWriter:
 
     def add(self, host: NcclHost, nodes: int, machine: str, found: Decisions) -> None:
         """Adds the decisions of a machine."""
-        orders = node_orders(found.rings, found.ranks // nodes, nodes)
+        orders, is_alternating = node_orders(found.rings, found.ranks // nodes, nodes)
         entry: dict[str, object] = {
             "machines": [],
             "channels": found.channels,
             "nvls_channels": found.nvls_channels,
             "orders": _index(self._orders, ", ".join(" ".join(map(str, one)) for one in orders)),
         }
+        if is_alternating:
+            entry["alternating"] = True
         for name in COLLECTIVES:
             rows = [one for one in found.decisions if one.collective == name]
             if rows:
@@ -207,27 +229,38 @@ class TableWriter:
 
 def node_orders(
     rings: Sequence[tuple[int, ...]], gpus: int, nodes: int
-) -> tuple[tuple[int, ...], ...]:
-    """The order of the first node's GPUs in each ring.
+) -> tuple[tuple[tuple[int, ...], ...], bool]:
+    """The order of the first node's GPUs in each ring, and whether every second node reverses it.
 
-    Empty if the rings are not made of the same order in each node.
+    There are no orders if the rings are not made of the same order in each node.
     """
-    orders = []
-    for ring in rings:
-        inside = [rank < gpus for rank in ring]
-        starts = [
-            place
-            for place in range(len(ring))
-            if inside[place] and (nodes == 1 or not inside[place - 1])
+    orders = [_first_order(ring, gpus, nodes) for ring in rings]
+    for is_alternating in (False, True):
+        expected = [
+            tuple(
+                node * gpus + gpu
+                for node in range(nodes)
+                for gpu in (order[::-1] if is_alternating and node % 2 else order)
+            )
+            for order in orders
         ]
-        start = 0 if nodes == 1 else starts[0]
-        turned = ring[start:] + ring[:start]
-        order = turned[:gpus]
-        expected = [node * gpus + gpu for node in range(nodes) for gpu in order]
-        if list(turned) != expected:
-            return ()
-        orders.append(order)
-    return tuple(orders)
+        if all(_is_turned(ring, one) for ring, one in zip(rings, expected, strict=True)):
+            return tuple(orders), is_alternating
+    return (), False
+
+
+def _first_order(ring: tuple[int, ...], gpus: int, nodes: int) -> tuple[int, ...]:
+    """The first node's GPUs from the one at which a ring enters the node."""
+    start = 0
+    if nodes > 1:
+        start = next(place for place in range(len(ring)) if ring[place] < gpus <= ring[place - 1])
+    return (ring[start:] + ring[:start])[:gpus]
+
+
+def _is_turned(ring: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """True if two rings are the same from another rank on."""
+    start = ring.index(other[0]) if other and other[0] in ring else 0
+    return ring[start:] + ring[:start] == other
 
 
 def _text(rows: Sequence[Decision]) -> str:

@@ -33,7 +33,8 @@ void pause_shortly() {
 }
 
 bool is_part_of_program(const char* name) {
-  return std::strstr(name, "libnvidia-ml") != nullptr || std::strcmp(name, "libnccl-net.so") == 0;
+  return std::strstr(name, "libnvidia-ml") != nullptr || std::strcmp(name, "libnccl-net.so") == 0 ||
+         std::strcmp(name, "librccl-net.so") == 0;
 }
 
 // Libraries of this host's hardware, which would add adapters to the described ones.

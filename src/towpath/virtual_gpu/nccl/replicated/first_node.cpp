@@ -18,6 +18,7 @@
 // The headers of the release.
 #include "bootstrap.h"
 #include "comm.h"
+#include "graph/topo.h"
 #include "proxy.h"
 #include "transport.h"
 
@@ -47,6 +48,7 @@ class Board {
 
 struct State {
   Board* board;
+  ncclComm* communicator;
   int rank;
   int nodes;
 };
@@ -62,7 +64,7 @@ Board& board_of_process() {
 ncclResult_t join(ncclComm* communicator) {
   Board& board = board_of_process();
   communicator->bootstrap =
-      new State{&board, communicator->rank, communicator->nRanks / board.ranks()};
+      new State{&board, communicator, communicator->rank, communicator->nRanks / board.ranks()};
   communicator->magic = 1;
   // Other code reads addresses from it, and finds none.
   auto* const proxies = static_cast<ncclProxyState*>(std::calloc(1, sizeof(ncclProxyState)));
@@ -108,7 +110,13 @@ void gather_in_node(void* state, void* data, std::size_t entry_bytes) {
 
 Shape shape_of(void* state) {
   const State& own = state_of(state);
-  return {own.nodes, own.board->ranks()};
+#ifdef RCCL_TOPO_4P2H_ROME
+  const auto* const topology = own.communicator->topo;
+  const bool has_model = topology != nullptr && (topology->type & RCCL_TOPO_4P2H_ROME) != 0;
+#else
+  const bool has_model = false;
+#endif
+  return {own.nodes, own.board->ranks(), has_model};
 }
 
 }  // namespace towpath::virtual_gpu
@@ -171,6 +179,13 @@ ncclResult_t ncclTransportP2pSetup(ncclComm*, ncclTopoGraph*, int) { return nccl
 #else
 ncclResult_t ncclTransportP2pSetup(ncclComm*, ncclTopoGraph*, int, int* highest) {
   if (highest != nullptr) *highest = TRANSPORT_NET;
+  return ncclSuccess;
+}
+// RCCL's.
+ncclResult_t ncclTransportP2pSetup(ncclComm*, ncclTopoGraph*, int, int* highest,
+                                   bool* needs_proxy) {
+  if (highest != nullptr) *highest = TRANSPORT_NET;
+  if (needs_proxy != nullptr) *needs_proxy = true;
   return ncclSuccess;
 }
 #endif

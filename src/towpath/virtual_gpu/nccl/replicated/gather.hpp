@@ -19,6 +19,7 @@ namespace towpath::virtual_gpu {
 
 struct Shape {
   int nodes, ranks_per_node;
+  bool is_alternating;  // every second node has its rings in the other direction, as RCCL's models
 };
 
 // Collects the entries of the first node's ranks, in each of its threads.
@@ -43,6 +44,12 @@ void add_to_ranks(int (&ranks)[count], int first_rank) {
 }
 
 template <typename Ranks>
+void reverse_rings(Ranks& ranks) {
+  std::swap(ranks.ringRecv, ranks.ringSend);
+  std::swap(ranks.ringPrev, ranks.ringNext);
+}
+
+template <typename Ranks>
 void move_ranks(Ranks& ranks, int first_rank) {
   add_to_ranks(ranks.ringRecv, first_rank);
   add_to_ranks(ranks.ringSend, first_rank);
@@ -56,9 +63,12 @@ void move_ranks(Ranks& ranks, int first_rank) {
 
 // An entry of the first node as the same GPU of another node brings it.
 template <typename Entry>
-void move_to_node(Entry& entry, int node, int first_rank) {
+void move_to_node(Entry& entry, int node, int first_rank, bool is_reversed) {
   constexpr std::uint64_t kHashStep = 0x9e3779b97f4a7c15;
-  if constexpr (HasGraphRanks<Entry>::value) move_ranks(entry.topoRanks, first_rank);
+  if constexpr (HasGraphRanks<Entry>::value) {
+    if (is_reversed) reverse_rings(entry.topoRanks);
+    move_ranks(entry.topoRanks, first_rank);
+  }
   if constexpr (HasHost<Entry>::value) {
     entry.rank += first_rank;
     entry.hostHash += static_cast<std::uint64_t>(node) * kHashStep;
@@ -77,7 +87,7 @@ ncclResult_t towpath_all_gather(void* state, Entry* entries, std::size_t entry_b
     const int first = node * shape.ranks_per_node;
     for (int local = 0; local < shape.ranks_per_node; ++local) {
       std::memcpy(&entries[first + local], &entries[local], sizeof(Entry));  // also of arrays
-      move_to_node(entries[first + local], node, first);
+      move_to_node(entries[first + local], node, first, shape.is_alternating && node % 2 == 1);
     }
   }
   return ncclSuccess;
