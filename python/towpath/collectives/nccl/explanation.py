@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from towpath.collectives.nccl import connect, cost_model
+from towpath.collectives.nccl import cost_model
 from towpath.collectives.nccl.choice import BYTES_PER_THREAD, Choice
 from towpath.collectives.nccl.communicator import (
     ALGORITHM_WORDS,
@@ -22,7 +22,6 @@ from towpath.collectives.nccl.communicator import (
     Communicator,
     Graph,
 )
-from towpath.collectives.nccl.facts import Facts
 from towpath.collectives.nccl.imitation import Imitation
 
 _RINGS_SHOWN = 4
@@ -127,7 +126,7 @@ def explain(
         choice=choice,
         candidates=tuple(candidates),
         limit=limit,
-        log=tuple(log_lines(imitation.facts, collective, size_bytes, choice, is_nccl)),
+        log=tuple(log_lines(imitation, collective, size_bytes, choice, is_nccl)),
         notes=imitation.facts.notes,
     )
 
@@ -194,19 +193,16 @@ def _bound_of(communicator: Communicator, choice: Choice) -> str:
 
 
 def log_lines(
-    facts: Facts, collective: str, size_bytes: int, choice: Choice, is_nccl: bool
+    imitation: Imitation, collective: str, size_bytes: int, choice: Choice, is_nccl: bool
 ) -> Iterator[str]:
     """The facts in the lines that NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING print."""
-    communicator = facts.communicator
+    communicator = imitation.facts.communicator
     if is_nccl:
         for name in ("ring", "tree", "nvls"):
             graph = communicator.graphs.get(name)
             if graph is not None:
                 yield from _graph_lines(graph)
-    rings = connect.rings(
-        communicator.graphs["ring"], communicator.nodes,
-        min(communicator.channels, _RINGS_SHOWN),
-    )  # fmt: skip
+    rings = imitation.rings(min(communicator.channels, _RINGS_SHOWN))
     for channel, ring in enumerate(rings):
         shown = " ".join(map(str, ring[:_RANKS_SHOWN]))
         more = " ..." if len(ring) > _RANKS_SHOWN else ""

@@ -330,7 +330,7 @@ class Imitation:
                 f"bytes, for which Towpath has no schedule; {_way_out(choice)} selects its "
                 "next choice"
             )
-        rings = self._rings(choice.channels) if choice.algorithm == "ring" else []
+        rings = self.rings(choice.channels) if choice.algorithm == "ring" else []
         return ScheduleSource(
             collective=collective,
             algorithm=self.algorithm(collective, choice),
@@ -344,8 +344,8 @@ class Imitation:
             chain_ranks=self._ranks // self._nodes,
         )
 
-    def _rings(self, channels: int) -> list[list[int]]:
-        """The order of ranks in each channel."""
+    def rings(self, channels: int) -> list[list[int]]:
+        """The order of ranks in the rings of the first channels."""
         gpus = self._ranks // self._nodes
         own = [] if self._table is None else self._table.rings(self._nodes, gpus, channels)
         return own or connect.rings(self.facts.communicator.graphs["ring"], self._nodes, channels)
