@@ -3,6 +3,7 @@
 """The imitation of NCCL and RCCL: topology, graphs, cost model and choice."""
 
 from towpath.collectives.nccl import connect, rccl
+from towpath.collectives.nccl import imitation as IMITATION
 from towpath.collectives.nccl.choice import channels_with_work, choose
 from towpath.collectives.nccl.communicator import Channel, Communicator, Graph, Path, Pattern
 from towpath.collectives.nccl.cost_model import cost, time_us, times_us, why_not

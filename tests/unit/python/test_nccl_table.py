@@ -9,6 +9,7 @@ import pytest
 import towpath
 from inside.nccl import (
     GRID,
+    IMITATION,
     TABLES,
     Assumptions,
     Decision,
@@ -73,6 +74,18 @@ def test_a_written_table_is_read_again(tmp_path, monkeypatch):
     assert entry.choice("all_gather", 8) is None
     assert find_entry(own, 2) is None
     assert find_entry(own, 1, "2.27.5") is None
+
+
+def test_a_build_that_does_not_decide_is_named_in_the_notes(monkeypatch):
+    def fails(*_):
+        raise towpath.ConfigError("the build does not run here")
+
+    monkeypatch.setattr(IMITATION, "built_releases", lambda is_rccl: ["2.28.9"])
+    monkeypatch.setattr(IMITATION, "find_build", lambda release: release)
+    monkeypatch.setattr(IMITATION, "decide", fails)
+    library = towpath.load("gb200-nvl72", ranks_per_host=4).imitate("nccl")
+    assert "imitated" in library.source_note
+    assert "the build does not run here" in library.notes
 
 
 def test_rccl_s_table_has_hosts_of_two_to_eight_mi300x():

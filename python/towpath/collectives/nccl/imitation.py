@@ -123,9 +123,8 @@ class Imitation:
         self.library = library
         self._spec = spec
         self._ranks_per_host = ranks_per_host
-        self._table, self._notes = _table_of(spec, library, ranks_per_host)
-        if self._table is None:
-            self._notes = self.facts.notes
+        self._table, notes = _table_of(spec, library, ranks_per_host)
+        self._notes = notes if self._table is not None else (*notes, *self.facts.notes)
 
     @cached_property
     def facts(self) -> Facts:
@@ -363,9 +362,10 @@ class Imitation:
 def _table_of(
     spec: MachineSpec, library: Library, ranks_per_host: int | None
 ) -> tuple[TableEntry | None, tuple[str, ...]]:
-    """NCCL's own choices, and the assumptions about the machine.
+    """The library's own choices, and the assumptions about the machine.
 
-    They are from a table if the user has set nothing, else from the user's build.
+    They are from a table if the user has set nothing, else from the user's build. Without choices,
+    the notes have the reason why a build makes none.
     """
     if library.has_files or (library.name == "rccl") != is_of_amd(spec):
         return None, ()
@@ -376,23 +376,29 @@ def _table_of(
     host = host_of(facts.topology, facts.generation, facts.cpu)
     variables = dict(library.environment.variables)
     found = None if variables else find_entry(host, spec.host_count)
-    return found or _asked(host, spec.host_count, variables), facts.notes
+    if found is not None:
+        return found, facts.notes
+    try:
+        found = _asked(host, spec.host_count, variables)
+    except ConfigError as error:
+        return None, (str(error),)
+    return found, () if found is None else facts.notes
 
 
 def _asked(host: NcclHost, nodes: int, variables: dict[str, str]) -> TableEntry | None:
-    """The decisions of the newest release that the user has built. None without a build, or if it
-    does not run there."""
+    """The decisions of the newest release that the user has built. None without a build.
+
+    Raises:
+        ConfigError: the release does not run there.
+    """
     ranks = host.gpus * nodes
     if ranks > REPLICATED_MAX:
         return None
-    question = Question(host, nodes, operations(ranks), variables, is_replicated=True)
-    try:
-        releases = built_releases(host.is_of_amd)
-        if not releases:
-            return None
-        return entry_of(decide(find_build(releases[-1]), question), nodes)
-    except ConfigError:
+    releases = built_releases(host.is_of_amd)
+    if not releases:
         return None
+    question = Question(host, nodes, operations(ranks), variables, is_replicated=True)
+    return entry_of(decide(find_build(releases[-1]), question), nodes)
 
 
 def _powers_to(most: int) -> list[int]:

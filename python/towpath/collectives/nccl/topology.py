@@ -28,6 +28,8 @@ _PCIE_PART = 12.0 / 15.754
 _PCIE_RATES = tuple(
     12.0 * 2.0**generation * lanes / 16 for generation in range(-1, 4) for lanes in (4, 8, 16)
 )
+# AMD_BW, SRP_QPI_BW, ARM_BW and LOC_BW of src/graph/topo.h.
+_BETWEEN_CPUS: dict[Cpu, float] = {"amd": 16.0, "intel": 22.0, "arm": 6.0, "other": 5000.0}
 # Line rates of adapters, Gb/s over 8.
 _ADAPTER_RATES = tuple(gigabits / 8 for gigabits in (10, 25, 40, 50, 100, 200, 400, 800, 1600))
 _NEARNESS = 0.1
@@ -269,7 +271,7 @@ class _Builder:
         for number, node in enumerate(loose):
             _join(node, cpus[number * sockets // len(loose)], "pci", rate)
         if sockets == 2:
-            between = 16.0 if self._cpu == "amd" else 22.0  # AMD_BW, SRP_QPI_BW, src/graph/topo.h
+            between = _BETWEEN_CPUS[self._cpu]
             _join(cpus[0], cpus[1], "sys", between)
         self._notes.append(
             f"the machine names no CPU; {sockets} with the GPUs shared between them is assumed"

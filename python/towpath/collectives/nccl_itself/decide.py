@@ -20,6 +20,7 @@ from towpath.processes import run_ending_with_this_one
 
 # The order of NCCL's functions and tables (src/include/nccl_common.h).
 COLLECTIVES = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
+GPUS_MAX = 32  # of a host, ncclNvmlMaxDevices in src/include/nvmlwrap.h
 RANKS_MAX = 32  # each has a communicator with its threads and memory
 REPLICATED_MAX = 16_384
 _DEADLINE_S = 120
@@ -138,6 +139,11 @@ def decide(build: NcclBuild, question: Question) -> Decisions:
     most = REPLICATED_MAX if question.is_replicated else RANKS_MAX
     if not 2 <= ranks <= most:
         raise ConfigError(f"NCCL is asked for {ranks} ranks; it must be 2 to {most}")
+    if question.host.gpus > GPUS_MAX:
+        raise ConfigError(
+            f"NCCL takes at most {GPUS_MAX} GPUs of a host, and this one has {question.host.gpus}; "
+            "an NVLink domain that spans hosts is not described to it"
+        )
     with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
         folder = Path(scratch)
         text = _question_text(question, gpus, folder / "log")
