@@ -20,8 +20,8 @@ def import_machine(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="the output of `nvidia-smi topo -m` or an NCCL topology XML; besides the first, "
-            "that of `ibstatus` and `rdma link`",
+            help="the output of `nvidia-smi topo -m`, `rocm-smi --showtopo` or an NCCL topology "
+            "XML, and also of `ibstatus`, `rdma link`, `nvidia-smi -q` and `lspci`",
         ),
     ],
     output: Annotated[
@@ -29,9 +29,18 @@ def import_machine(
     ] = Path("-"),
     hosts: Hosts = None,
     complete_from: CompleteFrom = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", metavar="MODEL", help="the model of the GPUs: b200, t4")
+    ] = None,
+    pcie: Annotated[
+        str | None,
+        typer.Option("--pcie", metavar="N", help="the generation of PCIe of the GPUs: 3 to 6"),
+    ] = None,
 ) -> None:
     """Write a machine file from the output of a host's own tools."""
+    from towpath.specs.importers.gpu_models import gpu_named, pcie_generation
     from towpath.specs.importers.host_draft import machine_name
+    from towpath.specs.importers.nvidia_smi import Known
     from towpath.specs.importers.own_host import import_host
     from towpath.specs.input_file import read_text
     from towpath.specs.write import yaml_of
@@ -39,7 +48,10 @@ def import_machine(
     is_printed = str(output) == "-"
     if not is_printed:
         check_output(output)
-    spec = import_host([(read_text(path), str(path)) for path in files], complete_from)
+    known = Known(
+        None if gpu is None else gpu_named(gpu), None if pcie is None else pcie_generation(pcie)
+    )
+    spec = import_host([(read_text(path), str(path)) for path in files], complete_from, known)
     if is_printed:
         sys.stdout.write(yaml_of(spec.sized(hosts)))
         return

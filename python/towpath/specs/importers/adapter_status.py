@@ -36,6 +36,7 @@ class AdapterPort:
         is_up: True if it carries data; None if the text does not state it.
         rate_gbit: rate of the line in 1e9 bits per second; None if the text does not state it.
         words: the rate in its original form.
+        origin: the file or tool that states the rate.
     """
 
     device: str
@@ -44,6 +45,7 @@ class AdapterPort:
     is_up: bool | None = None
     rate_gbit: float | None = None
     words: str = ""
+    origin: str = "ibstatus"
 
 
 def is_status(text: str) -> bool:
@@ -98,6 +100,7 @@ def merged(ports: Iterable[AdapterPort]) -> dict[str, AdapterPort]:
             port.device, port.port, before.layer or port.layer,
             port.is_up if before.is_up is None else before.is_up and port.is_up is not False,
             before.rate_gbit or port.rate_gbit, before.words or port.words,
+            before.origin if before.rate_gbit else port.origin,
         )  # fmt: skip
     best: dict[str, AdapterPort] = {}
     for port in known.values():

@@ -175,6 +175,10 @@ def _notes(descriptor: _ClusterDescriptor) -> Iterator[str]:
         yield "The descriptor has no places; those here follow from which chips are joined"
     if ids != [str(number) for number in range(len(ids))]:
         yield f"Chips are numbered without gaps here; the descriptor has {', '.join(ids)[:500]}"
+    if descriptor.chips and _lacks_side(
+        descriptor, [(link.one.chip, link.other.chip) for link in descriptor.listed_links()]
+    ):
+        yield "The descriptor's places have neighbors without a link; the chips are placed in a line"
     outside = len(descriptor.ethernet_connections_to_remote_devices)
     if outside:
         yield f"{outside} connections to chips outside of the descriptor are left out"
@@ -224,15 +228,37 @@ def _placed(
     descriptor: _ClusterDescriptor, specs: list[ChipSpec], links: Iterable[ListedLink]
 ) -> list[PlacedChip]:
     ids, on_pcie = descriptor.ids, set(descriptor.on_pcie)
-    if descriptor.chips:
+    pairs = [(link.one.chip, link.other.chip) for link in links]
+    if descriptor.chips and not _lacks_side(descriptor, pairs):
         places = [descriptor.chips[chip] for chip in ids]
     else:
-        pairs = [(link.one.chip, link.other.chip) for link in links]
         places = [(x, y, 0, 0) for x, y in mesh_places(len(ids), pairs)]
     return [
         PlacedChip(spec, *place, chip in on_pcie)
         for chip, spec, place in zip(ids, specs, places, strict=True)
     ]
+
+
+def _lacks_side(descriptor: _ClusterDescriptor, pairs: list[tuple[int, int]]) -> bool:
+    """True if the descriptor's chips are a line of joined chips, which its places do not show.
+
+    The places of a square with a missing side make neighbors of chips that no link joins.
+    """
+    ids = descriptor.ids
+    joined = {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
+    degrees = Counter(chip for pair in joined for chip in pair)
+    is_line = len(joined) == len(ids) - 1 and sorted(degrees.values()) == [1, 1] + [2] * (
+        len(ids) - 2
+    )
+    if not is_line:
+        return False
+    places = {descriptor.chips[chip]: number for number, chip in enumerate(ids)}
+    for (x, y, z, rack), one in places.items():
+        for beside in ((x + 1, y, z, rack), (x, y + 1, z, rack)):
+            other = places.get(beside)
+            if other is not None and (min(one, other), max(one, other)) not in joined:
+                return True
+    return False
 
 
 def reserved_links(

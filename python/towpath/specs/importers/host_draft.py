@@ -9,6 +9,7 @@ machine. The origin of each is recorded in the spec's notes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from towpath.errors import ConfigError
@@ -70,18 +71,33 @@ class HostDraft:
         self._link_types: dict[str, object] = {}
         self._adapter_names: dict[str, str] = {}
         self._ports: dict[str, AdapterPort] = {}
+        self._takes_unknown = False
+        self._far: set[str] = set()
+        self._gpu = ""
 
-    def name_adapters(self, names: dict[str, str], ports: dict[str, AdapterPort]) -> None:
+    def name_gpu(self, model: str) -> None:
+        """States the model of the GPUs, which goes into the description."""
+        self._gpu = f", GPUs: {model}"
+
+    def leave_far(self, devices: Iterable[str]) -> None:
+        """Leaves adapters out of the fabric that are far from every GPU."""
+        self._far = set(devices)
+
+    def name_adapters(
+        self, names: dict[str, str], ports: dict[str, AdapterPort], *, takes_unknown: bool = False
+    ) -> None:
         """Names the adapters of the host, with the state of their ports.
 
         Args:
             names: the name of each device, if the file has one.
             ports: the port of each name; empty if the status of adapters is unknown.
+            takes_unknown: True if an adapter without a port joins the fabric at the donor's rate.
 
         Raises:
             ConfigError: no adapter of the host is among the ports.
         """
         self._adapter_names, self._ports = names, ports
+        self._takes_unknown = takes_unknown
         if ports and not ports.keys() & names.values():
             known = ", ".join(sorted(ports)[:4])
             problem = f"names none of the adapters that are reported, such as {known}"
@@ -112,6 +128,11 @@ class HostDraft:
         source = _NVLINK_SOURCE.format(sm=generation, lines=lines)
         latency = _reference().link_types["nvlink"].latency_ns.model_dump()
         return self._link_type(f"nvlink_sm{compute_capability}", "nvlink", rate, source, latency)
+
+    def take_xgmi(self, donor: MachineSpec) -> str:
+        """Takes the link type of the GPU interconnect of a shipped machine."""
+        self._take(donor, "xgmi")
+        return "xgmi"
 
     def pcie(self, gigatransfers: float, width: int) -> str:
         """The link type between bridges and CPUs."""
@@ -155,7 +176,7 @@ class HostDraft:
             self.note(f"GPU costs and the fabric are those of {donor.name}: the file has none")
             fabric = self._take_fabric(donor)
         has_nvlink = any(device["kind"] == "nvswitch" for device in self._devices) or any(
-            str(wire["link_type"]).startswith("nvlink") for wire in self._wires
+            str(wire["link_type"]).startswith(("nvlink", "xgmi")) for wire in self._wires
         )
         if complete_from is not None and not has_nvlink:
             self._take_interconnect(donor)
@@ -164,7 +185,7 @@ class HostDraft:
         data = {
             "form": "graph",
             "name": machine_name(self._file),
-            "description": f"Imported from {self._source}",
+            "description": f"Imported from {self._source}{self._gpu}"[:1000],
             "source": self._source,
             "notes": self.notes,
             "link_types": self._link_types,
@@ -239,12 +260,14 @@ class HostDraft:
         self, device: str, port: AdapterPort | None, fastest_gbit: float
     ) -> str | None:
         name = self._adapter_names.get(device, "")
+        if device in self._far:
+            return "which are far from every GPU (SYS); other adapters are nearer"
         if not self._ports:
             if "eth" in name.lower():
                 return "which have Ethernet names; ibstatus would tell their rate"
             return None
         if port is None:
-            return "which no status names"
+            return None if self._takes_unknown else "which no status names"
         if port.is_up is False:
             return "whose ports are down"
         if port.rate_gbit is not None and port.rate_gbit < fastest_gbit * _SLOW_SHARE:
@@ -260,7 +283,7 @@ class HostDraft:
         assert port.rate_gbit is not None
         layer = (port.layer or "InfiniBand").lower()
         rate = round(port.rate_gbit / 8 * _USABLE_SHARE, 3)
-        source = f"{port.words} as ibstatus says, {_USABLE_SOURCE}"
+        source = f"{port.words} as {port.origin} states, {_USABLE_SOURCE}"
         latency = like.latency_ns.model_dump()
         if layer == "ethernet":
             latency["source"] = "assumed for Ethernet: " + latency["source"]
@@ -271,7 +294,10 @@ class HostDraft:
         if not isinstance(donor, TemplateSpec) or donor.hosts.gpu_interconnect is None:
             return
         if donor.gpus_per_host != gpus:
-            problem = f"has {gpus} GPUs, but those of {donor.name} come in {donor.gpus_per_host}"
+            problem = (
+                f"has {gpus} GPUs, but those of {donor.name} come in {donor.gpus_per_host}; "
+                "--complete-from pcie-8gpu describes GPUs without NVLink"
+            )
             raise ConfigError(problem, file=self._file, line=1)
         connect = donor.hosts.gpu_interconnect
         self._take(donor, connect.link_type)

@@ -10,9 +10,12 @@ adapters are numbered by `dev` if every one has it, and otherwise by bus id, as 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from towpath.errors import quoted
+from towpath.specs.importers.adapter_status import AdapterPort
+from towpath.specs.importers.gpu_models import capability_of_pci
 from towpath.specs.importers.host_draft import (
     PCIE_DEFAULT_GIGATRANSFERS,
     PCIE_DEFAULT_WIDTH,
@@ -39,12 +42,16 @@ _CPUS_MAX = 64
 _NVLINKS_MAX = 64
 _GPU_NUMBER_MAX = 4095
 
-# GB/s between two sockets, from NCCL's src/graph/topo.h.
-_INTEL_SOCKET_GB_PER_S = {85: 10.0, 143: 22.0, 207: 40.0}  # by model: SKL, SRP, ERP
+# GB/s between two sockets, from NCCL's src/graph/topo.h, from a model or family upwards (topo.cc).
+_INTEL_SOCKETS_GB_PER_S = ((207, 40.0), (143, 22.0), (85, 10.0))  # ERP, SRP, SKL
+_INTEL_FAMILY = 6
 _INTEL_OTHER_GB_PER_S = 6.0
-_AMD_SOCKET_GB_PER_S = {25: 24.0, 175: 24.0}  # by family: Zen 3 and 4
+# By family: Zen 5, and Zen 3 and 4. Older dumps write the extended family, 0xAF for 25.
+_AMD_SOCKET_GB_PER_S = {26: 32.0, 191: 32.0, 25: 24.0, 175: 24.0}
 _AMD_OTHER_GB_PER_S = 16.0
 _OTHER_SOCKET_GB_PER_S = 6.0
+_NET_RATE_MAX_MBIT = 10_000_000
+_NET_DEFAULT_MBIT = 10_000  # NCCL's reading of a speed that is not positive, src/graph/topo.cc
 
 
 @dataclass
@@ -58,7 +65,37 @@ class _Leaf:
     name: str = ""
 
 
-def parse_system(text: str, file: str, complete_from: str | None = None) -> GraphSpec:
+def has_nvlink(text: str, file: str) -> bool | None:
+    """True if a system file has NVLinks. None means that it may omit them.
+
+    A dump of a running job lists all NVLinks. A file for virtual machines has no <gpu>, and
+    NCCL finds the NVLinks itself.
+
+    Raises:
+        ConfigError: the text is not XML.
+    """
+    gpus = list(_descendants(parse_xml(text, file), "gpu"))
+    if any(child.tag == "nvlink" for gpu in gpus for child in gpu.children):
+        return True
+    return False if gpus else None
+
+
+def gpu_count(text: str, file: str) -> int:
+    """Number of GPUs in a system file.
+
+    Raises:
+        ConfigError: the text is not XML.
+    """
+    pci = _descendants(parse_xml(text, file), "pci")
+    return sum(each.attributes.get("class", "").startswith(_GPU_CLASSES) for each in pci)
+
+
+def parse_system(
+    text: str,
+    file: str,
+    complete_from: str | None = None,
+    ports: dict[str, AdapterPort] | None = None,
+) -> GraphSpec:
     """The host that a system file describes.
 
     Args:
@@ -66,6 +103,8 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
         file: name of the file, for errors and for the machine's name.
         complete_from: the shipped machine that supplies missing values: the GPU interconnect, GPU
             costs, and the fabric between hosts.
+        ports: ports of adapters from ibstatus and rdma link, by name, for adapters whose rate the
+            file omits.
 
     Raises:
         ConfigError: the text is not such a file, or its content is wrong.
@@ -76,14 +115,23 @@ def parse_system(text: str, file: str, complete_from: str | None = None) -> Grap
     if root.tag != "system":
         raise root.error("is not the start of an NCCL topology; it must be <system>")
     root.check_children(_CHILDREN)
-    return _System(root, file).spec(complete_from)
+    if not any(
+        each.tag == "gpu" or each.attributes.get("class", "").startswith(_GPU_CLASSES)
+        for tag in ("gpu", "pci")
+        for each in _descendants(root, tag)
+    ):
+        raise root.error(
+            "names no GPU; a running job with NCCL_TOPO_DUMP_FILE=FILE writes a file with GPUs"
+        )
+    return _System(root, file, ports or {}).spec(complete_from)
 
 
 class _System:
     """Walks the tree once, and then adds GPUs, adapters and NVLinks in their numbered order."""
 
-    def __init__(self, root: XmlElement, file: str) -> None:
+    def __init__(self, root: XmlElement, file: str, ports: dict[str, AdapterPort]) -> None:
         self._root = root
+        self._ports = dict(ports)
         self._draft = HostDraft(file, "an NCCL topology file")
         self._gpus: list[_Leaf] = []
         self._nics: list[_Leaf] = []
@@ -97,7 +145,9 @@ class _System:
         self._add_sockets()
         self._add_leaves(self._gpus, "gpu")
         self._add_leaves(self._nics, "nic")
+        self._name_adapters()
         self._add_nvlinks()
+        self._name_gpus()
         return self._draft.finish(complete_from)
 
     def _add_cpu(self, element: XmlElement) -> None:
@@ -184,6 +234,31 @@ class _System:
             )
             self._draft.add_wire(leaf.name, leaf.parent, link_type)
 
+    def _name_adapters(self) -> None:
+        """Gives the adapters the rates in the file, or else the rates from ibstatus."""
+        names: dict[str, str] = {}
+        for leaf in self._nics:
+            name = leaf.element.attributes.get("name", leaf.name)[:64]
+            names[leaf.name] = name
+            if "speed" not in leaf.element.attributes:
+                continue
+            mbit = leaf.element.integer("speed", -1, _NET_RATE_MAX_MBIT)
+            if mbit <= 0:
+                self._draft.note(f"{leaf.name} has speed={mbit}, which NCCL takes as 10 Gb/s")
+                mbit = _NET_DEFAULT_MBIT
+            # A port of the file counts even if two adapters share a name.
+            names[leaf.name] = f"{name} {leaf.name}"
+            self._ports[names[leaf.name]] = AdapterPort(
+                name, 1, _layer_of(leaf.pci), True, mbit / 1000, f"{mbit / 1000:g} Gb/s", "speed"
+            )
+        if self._ports:
+            self._draft.name_adapters(names, self._ports, takes_unknown=True)
+
+    def _name_gpus(self) -> None:
+        capabilities = {_capability(leaf) for leaf in self._gpus}
+        if len(capabilities) == 1:
+            self._draft.name_gpu(f"sm_{capabilities.pop()}")
+
     def _add_sockets(self) -> None:
         names = list(self._cpus)
         if len(names) < 2:
@@ -201,7 +276,7 @@ class _System:
         switch = None
         joined: dict[tuple[str, str], int] = {}
         for leaf in sorted(self._gpus, key=lambda leaf: leaf.order):
-            capability = leaf.element.integer("sm", 10, 999, default=90)
+            capability = _capability(leaf)
             for nvlink in leaf.element.children:
                 if nvlink.tag != "nvlink":
                     self._draft.note(f"left out: <{nvlink.tag}> on line {nvlink.line}")
@@ -235,15 +310,36 @@ def _lists(element: XmlElement, leaf: _Leaf) -> bool:
     return any(child.attributes.get("target", "").lower() == bus for child in element.children)
 
 
+def _capability(leaf: _Leaf) -> int:
+    """The compute capability of a GPU from the file, or else from its PCI device."""
+    device = "" if leaf.pci is None else leaf.pci.attributes.get("device", "")
+    return leaf.element.integer("sm", 10, 999, default=capability_of_pci(device) or 90)
+
+
+def _layer_of(pci: XmlElement | None) -> str | None:
+    """The kind of network of an adapter, from its PCI class."""
+    pci_class = "" if pci is None else pci.attributes.get("class", "")
+    return {"0x0207": "InfiniBand", "0x0200": "Ethernet"}.get(pci_class[:6])
+
+
 def _socket_rate_gb_per_s(cpu: XmlElement) -> float:
     vendor = cpu.attributes.get("vendor", "")
+    family = cpu.integer("familyid", -1, 9999, default=-1)
     if vendor == "GenuineIntel":
         model = cpu.integer("modelid", -1, 9999, default=-1)
-        return _INTEL_SOCKET_GB_PER_S.get(model, _INTEL_OTHER_GB_PER_S)
+        rates = (rate for least, rate in _INTEL_SOCKETS_GB_PER_S if model >= least)
+        is_known = family in (_INTEL_FAMILY, -1)
+        return next(rates, _INTEL_OTHER_GB_PER_S) if is_known else _INTEL_OTHER_GB_PER_S
     if vendor == "AuthenticAMD":
-        family = cpu.integer("familyid", -1, 9999, default=-1)
         return _AMD_SOCKET_GB_PER_S.get(family, _AMD_OTHER_GB_PER_S)
     return _OTHER_SOCKET_GB_PER_S
+
+
+def _descendants(element: XmlElement, tag: str) -> Iterator[XmlElement]:
+    for child in element.children:
+        if child.tag == tag:
+            yield child
+        yield from _descendants(child, tag)
 
 
 def _children(element: XmlElement, tag: str) -> list[XmlElement]:

@@ -10,11 +10,13 @@ of several devices becomes a bridge or CPU, and links of sockets join the CPUs (
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from towpath.errors import ConfigError, quoted
 from towpath.specs.formats import COLOURS
 from towpath.specs.importers.adapter_status import AdapterPort
+from towpath.specs.importers.gpu_models import GpuModel, capability_of_donor
 from towpath.specs.importers.host_draft import HostDraft
 from towpath.specs.machine_spec import GraphSpec
 
@@ -30,6 +32,31 @@ NVLINKS_OF_AN_A100 = 12
 _PCIE_WIDTH = 16
 _SOCKET_GB_PER_S = 22.0
 _SOCKET_SOURCE = "NCCL src/graph/topo.h, Sapphire Rapids; the table names no CPU"
+
+
+_HIDDEN_NVLINKS = (
+    "the table has no NVLink: `nvidia-smi topo -mp` and some virtual machines hide NVLinks, and "
+    "`nvidia-smi topo -m` or --complete-from adds them"
+)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Facts about the GPUs of a table, which has neither their model nor their PCIe rate.
+
+    Attributes:
+        gpu: their model. None means that it is unknown.
+        pcie_gigatransfers: 1e9 transfers per second and lane of PCIe. None means the model's rate.
+    """
+
+    gpu: GpuModel | None = None
+    pcie_gigatransfers: float | None = None
+
+    def pcie_link(self) -> tuple[float | None, int]:
+        """The rate (1e9 transfers per second and lane) if it is known, and the lanes."""
+        if self.gpu is None:
+            return self.pcie_gigatransfers, _PCIE_WIDTH
+        return self.pcie_gigatransfers or self.gpu.pcie_gigatransfers, self.gpu.pcie_width
 
 
 class _Table(NamedTuple):
@@ -57,6 +84,7 @@ def parse_table(
     file: str,
     complete_from: str | None = None,
     ports: dict[str, AdapterPort] | None = None,
+    known: Known | None = None,
 ) -> GraphSpec:
     """Parses the host of a table; text before and after the table is skipped.
 
@@ -66,12 +94,29 @@ def parse_table(
         complete_from: the shipped machine that supplies missing values: GPU costs, the fabric
             between hosts, and the GPU interconnect if the table has no NVLink.
         ports: ports of the adapters from ibstatus and rdma link, by name; None: unknown.
+        known: facts that the caller states about the GPUs.
 
     Raises:
         ConfigError: the text is not such a table, or its content is wrong.
     """
     table = _read(text, file)
+    known = known or Known()
     draft = HostDraft(file, "a table of nvidia-smi topo -m")
+    _add_devices(table, draft, ports or {})
+    most = max((_nvlinks(cell) for cell in table.cells.values()), default=0)
+    if known.gpu is not None:
+        draft.name_gpu(f"{known.gpu.name} (sm_{known.gpu.compute_capability})")
+    if most:
+        _add_nvlinks(table, draft, _capability(known.gpu, complete_from, most, draft))
+    elif sum(device.startswith("GPU") for device in table.devices) > 1:
+        draft.note(_HIDDEN_NVLINKS)
+    rate, width = known.pcie_link()
+    assumed = 32.0 if most == 0 or most > NVLINKS_OF_AN_A100 else 16.0
+    _PcieTree(table, draft, (rate or assumed, width), is_assumed=rate is None).add()
+    return draft.finish(complete_from)
+
+
+def _add_devices(table: _Table, draft: HostDraft, ports: dict[str, AdapterPort]) -> None:
     for device in table.devices:
         draft.add_device(device.lower(), "gpu" if device.startswith("GPU") else "nic")
     if table.nic_names:
@@ -82,12 +127,39 @@ def parse_table(
         for device in table.devices
         if not device.startswith("GPU")
     }
-    draft.name_adapters(adapters, ports or {})
-    most = max((_nvlinks(cell) for cell in table.cells.values()), default=0)
-    is_hopper = most == 0 or most > NVLINKS_OF_AN_A100
-    _add_nvlinks(table, draft, 90 if is_hopper else 80)
-    _PcieTree(table, draft, 32.0 if is_hopper else 16.0).add()
-    return draft.finish(complete_from)
+    draft.name_adapters(adapters, ports)
+    draft.leave_far(_far_adapters(table))
+
+
+def _far_adapters(table: _Table) -> list[str]:
+    """Adapters that are SYS to every GPU, if each GPU has a nearer one."""
+    gpus = [device for device in table.devices if device.startswith("GPU")]
+    adapters = [device for device in table.devices if device not in gpus]
+
+    def is_far(adapter: str, gpu: str) -> bool:
+        return table.cells.get((gpu, adapter)) == "SYS"
+
+    if any(all(is_far(adapter, gpu) for adapter in adapters) for gpu in gpus):
+        return []
+    return [each.lower() for each in adapters if all(is_far(each, gpu) for gpu in gpus)]
+
+
+def _capability(
+    gpu: GpuModel | None, complete_from: str | None, most: int, draft: HostDraft
+) -> int:
+    """The compute capability of the GPUs of a table, with a note about its origin."""
+    if gpu is not None:
+        draft.note(f"NVLinks have the rate of {gpu.name}, sm_{gpu.compute_capability}")
+        return gpu.compute_capability
+    assumed = 90 if most > NVLINKS_OF_AN_A100 else 80
+    of_donor = capability_of_donor(complete_from)
+    if of_donor is not None and (of_donor >= 90) == (assumed >= 90) and of_donor != assumed:
+        draft.note(f"NVLinks have the rate of {complete_from}, sm_{of_donor}")
+        return of_donor
+    draft.note(f"NVLinks are assumed to have the rate of sm_{assumed}: the table names no GPU")
+    if assumed == 90:
+        draft.note("NV18 is Hopper or Blackwell: --gpu b200 selects Blackwell")
+    return assumed
 
 
 def _nvlinks(cell: str) -> int:
@@ -203,7 +275,6 @@ def _add_nvlinks(table: _Table, draft: HostDraft, compute_capability: int) -> No
             links.setdefault(row, {})[column] = count
     if not links:
         return
-    draft.note(f"NVLinks are taken for those of sm_{compute_capability}: the table names no GPU")
     link_type = draft.nvlink(compute_capability)
     if any(sum(peers.values()) > _NVLINKS_OF_A_GPU_MAX for peers in links.values()):
         draft.add_device("nvswitch", "nvswitch")
@@ -219,18 +290,26 @@ def _add_nvlinks(table: _Table, draft: HostDraft, compute_capability: int) -> No
 class _PcieTree:
     """Bridges and CPUs, one per group of devices that share it."""
 
-    def __init__(self, table: _Table, draft: HostDraft, gigatransfers: float) -> None:
+    def __init__(
+        self, table: _Table, draft: HostDraft, link: tuple[float, int], *, is_assumed: bool
+    ) -> None:
         self._table = table
         self._draft = draft
-        self._link = (gigatransfers, _PCIE_WIDTH)
+        self._link = link
+        self._is_assumed = is_assumed
         self._bridges = 0
 
     def add(self) -> None:
         placed = [device for device in self._table.devices if self._is_placed(device)]
         if not placed:
             return
-        generation = {16.0: "4.0", 32.0: "5.0"}[self._link[0]]
-        self._draft.note(f"PCIe {generation} x16 is assumed: the table states no PCIe rate")
+        rate, width = self._link
+        generation = {8.0: "3.0", 16.0: "4.0", 32.0: "5.0", 64.0: "6.0"}[rate]
+        if self._is_assumed:
+            why = "is assumed: the table states no PCIe rate (--pcie or --gpu does)"
+        else:
+            why = "follows from the stated GPU or --pcie"
+        self._draft.note(f"PCIe {generation} x{width} {why}")
         cpus = []
         for number, node in enumerate(self._groups(placed, "NODE")):
             cpus.append(self._draft.add_device(f"cpu{number}", "cpu"))
