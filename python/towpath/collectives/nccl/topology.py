@@ -255,8 +255,8 @@ class _Builder:
                 done.add(member)
 
     def _add_cpus(self) -> None:
-        """Adds the CPUs that a template omits. Devices without a CPU are assigned one: the first
-        half to CPU 0, the rest to CPU 1.
+        """Adds the CPUs that a template omits. Devices without a CPU are assigned one in the order of
+        their GPUs: the first half to CPU 0, the rest to CPU 1.
         """
         loose = [
             node
@@ -264,6 +264,7 @@ class _Builder:
             for node in self._all[kind]
             if not any(link.kind == "pci" for link in node.links) or kind == "pci"
         ]
+        loose.sort(key=_first_gpu)
         sockets = 2 if len(loose) > 3 else 1
         cpus = [self._new("cpu") for _ in range(sockets)]
         rates = [link.rate_gb_per_s for node in loose for link in node.links if link.kind == "pci"]
@@ -278,6 +279,14 @@ class _Builder:
             if sockets > 1
             else "the machine names no CPU; one is assumed"
         )
+
+
+def _first_gpu(node: Node) -> int:
+    """The least number of the GPUs at a bridge. Adapters without a GPU come last."""
+    if node.kind == "gpu":
+        return node.index
+    numbers = [link.target.index for link in node.links if link.target.kind == "gpu"]
+    return min(numbers, default=LOCAL_RANKS_MAX)
 
 
 def _join(one: Node, other: Node, kind: LinkKind, rate: float) -> None:
