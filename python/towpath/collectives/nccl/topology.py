@@ -255,8 +255,8 @@ class _Builder:
                 done.add(member)
 
     def _add_cpus(self) -> None:
-        """Adds the CPUs that a template omits. Devices without a CPU are assigned one in the order of
-        their GPUs: the first half to CPU 0, the rest to CPU 1.
+        """Adds the CPUs that a template omits. Devices without a CPU are assigned one in the order
+        of their GPUs: the first half to CPU 0, the rest to CPU 1.
         """
         loose = [
             node
