@@ -178,7 +178,7 @@ def _notes(descriptor: _ClusterDescriptor) -> Iterator[str]:
     if descriptor.chips and _lacks_side(
         descriptor, [(link.one.chip, link.other.chip) for link in descriptor.listed_links()]
     ):
-        yield "The descriptor's places have neighbors without a link; the chips are placed in a line"
+        yield "Some neighbors have no link, so that the chips are placed in a line"
     outside = len(descriptor.ethernet_connections_to_remote_devices)
     if outside:
         yield f"{outside} connections to chips outside of the descriptor are left out"
