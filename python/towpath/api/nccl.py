@@ -15,7 +15,7 @@ from towpath.collectives.nccl.facts import Assumptions, host_facts
 from towpath.collectives.nccl_itself.answer import DecisionRow, NcclAnswer
 from towpath.collectives.nccl_itself.build import find_build
 from towpath.collectives.nccl_itself.decide import Decision, Decisions, Question, decide
-from towpath.collectives.nccl_itself.host import host_of
+from towpath.collectives.nccl_itself.host import NcclHost, host_of
 from towpath.collectives.nccl_itself.host_file import read_host_file
 from towpath.collectives.nccl_itself.source import RCCL_PREFIX, release_name
 from towpath.errors import ConfigError, quoted
@@ -102,6 +102,20 @@ def ask_nccl(
     hosts = "1 host" if machine.hosts == 1 else f"{machine.hosts} hosts"
     where = f"{machine.name}, {found.ranks} GPUs on {hosts}"
     return NcclAnswer(where, found, rows, facts.notes)
+
+
+def nccl_host(machine: GpuCluster) -> NcclHost:
+    """The host of a machine with one host, as NCCL and virtual GPUs read it.
+
+    Raises:
+        ConfigError: the machine has several hosts, or NCCL does not run on it.
+    """
+    if machine.hosts != 1:
+        raise ConfigError(
+            f"programs run on one host so far; {machine.name} has {machine.hosts}; use --hosts 1"
+        )
+    facts = host_facts(machine.spec, machine.ranks_per_host, Assumptions())
+    return host_of(facts.topology, facts.generation, facts.cpu)
 
 
 def _simulated_us(machine: GpuCluster, found: Decisions, decision: Decision) -> float | None:

@@ -1,18 +1,20 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""`towpath nccl`: the host part of NCCL or RCCL from its source."""
+"""`towpath nccl`: NCCL or RCCL from source, for decisions and for programs on virtual GPUs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from towpath.cli import groups
-from towpath.cli.options import AsJson
+from towpath.cli.machine import gpu_cluster
+from towpath.cli.options import MACHINE, AsJson, machine_option, takes
 from towpath.cli.output_file import print_json
 from towpath.cli.progress import bar
+from towpath.errors import ConfigError
 
 app = groups.group("Build NCCL from its source, so that it decides itself.")
 
@@ -58,3 +60,58 @@ def list_releases(as_json: AsJson = False) -> None:
         print_json([{"release": release} for release in releases])
     else:
         print("\n".join(releases or ["none; towpath nccl build PATH builds a release"]))
+
+
+_OfRelease = Annotated[
+    str | None,
+    typer.Option("--release", metavar="RELEASE", help="a built release; default: the newest"),
+]
+
+
+@app.command("compile")
+def compile_files(
+    files: Annotated[list[Path], typer.Argument(help="C++ and CUDA sources of one program")],
+    output: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="the program")] = Path(
+        "a.out"
+    ),
+    flag: Annotated[
+        list[str] | None,
+        typer.Option("--flag", metavar="FLAG", help="for the compiler: --flag=-Isrc, repeated"),
+    ] = None,
+    release: _OfRelease = None,
+) -> None:
+    """Compile a program that uses NCCL, its kernels included, for virtual GPUs."""
+    from towpath.collectives.nccl_itself.library import compile_program, library_of
+
+    compile_program(files, output, library_of(release or _newest()), flag or ())
+
+
+@app.command("run", context_settings={"ignore_unknown_options": True})
+@takes(size=MACHINE)
+def run(
+    size: dict[str, Any],
+    command: Annotated[list[str], typer.Argument(help="the program and its arguments, after --")],
+    machine: Annotated[str, machine_option("the cluster of GPUs: a name or a file")],
+    release: _OfRelease = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="a variable of the program, repeated"),
+    ] = None,
+) -> None:
+    """Run a program that uses NCCL on the GPUs of a described machine."""
+    from towpath.api.nccl import nccl_host
+    from towpath.collectives.nccl_itself.library import library_of
+    from towpath.collectives.nccl_itself.run import run_program
+
+    host = nccl_host(gpu_cluster(machine, **size))
+    variables = dict(each.partition("=")[::2] for each in env or ())
+    raise typer.Exit(run_program(command, host, library_of(release or _newest()), variables))
+
+
+def _newest() -> str:
+    from towpath.collectives.nccl_itself.build import built_releases
+
+    releases = built_releases()
+    if not releases:
+        raise ConfigError("no release of NCCL is built here; towpath nccl build PATH builds one")
+    return releases[-1]

@@ -22,6 +22,7 @@
 #include "towpath/gpu/profile.hpp"
 #include "towpath/gpu/run/live.hpp"
 #include "towpath/gpu/run/simulated.hpp"
+#include "towpath/gpu/source_step.hpp"
 #include "towpath/live/connect.hpp"
 #include "towpath/transport/shm/shm_transport.hpp"
 
@@ -352,6 +353,13 @@ void bind_gpu(nb::module_& module) {
       },
       "source"_a, "include"_a, "kernels"_a, "flags"_a, "counts_accesses"_a,
       nb::call_guard<nb::gil_scoped_release>(), "The file of the compiled object.");
+  module.def(
+      "translate_cuda",
+      [](const std::string& preprocessed, const std::vector<std::string>& kernels) {
+        return gpu::cpp_from_cuda(preprocessed, kernels, true);
+      },
+      "preprocessed"_a, "kernels"_a, nb::call_guard<nb::gil_scoped_release>(),
+      "The C++ of a preprocessed CUDA source, for virtual GPUs.");
   module.def(
       "run_cuda_live",
       [](transport::LiveTransport& transport, const std::string& object,

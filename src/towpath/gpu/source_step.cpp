@@ -72,8 +72,8 @@ std::string newlines_of(std::string_view text) {
 
 class Rewriter {
  public:
-  Rewriter(std::string_view text, const std::vector<std::string>& kernels)
-      : text_(text), kernels_(kernels) {}
+  Rewriter(std::string_view text, const std::vector<std::string>& kernels, bool keeps_main)
+      : text_(text), kernels_(kernels), keeps_main_(keeps_main) {}
 
   std::string result() {
     out_.reserve(text_.size());
@@ -139,17 +139,29 @@ class Rewriter {
     if (word == "asm" || word == "__asm__" || word == "__asm") return assembly(end);
     if (word == "__noinline__") return no_inline(end);
     if (word == "namespace") note_namespace(end);
-    if (file_shared_.contains(word) && !out_.ends_with('.') && !out_.ends_with("->")) {
-      out_ += accessor_of(word);
-      at_ = end;
-      return;
-    }
-    if (word == "main" && is_main(end)) {
-      out_ += main_name(end);
-      at_ = end;
-      return;
-    }
+    if (is_member_template(end)) out_ += "template ";
+    if (file_shared_.contains(word) && !is_member()) return replace(end, accessor_of(word));
+    if (word == "main" && is_main(end)) return replace(end, main_name(end));
     copy_to(end);
+  }
+
+  void replace(std::size_t end, const std::string& text) {
+    out_ += text;
+    at_ = end;
+  }
+  bool is_member() const { return out_.ends_with('.') || out_.ends_with("->"); }
+
+  // True for `name` in `object.name<1, 2>(`. The compiler of CUDA knows a member template of an
+  // object of unknown type without the word.
+  bool is_member_template(std::size_t end) const {
+    if (!is_member()) return false;
+    if (end >= text_.size() || text_[end] != '<') return false;
+    std::size_t i = end + 1;
+    while (i < text_.size() &&
+           (is_word(text_[i]) || is_space(text_[i]) || text_[i] == ',' || text_[i] == ':')) {
+      ++i;
+    }
+    return i > end + 1 && text_.substr(i, 2) == ">(";
   }
 
   void no_inline(std::size_t end) {
@@ -190,7 +202,7 @@ class Rewriter {
 
   // True if this `main` is the program's definition: at file scope, before a body.
   bool is_main(std::size_t end) const {
-    if (!scopes_.empty()) return false;
+    if (keeps_main_ || !scopes_.empty()) return false;
     const std::size_t open = skip_space(text_, end);
     if (open >= text_.size() || text_[open] != '(') return false;
     return text_[skip_space(text_, skip_brackets(text_, open))] == '{';
@@ -332,20 +344,22 @@ class Rewriter {
     const std::string& name = names.front();
     out_ += newlines_of(declaration);
     if (!file_shared_.insert(name).second) return;
-    const std::string slot = fmt::format("towpath_slot_{}", slots_++);
+    const std::string slot = fmt::format("towpath_slot_of_{}", name);
     const std::size_t bracket = declaration.find('[');
     const bool is_dynamic = is_extern && bracket != std::string::npos &&
                             declaration[skip_space(declaration, bracket + 1)] == ']';
     if (is_dynamic) {
       out_ += fmt::format(
-          "inline auto* {0} {{ using {1} = {2}; return static_cast<{1}*>(::towpath_gpu::table()."
-          "dynamic_shared(::towpath_gpu::table().self)); }}",
+          "static inline auto* {0} {{ using {1} = {2}; return static_cast<{1}*>(::towpath_gpu::"
+          "dynamic_shared()); }}",
           accessor_of(name), slot, element_type(declaration, name));
       return;
     }
+    // Without a linkage of their own, equal names in two files would be one type.
     out_ += fmt::format(
-        "struct {0} {{ {1}; }}; inline auto& {2} {{ return ::towpath_gpu::shared<{0}>(\"{3}\", "
-        "sizeof({0})).{3}; }}",
+        "namespace {{ struct {0} {{ {1}; }}; const unsigned long {0}_offset = ::towpath_gpu::"
+        "shared_offset(\"{3}\", sizeof({0}), alignof({0})); }} static inline auto& {2} {{ return "
+        "::towpath_gpu::file_shared<{0}>({0}_offset, \"{3}\", sizeof({0})).{3}; }}",
         slot, one_line(declaration), accessor_of(name), name);
   }
 
@@ -374,11 +388,9 @@ class Rewriter {
     const std::vector<std::string> names = declared(declaration);
     if (names.size() != 1) refuse("extern __shared__ must declare one variable");
     const bool is_array = declaration.find('[') != std::string::npos;
-    out_ += fmt::format(
-        "{0}{1}{3} {2} = {4}static_cast<{1}*>("
-        "::towpath_gpu::table().dynamic_shared(::towpath_gpu::table().self))",
-        newlines_of(declaration), element_type(declaration, names[0]), names[0],
-        is_array ? "* const" : "&", is_array ? "" : "*");
+    out_ += fmt::format("{0}{1}{3} {2} = {4}static_cast<{1}*>(::towpath_gpu::dynamic_shared())",
+                        newlines_of(declaration), element_type(declaration, names[0]), names[0],
+                        is_array ? "* const" : "&", is_array ? "" : "*");
   }
 
   // Splits a declaration at commas outside brackets.
@@ -472,6 +484,7 @@ class Rewriter {
 
   std::string_view text_;
   const std::vector<std::string>& kernels_;
+  bool keeps_main_;
   std::size_t at_ = 0;
   std::string out_;
   std::string file_;  // from the last line marker, with the number of the next line
@@ -550,9 +563,10 @@ std::string without_unused(std::string_view text) {
 
 }  // namespace
 
-std::string cpp_from_cuda(std::string_view preprocessed, const std::vector<std::string>& kernels) {
+std::string cpp_from_cuda(std::string_view preprocessed, const std::vector<std::string>& kernels,
+                          bool keeps_main) {
   const std::string needed = without_unused(preprocessed);
-  return Rewriter(needed, kernels).result();
+  return Rewriter(needed, kernels, keeps_main).result();
 }
 
 }  // namespace towpath::gpu

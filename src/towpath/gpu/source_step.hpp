@@ -18,7 +18,9 @@
 namespace towpath::gpu {
 
 // `kernels` are additional kernel template instances to register: "ring<float>". Throws KernelError
-// of kind compilation for a launch with invalid syntax.
-std::string cpp_from_cuda(std::string_view preprocessed, const std::vector<std::string>& kernels);
+// of kind compilation for a launch with invalid syntax. A program keeps its main() if it is linked
+// and started as any other one.
+std::string cpp_from_cuda(std::string_view preprocessed, const std::vector<std::string>& kernels,
+                          bool keeps_main = false);
 
 }  // namespace towpath::gpu

@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
+#include "towpath/virtual_gpu/streams.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;
@@ -23,6 +24,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaSuccess: return "cudaSuccess";
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady: return "cudaErrorNotReady";
@@ -120,8 +122,11 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   }
   return cudaSuccess;
 }
-// Work is done when it is given, so that no wait is needed.
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() {
+  streams().synchronize_device(current_device());
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }
 cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cuda.h"
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;
@@ -18,9 +18,21 @@ CUcontext context_of(int device) {
   return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1);
 }
 
-CUresult launch(CUfunction function, dim3 grid, dim3 block, std::size_t shared_bytes,
-                void** arguments) {
-  return cudaLaunchKernel(function, grid, block, arguments, shared_bytes, nullptr);
+// The arguments as pointers to them, or all of them in a buffer.
+CUresult launch(CUfunction function, const cudaLaunchConfig_t& configuration, void** arguments,
+                void** extra) {
+  Launch made{current_device(),
+              function,
+              configuration.gridDim,
+              configuration.blockDim,
+              configuration.dynamicSmemBytes,
+              arguments,
+              nullptr,
+              configuration.stream};
+  for (; arguments == nullptr && extra != nullptr && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) made.argument_buffer = extra[1];
+  }
+  return towpath::virtual_gpu::system().launch(made);
 }
 
 }  // namespace
@@ -117,15 +129,26 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* size, CUdeviceptr 
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                        CUstream, void** arguments, void** extra) {
-  return launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes,
-                arguments != nullptr ? arguments : extra);
+                        CUstream stream, void** arguments, void** extra) {
+  return launch(function,
+                {.gridDim = {grid_x, grid_y, grid_z},
+                 .blockDim = {block_x, block_y, block_z},
+                 .dynamicSmemBytes = shared_bytes,
+                 .stream = stream,
+                 .attrs = nullptr,
+                 .numAttrs = 0},
+                arguments, extra);
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments,
                           void** extra) {
-  return launch(function, {config->gridDimX, config->gridDimY, config->gridDimZ},
-                {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes,
-                arguments != nullptr ? arguments : extra);
+  return launch(function,
+                {.gridDim = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                 .blockDim = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                 .dynamicSmemBytes = config->sharedMemBytes,
+                 .stream = config->hStream,
+                 .attrs = nullptr,
+                 .numAttrs = 0},
+                arguments, extra);
 }
 
 CUresult cuStreamBatchMemOp(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned) {

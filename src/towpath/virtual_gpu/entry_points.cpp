@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "cuda.h"
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 namespace {

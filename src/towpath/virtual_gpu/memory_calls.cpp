@@ -1,10 +1,14 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's runtime: memory. Copies are done at once.
+// CUDA's runtime: memory.
 
 #include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
 
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
+#include "towpath/virtual_gpu/streams.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;
@@ -22,6 +26,17 @@ cudaError_t allocate(void** address, std::size_t size, MemoryKind kind) {
   *address = reinterpret_cast<void*>(*begin);
   return cudaSuccess;
 }
+
+void set(void* address, int value, std::size_t size) {
+  if (value == 0) {
+    memory().clear(number(address), size);
+  } else {
+    std::memset(address, value, size);
+  }
+}
+
+// Memory that the program may change or read as soon as the call has returned.
+bool is_pageable(const void* address) { return !memory().find(number(address)); }
 
 }  // namespace
 
@@ -46,10 +61,14 @@ cudaError_t cudaHostAlloc(void** address, std::size_t size, unsigned) {
   return allocate(address, size, MemoryKind::pinned);
 }
 cudaError_t cudaFree(void* address) {
+  streams().synchronize_device(current_device());
   if (address == nullptr || memory().free(number(address))) return cudaSuccess;
   return keep(cudaErrorInvalidValue);
 }
-cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return cudaFree(address); }
+cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
+  streams().add(stream, current_device(), {.task = [=] { memory().free(number(address)); }});
+  return cudaSuccess;
+}
 cudaError_t cudaFreeHost(void* address) { return cudaFree(address); }
 cudaError_t cudaHostRegister(void* address, std::size_t size, unsigned) {
   return memory().lend(number(address), size) ? cudaSuccess : keep(cudaErrorInvalidValue);
@@ -64,28 +83,35 @@ cudaError_t cudaHostGetDevicePointer(void** device_address, void* address, unsig
 }
 
 cudaError_t cudaMemset(void* address, int value, std::size_t size) {
-  if (value == 0) {
-    memory().clear(number(address), size);
-  } else {
-    std::memset(address, value, size);
-  }
-  return cudaSuccess;
+  cudaMemsetAsync(address, value, size, nullptr);
+  return streams().synchronize(nullptr);
 }
-cudaError_t cudaMemsetAsync(void* address, int value, std::size_t size, cudaStream_t) {
-  return cudaMemset(address, value, size);
+cudaError_t cudaMemsetAsync(void* address, int value, std::size_t size, cudaStream_t stream) {
+  streams().add(stream, current_device(), {.task = [=] { set(address, value, size); }});
+  return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind) {
-  std::memmove(to, from, size);
-  return cudaSuccess;
+  streams().add(nullptr, current_device(), {.task = [=] { std::memmove(to, from, size); }});
+  return streams().synchronize(nullptr);
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind,
-                            cudaStream_t) {
-  return cudaMemcpy(to, from, size, kind);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  if (is_pageable(from)) {
+    const auto* const bytes = static_cast<const std::byte*>(from);
+    auto kept = std::make_shared<std::vector<std::byte>>(bytes, bytes + size);
+    streams().add(stream, current_device(),
+                  {.task = [=] { std::memmove(to, kept->data(), size); }});
+  } else {
+    streams().add(stream, current_device(), {.task = [=] { std::memmove(to, from, size); }});
+  }
+  return is_pageable(to) ? streams().synchronize(stream) : cudaSuccess;
 }
 cudaError_t cudaMemcpyBatchAsync(void** to, void** from, std::size_t* sizes, std::size_t count,
                                  cudaMemcpyAttributes*, std::size_t*, std::size_t, std::size_t*,
-                                 cudaStream_t) {
-  for (std::size_t i = 0; i < count; ++i) std::memmove(to[i], from[i], sizes[i]);
+                                 cudaStream_t stream) {
+  for (std::size_t i = 0; i < count; ++i) {
+    cudaMemcpyAsync(to[i], from[i], sizes[i], cudaMemcpyDefault, stream);
+  }
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {

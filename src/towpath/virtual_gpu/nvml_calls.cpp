@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/nvml_types.hpp"
-#include "towpath/virtual_gpu/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;

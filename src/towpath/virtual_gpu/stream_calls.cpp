@@ -1,42 +1,49 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's runtime: streams, events and launches. All work is done when it is given, in the thread
-// that gives it, so that a stream is always idle. Graphs are not captured.
+// CUDA's runtime: streams, events and launches. Graphs are not captured.
 
 #include <utility>
 
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
+#include "towpath/virtual_gpu/streams.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;
 
 extern "C" {
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  *stream = new towpath_stream{towpath::virtual_gpu::system().new_id(), current_device()};
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  *stream = streams().create(current_device(), (flags & cudaStreamNonBlocking) == 0);
   return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return cudaStreamCreate(stream);
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    return keep(cudaErrorInvalidResourceHandle);
-  }
-  delete stream;
-  return cudaSuccess;
+  return streams().destroy(stream) ? cudaSuccess : keep(cudaErrorInvalidResourceHandle);
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
-  return event == nullptr ? keep(cudaErrorInvalidResourceHandle) : cudaSuccess;
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return streams().synchronize(stream); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return streams().is_idle(stream) ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event == nullptr) return keep(cudaErrorInvalidResourceHandle);
+  streams().await(stream, current_device(), event->state);
+  return cudaSuccess;
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
   // The stream without a name is the legacy one.
   if (stream == nullptr || stream == cudaStreamLegacy) {
     *id = 1;
   } else {
-    *id = stream == cudaStreamPerThread ? 2 : stream->id;
+    *id = stream == cudaStreamPerThread ? 2 : stream->state->id;
   }
   return cudaSuccess;
 }
@@ -71,7 +78,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new towpath_event{false};
+  *event = new towpath_event{std::make_shared<EventState>()};
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -81,28 +88,42 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event == nullptr) return keep(cudaErrorInvalidResourceHandle);
-  event->is_recorded = true;
+  streams().record(stream, current_device(), event->state);
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event == nullptr) return keep(cudaErrorInvalidResourceHandle);
+  return streams().has_happened(*event->state) ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event == nullptr) return keep(cudaErrorInvalidResourceHandle);
+  streams().synchronize_event(*event->state);
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  if (from == nullptr || to == nullptr) return keep(cudaErrorInvalidResourceHandle);
+  if (!streams().has_happened(*from->state) || !streams().has_happened(*to->state)) {
+    return keep(cudaErrorNotReady);
+  }
+  *milliseconds = static_cast<float>(streams().elapsed_ms(*from->state, *to->state));
+  return cudaSuccess;
+}
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
-                             std::size_t shared_bytes, cudaStream_t) {
+                             std::size_t shared_bytes, cudaStream_t stream) {
   if (function == nullptr) return keep(cudaErrorInvalidValue);
-  towpath::virtual_gpu::system().launch(
-      {current_device(), function, grid, block, shared_bytes, arguments});
-  return cudaSuccess;
+  return keep(towpath::virtual_gpu::system().launch(
+      {current_device(), function, grid, block, shared_bytes, arguments, nullptr, stream}));
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
   return cudaLaunchKernel(function, config->gridDim, config->blockDim, arguments,
                           config->dynamicSmemBytes, config->stream);
 }
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {
-  function(argument);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
+  streams().add(stream, current_device(), {.host_task = [=] { function(argument); }});
   return cudaSuccess;
 }
 

@@ -10,7 +10,10 @@
 #include <utility>
 
 #include "cuda.h"
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/kernels.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
+#include "towpath/virtual_gpu/device/units.hpp"
+#include "towpath/virtual_gpu/streams.hpp"
 
 namespace towpath::virtual_gpu {
 namespace {
@@ -55,23 +58,32 @@ System& system() {
   return *only;
 }
 
-unsigned long long System::new_id() {
-  const std::scoped_lock lock(mutex_);
-  return ++last_id_;
-}
-
 void System::observe_launches(std::function<void(const Launch&)> observer) {
   const std::scoped_lock lock(mutex_);
   observer_ = std::move(observer);
 }
 
-void System::launch(const Launch& launch) {
-  std::function<void(const Launch&)> observer;
+cudaError_t System::launch(const Launch& launch) {
   {
-    const std::scoped_lock lock(mutex_);
-    observer = observer_;
+    std::unique_lock lock(mutex_);
+    if (observer_) {
+      const std::function<void(const Launch&)> observer = observer_;
+      lock.unlock();
+      observer(launch);
+      return cudaSuccess;
+    }
   }
-  if (observer) observer(launch);
+  const abi::Kernel* kernel = kernel_at(launch.function);
+  if (kernel == nullptr) kernel = kernel_at(code_of_stub(launch.function));
+  if (kernel == nullptr) {
+    stop("a kernel was launched that has no code here; compile its file with towpath nccl compile");
+  }
+  const abi::Configuration configuration{launch.grid, launch.block, launch.shared_bytes,
+                                         launch.stream};
+  return streams().launch(launch.argument_buffer != nullptr
+                              ? launch_of_buffer(*kernel, configuration, launch.argument_buffer)
+                              : launch_of(*kernel, configuration, launch.arguments),
+                          launch.device);
 }
 
 int& current_device() {

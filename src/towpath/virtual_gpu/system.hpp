@@ -10,13 +10,6 @@
 #include "towpath/virtual_gpu/machine.hpp"
 #include "towpath/virtual_gpu/memory.hpp"
 
-struct towpath_stream {
-  unsigned long long id;
-  int device;
-};
-struct towpath_event {
-  bool is_recorded;
-};
 struct towpath_memory_pool {
   int device;
 };
@@ -30,6 +23,8 @@ struct Launch {
   dim3 grid, block;
   std::size_t shared_bytes;
   void** arguments;
+  void* argument_buffer;  // instead of them
+  cudaStream_t stream;
 };
 
 // The GPUs of this process. CUDA's interface has no handle for them, so there is one of these: it
@@ -40,17 +35,15 @@ class System {
 
   const Machine& machine() const { return machine_; }
   Memory& memory() { return memory_; }
-  unsigned long long new_id();
 
-  // Kernels do not run. The observer gets each launch, in the thread that launches.
+  // Kernels then do not run. The observer gets each launch, in the thread that launches.
   void observe_launches(std::function<void(const Launch&)> observer);
-  void launch(const Launch& launch);
+  cudaError_t launch(const Launch& launch);
 
  private:
   Machine machine_;
   Memory memory_;
   std::mutex mutex_;
-  unsigned long long last_id_ = 2;  // of the two streams that always exist
   std::function<void(const Launch&)> observer_;
 };
 

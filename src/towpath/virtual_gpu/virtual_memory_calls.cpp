@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "cuda.h"
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;

@@ -54,7 +54,8 @@ TEST(GpuSourceStep, SharedVariablesOfAFileAreCalls) {
       "void f() { g(&a::s, b.s, p->s, a::x[1]); }");
   EXPECT_TRUE(contains(out, "g(&a::towpath_shared_s(), b.s, p->s, a::towpath_shared_x()[1]);"))
       << out;
-  EXPECT_TRUE(contains(out, "inline auto& towpath_shared_s() { return ::towpath_gpu::shared<"));
+  EXPECT_TRUE(
+      contains(out, "inline auto& towpath_shared_s() { return ::towpath_gpu::file_shared<"));
   EXPECT_EQ(out.find("auto& towpath_shared_s()"), out.rfind("auto& towpath_shared_s()"));
 }
 

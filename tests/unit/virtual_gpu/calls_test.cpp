@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 namespace towpath::virtual_gpu {

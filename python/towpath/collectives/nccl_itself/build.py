@@ -89,17 +89,12 @@ def build(
         update = update or (lambda done: None)
         recipe = recipe_of(version.is_rccl)
         own = _own_digest(recipe)
-        name = f"{version.release}-{_digest([folder / 'src'], _host_digest(recipe))[:16]}"
-        archive = _cache("nccl-host") / name / _ARCHIVE
-        program = _cache() / f"{name}-{own[:16]}" / _PROGRAM
-        job = _Compilation(folder, version, jobs or os.cpu_count() or 1)
+        job = Compilation(folder, version, jobs or os.cpu_count() or 1)
+        program = cache() / f"{job.name}-{own[:16]}" / _PROGRAM
         subject = version.name
 
-        def compile_host(unfinished: Path, end: float) -> None:
-            job.compile_host(unfinished, end, update)
-
         def link(unfinished: Path, end: float) -> None:
-            made_once(archive, compile_host, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT)
+            archive = job.archive(end, update)
             job.link(archive, unfinished, unfinished.with_name(_REPLICATED), end)
 
         made_once(
@@ -147,15 +142,32 @@ def find_build(release: str) -> NcclBuild:
     )
 
 
+def source_of(release: str) -> Path:
+    """The source from which a release was built.
+
+    Raises:
+        ConfigError: it was not built.
+    """
+    for record, _ in _records():
+        if record["release"] == release:
+            return Path(record["source"])
+    known = ", ".join(built_releases()) or "none"
+    raise ConfigError(
+        f"NCCL {release} is not built here (built: {known}); towpath nccl build PATH --release "
+        f"{release} builds it from NCCL's repository"
+    )
+
+
 def _records() -> list[tuple[dict[str, str], Path]]:
     found = []
-    for file in sorted(_cache().glob("*/build.json"), key=lambda each: -each.stat().st_mtime):
+    for file in sorted(cache().glob("*/build.json"), key=lambda each: -each.stat().st_mtime):
         record = json.loads(file.read_text(encoding="utf-8"))
         found.append((record, file.with_name(_PROGRAM)))
     return found
 
 
-def _cache(kind: str = "nccl") -> Path:
+def cache(kind: str = "nccl") -> Path:
+    """The folder of builds of one kind: $TOWPATH_NCCL_CACHE, or the user's cache."""
     named = os.environ.get("TOWPATH_NCCL_CACHE")
     return cache_folder(kind, None if named is None else f"{named}/{kind}")
 
@@ -168,6 +180,16 @@ def _own_digest(recipe: Recipe) -> str:
 def _host_digest(recipe: Recipe) -> str:
     """The digest of the headers, options and compiler of the host part."""
     return _digest(recipe.headers, f"{_compiler()} {recipe.text}")
+
+
+def link_digest(start: str) -> str:
+    """The digest of all that is compiled with a release: sources, headers and options.
+
+    Args:
+        start: further options.
+    """
+    headers = INSTALLED / "gpu_include"
+    return _digest([OWN_SOURCE, headers], f"{start} {_compiler()} {recipe_of(False).text}")
 
 
 def _compiler() -> str:
@@ -195,8 +217,14 @@ def _digest(folders: Sequence[Path], start: str) -> str:
     return digest.hexdigest()
 
 
-class _Compilation:
-    """One release, in a folder with its source."""
+class Compilation:
+    """Compiles one release, in a folder with its source.
+
+    Args:
+        folder: with `src` and `makefiles`.
+        version: of the release.
+        jobs: how many compilers run at once.
+    """
 
     def __init__(self, folder: Path, version: Version, jobs: int) -> None:
         self._source = folder / "src"
@@ -208,9 +236,27 @@ class _Compilation:
         self._generated = folder / "generated"
         self._objects = folder / "objects"
         self._compiler = os.environ.get("CXX", "g++")
+        digest = _digest([self._source], _host_digest(self._recipe))
+        self.name = f"{version.release}-{digest[:16]}"
         for each in (self._include, self._generated, self._objects):
             each.mkdir()
         self._write_headers()
+
+    def archive(self, end: float, update: Update | None = None) -> Path:
+        """The objects of the host part, which are compiled once.
+
+        Raises:
+            ConfigError: they do not compile.
+        """
+        found = cache("nccl-host") / self.name / _ARCHIVE
+
+        def compile_host(unfinished: Path, end: float) -> None:
+            self.compile_host(unfinished, end, update or (lambda done: None))
+
+        subject = self._version.name
+        made_once(found, compile_host, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT)
+        self._end = end
+        return found
 
     def compile_host(self, archive: Path, end: float, update: Update) -> None:
         """Compiles NCCL's files into an archive of objects."""
@@ -224,7 +270,7 @@ class _Compilation:
         files += sorted(self._generated.rglob(self._recipe.generated))
         # The longest ones first, so that none is left over at the end.
         files.sort(key=lambda each: -each.stat().st_size)
-        objects = self._compile_all(files, update)
+        objects = self.compile_all(files, update)
         archive.unlink(missing_ok=True)
         done = self._run(["ar", "qcs", str(archive), *map(str, objects)])
         if done.returncode != 0:
@@ -235,14 +281,14 @@ class _Compilation:
         self._end = end
         own = self._recipe.own_sources()
         first_node = [each for each in own if each.parent.name == "replicated"]
-        objects = self._compile_all([each for each in own if each not in first_node])
+        objects = self.compile_all([each for each in own if each not in first_node])
         self._link(archive, objects, program)
-        more = self._compile_all([self._source / "init.cc", *first_node], is_replicated=True)
+        more = self.compile_all([self._source / "init.cc", *first_node], is_replicated=True)
         self._link(archive, [*more, *objects], replicated)
 
     def _link(self, archive: Path, objects: list[Path], program: Path) -> None:
         without_code = self._objects / "without_code.c"
-        names = self._missing([archive, *objects])
+        names = self.missing([archive, *objects])
         without_code.write_text(_text_without_code(names), encoding="utf-8")
         command = [
             self._compiler, "-rdynamic", "-x", "c", str(without_code), "-x", "none",
@@ -253,11 +299,12 @@ class _Compilation:
         if done.returncode != 0:
             missing = re.search(r"undefined reference to `([^']+)'", done.stderr)
             why = f"it needs {missing[1]}, which virtual GPUs do not have" if missing else ""
-            raise self._error(why or _first_error(done.stderr, self._source.parent))
+            raise self._error(why or first_error(done.stderr, self._source.parent))
 
-    def _compile_all(
+    def compile_all(
         self, files: Sequence[Path], update: Update | None = None, *, is_replicated: bool = False
     ) -> list[Path]:
+        """Compiles files at once, and returns their objects."""
         kind = "replicated" if is_replicated else "part"
         objects = [
             self._objects / f"{kind}-{number}-{file.stem}.o" for number, file in enumerate(files)
@@ -339,9 +386,9 @@ class _Compilation:
             flags += ["-DbootstrapAllGather=towpath_all_gather", "-include", str(header)]
         done = self._run([self._compiler, *flags, "-c", str(file), "-o", str(made)])
         if done.returncode != 0:
-            raise self._error(_first_error(done.stderr, self._source.parent))
+            raise self._error(first_error(done.stderr, self._source.parent))
 
-    def _missing(self, objects: list[Path]) -> list[str]:
+    def missing(self, objects: list[Path]) -> list[str]:
         """The symbols of functions without code here."""
         names: list[set[str]] = []
         for option in ("--undefined-only", "--defined-only"):
@@ -376,7 +423,8 @@ def _text_without_code(names: list[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _first_error(text: str, folder: Path) -> str:
+def first_error(text: str, folder: Path | None = None) -> str:
+    """The first error of a compiler's messages, without the folder of its files."""
     lines = text.splitlines()
     line = next((each for each in lines if "error:" in each), (lines or ["no message"])[-1])
-    return line.replace(f"{folder}/", "")[:400]
+    return (line if folder is None else line.replace(f"{folder}/", ""))[:400]

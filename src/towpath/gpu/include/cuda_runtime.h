@@ -7,6 +7,9 @@
 
 #ifdef TOWPATH_VIRTUAL_GPU
 #include "towpath_cuda_virtual.h"
+#ifdef TOWPATH_DEVICE_CODE
+#include "towpath_cuda_virtual_device.h"
+#endif
 #else
 
 #include <assert.h>

@@ -113,13 +113,18 @@ namespace towpath_gpu {
 template <typename T, typename Change>
 __attribute__((noinline, no_sanitize("thread"))) T change_atomically(T* address, Change change) {
   table().begin_atomic(table().self, address, sizeof(T), __builtin_return_address(0));
-  T before;
-  __atomic_load(address, &before, __ATOMIC_SEQ_CST);
-  T after = change(before);
-  while (!__atomic_compare_exchange(address, &before, &after, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST)) {
+  T before, after;
+  do {
+    __atomic_load(address, &before, __ATOMIC_SEQ_CST);
     after = change(before);
-  }
+    while (!__atomic_compare_exchange(address, &before, &after, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
+      after = change(before);
+    }
+    // An operation that changes nothing polls, such as an attempt to take a lock.
+  } while (__builtin_memcmp(&before, &after, sizeof(T)) == 0 &&
+           has_waited(address, &before, sizeof(T)));
+  if (__builtin_memcmp(&before, &after, sizeof(T)) != 0) note_store();
   table().end_atomic(table().self, address, sizeof(T));
   return before;
 }

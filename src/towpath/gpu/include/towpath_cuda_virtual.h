@@ -21,15 +21,17 @@
 
 #define __device__
 #define __host__
+#ifndef TOWPATH_DEVICE_CODE  // the source step reads them
 #define __global__
 #define __shared__
+#define __noinline__
+#define __grid_constant__
+#endif
 #define __constant__
 #define __managed__
-#define __noinline__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
-#define __grid_constant__
 #define __align__(size) __attribute__((aligned(size)))
 
 #define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))
@@ -194,6 +196,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceReset(void);
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value);
 
 cudaError_t cudaMalloc(void** address, size_t size);
@@ -228,6 +231,8 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -260,6 +265,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to);
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function);
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
@@ -293,6 +299,7 @@ cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* pointer, cudaHo
                                  unsigned references, unsigned flags);
 }
 
+#ifndef TOWPATH_DEVICE_CODE
 static inline float __uint_as_float(unsigned bits) {
   float value;
   __builtin_memcpy(&value, &bits, sizeof value);
@@ -303,6 +310,7 @@ static inline unsigned __float_as_uint(float value) {
   __builtin_memcpy(&bits, &value, sizeof bits);
   return bits;
 }
+#endif
 
 // The forms that C++ adds.
 template <typename T>

@@ -13,7 +13,7 @@
 
 namespace towpath_gpu {
 
-inline constexpr std::uint64_t kVersion = 5;
+inline constexpr std::uint64_t kVersion = 6;
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kKernelsMax = 1024;  // of an object
 inline constexpr int kThreadsPerBlockMax = 1024;
@@ -46,6 +46,22 @@ struct Range {
 // no GPU's.
 inline constexpr unsigned kQuietRanges = 8;
 
+// A word that a thread polled, and in which round.
+struct Poll {
+  const volatile void* address;
+  std::uint64_t low, high;
+  unsigned size_bytes;
+  unsigned round;
+};
+// The last polls of a thread on a virtual GPU. A round ends where the thread stores or takes part in
+// a vote. A thread that polls a word twice in a round, with the same value, spins.
+inline constexpr unsigned kPollsKept = 4;
+struct Polls {
+  Poll last[kPollsKept];
+  unsigned next, round;
+  bool has_new, has_repeated;  // since the last vote
+};
+
 // The running thread. The runtime fills it whenever another thread continues.
 struct Current {
   Index3 thread, block, block_dim, grid_dim;
@@ -58,6 +74,8 @@ struct Current {
   Range heap;    // the own symmetric heap
   Range memory;  // of cudaMalloc
   Range arguments;  // of the kernel
+  void* dynamic_shared;  // on a virtual GPU
+  Polls* polls;          // on a virtual GPU
   Range quiet_loads[kQuietRanges];
   Range quiet_stores[kQuietRanges];
   Range quiet_shared_loads, quiet_shared_stores;  // of a variable of the block
@@ -161,6 +179,7 @@ enum class ParameterKind : int { pointer, signed_integer, unsigned_integer, floa
 struct Parameter {
   ParameterKind kind;
   int size_bytes;
+  int alignment_bytes;
 };
 
 struct Kernel {
@@ -207,6 +226,8 @@ struct Table {
   void (*store)(void* self, void* address, unsigned size, const void* where);
   void (*poll)(void* self, const volatile void* address, unsigned size, const void* where);
   void (*flag)(void* self, volatile void* address, unsigned size, const void* where);
+  // A thread of a virtual GPU spins: it waits until a word of its last polls changes.
+  void (*wait_for_change)(void* self);
   // By memcpy and the like.
   void (*touch)(void* self, const void* address, std::uint64_t size, bool is_store,
                 const void* where);

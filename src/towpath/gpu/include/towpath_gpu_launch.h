@@ -11,8 +11,24 @@
 // Per object: the running thread, the runtime's table, and what the source step makes of launches,
 // of kernels and of shared memory.
 
+#ifdef TOWPATH_VIRTUAL_GPU
+// Each worker has one. The threads of a block stay with their worker.
+extern "C" __thread towpath_gpu::Current towpath_gpu_current
+    __attribute__((tls_model("initial-exec")));
+extern "C" const towpath_gpu::Table towpath_gpu_table;
+#else
 extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Current towpath_gpu_current;
 extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Table towpath_gpu_table;
+#endif
+
+#ifdef TOWPATH_VIRTUAL_GPU
+extern "C" {
+void towpath_virtual_gpu_add_kernel(const towpath_gpu::Kernel* kernel);
+// The place of a variable in the shared memory of all blocks. Without a name it is a new one.
+std::uint64_t towpath_virtual_gpu_shared_offset(const char* name, std::uint64_t size_bytes,
+                                                std::uint64_t alignment);
+}
+#endif
 
 // The last two parameters of calls that sentences name; the compiler fills them in.
 #define TOWPATH_SITE const char *towpath_file = __builtin_FILE(), int towpath_line = __builtin_LINE()
@@ -85,23 +101,33 @@ void run_and_wait(const char* name, Function function) {
 template <typename T>
 constexpr Parameter parameter_of() {
   if constexpr (std::is_pointer_v<T>) {
-    return {ParameterKind::pointer, sizeof(T)};
+    return {ParameterKind::pointer, sizeof(T), alignof(T)};
   } else if constexpr (std::is_floating_point_v<T>) {
-    return {ParameterKind::floating, sizeof(T)};
+    return {ParameterKind::floating, sizeof(T), alignof(T)};
   } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
     return {std::is_signed_v<T> ? ParameterKind::signed_integer : ParameterKind::unsigned_integer,
-            sizeof(T)};
+            sizeof(T), alignof(T)};
   } else {
-    return {ParameterKind::other, sizeof(T)};
+    return {ParameterKind::other, sizeof(T), alignof(T)};
   }
 }
 
+#ifndef TOWPATH_VIRTUAL_GPU
 // Kernels of this object by name and by address.
 struct Registry {
   const Kernel* kernel[kKernelsMax];
   int count;
+  void add(const Kernel* added) {
+    // The loader refuses an object that has more than there is room for.
+    if (count < kKernelsMax) kernel[count] = added;
+    ++count;
+  }
 };
 inline Registry registry;
+inline void add_kernel(const Kernel* kernel) { registry.add(kernel); }
+#else
+inline void add_kernel(const Kernel* kernel) { towpath_virtual_gpu_add_kernel(kernel); }
+#endif
 
 template <typename... Parameters>
 struct Bound {
@@ -131,9 +157,7 @@ struct Registration {
     kernel.bind = [](void** arguments) -> void* {
       return bind(arguments, std::index_sequence_for<Parameters...>());
     };
-    // The loader refuses an object that has more than there is room for.
-    if (registry.count < kKernelsMax) registry.kernel[registry.count] = &kernel;
-    ++registry.count;
+    add_kernel(&kernel);
   }
   template <std::size_t... Index>
   static void* bind(void** arguments, std::index_sequence<Index...>) {
@@ -146,12 +170,91 @@ template <typename... Parameters>
 Registration(const char*, void (*)(Parameters...)) -> Registration<Parameters...>;
 
 // Shared memory of the block: one slot per declaration, known by the type that the source step
-// makes of it.
+// makes of it. A variable outside of functions is known by its name, also in other files.
+#ifdef TOWPATH_VIRTUAL_GPU
+template <typename Slot>
+struct SharedOffset {
+  static inline const std::uint64_t of_function =
+      towpath_virtual_gpu_shared_offset(nullptr, sizeof(Slot), alignof(Slot));
+};
+template <typename Slot>
+Slot& shared(const char*, std::uint64_t) {
+  return *reinterpret_cast<Slot*>(towpath_gpu_current.shared.begin +
+                                  SharedOffset<Slot>::of_function);
+}
+template <typename Slot>
+Slot& file_shared(std::uint64_t offset, const char*, std::uint64_t) {
+  return *reinterpret_cast<Slot*>(towpath_gpu_current.shared.begin + offset);
+}
+inline std::uint64_t shared_offset(const char* name, std::uint64_t size_bytes,
+                                   std::uint64_t alignment) {
+  return towpath_virtual_gpu_shared_offset(name, size_bytes, alignment);
+}
+inline void* dynamic_shared() { return towpath_gpu_current.dynamic_shared; }
+
+// Notes a value that the thread has loaded by a volatile load. True if the thread spun and has
+// waited for a change, so that it must load again.
+__attribute__((always_inline)) inline bool has_waited(const volatile void* address,
+                                                      const void* value, unsigned size_bytes) {
+  Polls& polls = *towpath_gpu_current.polls;
+  std::uint64_t low = 0, high = 0;
+  __builtin_memcpy(&low, value, size_bytes < 8 ? size_bytes : 8);
+  if (size_bytes > 8) __builtin_memcpy(&high, static_cast<const char*>(value) + 8, 8);
+  for (Poll& poll : polls.last) {
+    if (poll.address != address) continue;
+    if (poll.low != low || poll.high != high) {
+      poll = {address, low, high, size_bytes, polls.round};
+      polls.has_new = true;
+      return false;
+    }
+    if (poll.round == polls.round) {
+      towpath_gpu_table.wait_for_change(towpath_gpu_table.self);
+      return true;
+    }
+    poll.round = polls.round;
+    polls.has_repeated = true;
+    return false;
+  }
+  polls.last[polls.next++ % kPollsKept] = {address, low, high, size_bytes, polls.round};
+  polls.has_new = true;
+  return false;
+}
+// A word that threads poll by loads of C++, which are then seen.
+template <typename T>
+class Volatile {
+ public:
+  operator T() const {
+    T value;
+    do {
+      value = value_;
+    } while (has_waited(&value_, &value, sizeof value));
+    return value;
+  }
+
+ private:
+  volatile T value_;
+};
+// The thread has changed memory.
+__attribute__((always_inline)) inline void note_store() {
+  ++towpath_gpu_current.polls->round;
+  towpath_gpu_current.polls->has_new = true;
+}
+#else
 template <typename Slot>
 Slot& shared(const char* names, std::uint64_t size_bytes) {
   static const char key = 0;
   const SharedVariable variable{&key, names, size_bytes, alignof(Slot)};
   return *static_cast<Slot*>(table().shared(table().self, &variable));
 }
+template <typename Slot>
+Slot& file_shared(std::uint64_t, const char* name, std::uint64_t size_bytes) {
+  return shared<Slot>(name, size_bytes);
+}
+inline std::uint64_t shared_offset(const char*, std::uint64_t, std::uint64_t) { return 0; }
+inline void* dynamic_shared() { return table().dynamic_shared(table().self); }
+// The compiler reports volatile accesses.
+inline bool has_waited(const volatile void*, const void*, unsigned) { return false; }
+inline void note_store() {}
+#endif
 
 }  // namespace towpath_gpu

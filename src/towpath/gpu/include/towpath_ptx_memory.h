@@ -126,9 +126,11 @@ TOWPATH_PTX Vector<T, Count> load(A base, s64 offset, const Site&) {
   const void* const address = pointer_to<Of>(base, offset, kBytes, "loads");
   check_alignment(address, kBytes, false);
   Word words[kBytes / sizeof(Word)];
-  for (unsigned i = 0; i < kBytes / sizeof(Word); ++i) {
-    words[i] = load_word<How, Word>(static_cast<const Word*>(address) + i);
-  }
+  do {
+    for (unsigned i = 0; i < kBytes / sizeof(Word); ++i) {
+      words[i] = load_word<How, Word>(static_cast<const Word*>(address) + i);
+    }
+  } while (How != m_weak && kBytes <= 16 && towpath_gpu::has_waited(address, words, kBytes));
   if constexpr (How == m_acquire) __atomic_thread_fence(__ATOMIC_ACQUIRE);
   Vector<T, Count> result;
   __builtin_memcpy(&result, words, kBytes);
@@ -147,6 +149,7 @@ TOWPATH_PTX void store(const Site& site, A base, s64 offset, Values... values) {
   for (unsigned i = 0; i < kBytes / sizeof(Word); ++i) {
     store_word<How>(static_cast<Word*>(address) + i, words[i]);
   }
+  towpath_gpu::note_store();
 }
 
 // --- atomic operations --------------------------------------------------------------------------

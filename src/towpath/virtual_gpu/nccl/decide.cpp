@@ -22,8 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/nccl/question.hpp"
-#include "towpath/virtual_gpu/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 // The headers of the release.
@@ -194,12 +194,10 @@ int main(int count, char** words) {
   const int processes = question.is_replicated ? 1 : question.nodes;
   const int node = start_nodes(processes, id);
   setenv("NCCL_DEBUG_FILE", (question.log_file + "." + std::to_string(node)).c_str(), 1);
-  if (node == 0) {
-    towpath::virtual_gpu::system().observe_launches([](const Launch& launch) {
-      if (launch.device != 0) return;
-      answer("launch " + std::to_string(launch.grid.x) + " " + std::to_string(launch.block.x));
-    });
-  }
+  towpath::virtual_gpu::system().observe_launches([node](const Launch& launch) {
+    if (node != 0 || launch.device != 0) return;
+    answer("launch " + std::to_string(launch.grid.x) + " " + std::to_string(launch.block.x));
+  });
   std::thread(watch_memory, question.memory_max_bytes).detach();
   std::vector<std::thread> ranks;
   for (int local = 0; local < question.gpus_per_node; ++local) {

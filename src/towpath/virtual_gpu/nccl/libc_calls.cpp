@@ -15,7 +15,7 @@
 #include <cstring>
 #include <string>
 
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 
 namespace towpath::virtual_gpu {
 

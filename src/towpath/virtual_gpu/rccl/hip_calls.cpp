@@ -7,7 +7,7 @@
 
 #include "hip/hip_bfloat16.h"
 #include "hip/hip_runtime_api.h"
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 #undef cudaDeviceProp

@@ -7,7 +7,7 @@
 
 #include "alt_rsmi.h"
 #include "rocm_smi/rocm_smi.h"
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;

@@ -13,7 +13,7 @@
 
 #include "cuda.h"
 #include "gather.hpp"
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 
 // The headers of the release.
 #include "bootstrap.h"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/virtual_gpu/stop.hpp"
+#include "towpath/virtual_gpu/device/stop.hpp"
 
 #include <unistd.h>
 

@@ -1,0 +1,338 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A release of NCCL as a library whose kernels run on virtual GPUs.
+
+The library holds the host part of the release, virtual GPUs, and a small part of the device code.
+The kernels and device functions of a file of the release are compiled when the first of them is
+called. Until then they have an address each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from towpath import _core
+from towpath.collectives.nccl_itself.build import (
+    Compilation,
+    cache,
+    first_error,
+    link_digest,
+    source_of,
+)
+from towpath.collectives.nccl_itself.recipe import INSTALLED, recipe_of
+from towpath.collectives.nccl_itself.source import Version, unpack
+from towpath.compiled import is_intact, made_once
+from towpath.errors import ConfigError
+from towpath.processes import run_ending_with_this_one
+
+_NAME = "libnccl.so.2"
+_TIMEOUT_S = 3600.0
+_KEPT = 8
+_UNITS_KEPT = 4096
+_DEVICE_FLAGS = (
+    "-std=gnu++20", "-O2", "-g1", "-w", "-fPIC", "-march=native", "-fno-strict-aliasing",
+    "-ffp-contract=off", "-DTOWPATH_VIRTUAL_GPU", "-DTOWPATH_DEVICE_CODE",
+)  # fmt: skip
+_HOST_FLAGS = ("-std=gnu++17", "-O2", "-g", "-w", "-fPIC", "-DTOWPATH_VIRTUAL_GPU")
+_DEFINES = ("CUDA_MAJOR=12", "CUDA_MINOR=8", "NVTX_DISABLE", "PROFAPI", "NCCL_OS_LINUX")
+# The files whose code is in the library itself.
+_ALWAYS = ("common", "onerank", "device_table")
+_ONE_RANK_TYPES = (
+    "int8_t", "uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "half", "__nv_bfloat16",
+    "float", "double",
+)  # fmt: skip
+_DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)")
+_SYMBOL = re.compile(r"_Z\d+nccl(?:DevFunc|DevKernel)_")
+# A spin of a thread is seen at its loads of the abort flag. NCCL loads it after many spins.
+_CHANGES = {
+    "src/device/primitives.h": (
+        r"(#define\s+NCCL_SPINS_BEFORE_CHECK_ABORT)\s+\d+",
+        r"\1 8",
+    ),
+    "src/include/device.h": (
+        r"volatile\s+uint32_t\s*\*\s*abortFlag;",
+        "towpath_gpu::Volatile<uint32_t>* abortFlag;",
+    ),
+}
+
+
+class NcclLibrary:
+    """A release in the cache.
+
+    Attributes:
+        release: such as "2.27.5".
+        folder: its files: libnccl.so.2, nccl.h, device code that is compiled on demand.
+    """
+
+    def __init__(self, release: str, folder: Path) -> None:
+        self.release = release
+        self.folder = folder
+
+    @property
+    def header_folder(self) -> Path:
+        """The folder of nccl.h."""
+        return self.folder / "include"
+
+    def variables(self) -> dict[str, str]:
+        """The environment in which programs find the library and its device code."""
+        earlier = os.environ.get("LD_LIBRARY_PATH")
+        command = [sys.executable, "-m", __name__, str(self.folder)]
+        return {
+            "LD_LIBRARY_PATH": f"{self.folder}:{earlier}" if earlier else str(self.folder),
+            "TOWPATH_NCCL_UNITS": str(self.folder / "units"),
+            "TOWPATH_NCCL_UNIT_COMMAND": shlex.join(command),
+        }
+
+    def units(self) -> list[str]:
+        """The files of device code that are compiled on demand, by name."""
+        return sorted(json.loads((self.folder / "units.json").read_text(encoding="utf-8")))
+
+
+def library_of(release: str) -> NcclLibrary:
+    """The library of a release that was built (`towpath nccl build`). It is made at the first call.
+
+    Raises:
+        ConfigError: the release was not built, its source is gone or does not compile.
+    """
+    flags = f"{' '.join(_DEVICE_FLAGS)} {_processor()}"
+    name = f"{release}-{link_digest(flags)[:16]}"
+    library = cache("nccl-library") / name / _NAME
+    if not is_intact(library):
+        source = source_of(release)
+        print(f"towpath: compiling NCCL {release} for virtual GPUs; once", file=sys.stderr)
+
+        def make(unfinished: Path, end: float) -> None:
+            with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
+                _Library(source, release, Path(scratch), library.parent, end).make(unfinished)
+
+        made_once(
+            library, make, subject=f"NCCL {release}", timeout_s=_TIMEOUT_S, kept=_KEPT,
+            others=["units.json"],
+        )  # fmt: skip
+    return NcclLibrary(release, library.parent)
+
+
+def compile_unit(folder: Path, unit: str) -> Path:
+    """Compiles a file of device code, unless that was done before.
+
+    Args:
+        folder: of the library.
+        unit: the name of the file without its ending.
+
+    Raises:
+        ConfigError: it does not compile.
+    """
+    made = folder / "units" / unit / f"{unit}.so"
+
+    def make(unfinished: Path, end: float) -> None:
+        source = folder / "source" / "generated" / f"{unit}.cu"
+        with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
+            objects = [_compiled_device_file(folder, source, Path(scratch), end)]
+            # Its functions call each other, not the stubs of the library.
+            command = [_compiler(), "-shared", "-Wl,-Bsymbolic", *map(str, objects)]
+            command += [str(folder / _NAME), "-o", str(unfinished)]
+            _run(command, f"{unit} of NCCL", end)
+
+    return made_once(made, make, subject=f"{unit} of NCCL", timeout_s=_TIMEOUT_S, kept=_UNITS_KEPT)
+
+
+def compile_program(
+    files: Sequence[Path], program: Path, library: NcclLibrary, flags: Sequence[str] = ()
+) -> None:
+    """Compiles a program for virtual GPUs, its kernels included, and links it to NCCL.
+
+    Args:
+        files: C++ and CUDA sources.
+        program: the result, which `towpath nccl run` starts.
+        library: of the release whose nccl.h is used.
+        flags: further options of the compiler, such as -I and -D.
+
+    Raises:
+        ConfigError: a file is missing or does not compile.
+    """
+    end = time.monotonic() + _TIMEOUT_S
+    includes = [f"-I{library.header_folder}", f"-I{INSTALLED / 'gpu_include'}"]
+    with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
+        objects = []
+        for number, file in enumerate(files):
+            if not file.is_file():
+                raise ConfigError(f"there is no file {file}")
+            made = Path(scratch) / f"{number}.o"
+            objects.append(made)
+            if file.suffix in (".cu", ".cuh"):
+                _compile_cuda(file, made, [*_DEVICE_FLAGS, *includes, *flags], (), end)
+            else:
+                command = [_compiler(), *_HOST_FLAGS, *includes, *flags, "-c", str(file)]
+                _run([*command, "-o", str(made)], str(file), end)
+        command = [_compiler(), *map(str, objects), "-o", str(program)]
+        libraries = [str(library.folder / _NAME), "-lpthread", "-ldl", "-lrt"]
+        links = [flag for flag in flags if flag.startswith(("-L", "-l", "-Wl,"))]
+        _run([*command, *libraries, *links], str(program), end)
+
+
+def _compile_cuda(
+    file: Path, made: Path, flags: Sequence[str], kernels: Sequence[str], end: float
+) -> None:
+    preprocess = [_compiler(), "-E", "-x", "c++", *flags, "-include", "cuda_runtime.h", str(file)]
+    text = _run(preprocess, str(file), end)
+    cpp = made.with_suffix(".ii")
+    cpp.write_text(_core.translate_cuda(text, list(kernels)), encoding="utf-8")
+    command = [_compiler(), "-fpreprocessed", "-x", "c++", *flags, "-c", str(cpp), "-o", str(made)]
+    _run(command, str(file), end)
+
+
+def _compiled_device_file(folder: Path, file: Path, scratch: Path, end: float) -> Path:
+    """The object of a file of NCCL's device code."""
+    source = folder / "source"
+    includes = [folder / "include", INSTALLED / "gpu_include"]
+    includes += [source / "src" / name for name in ("", "include", "include/plugin", "device")]
+    flags = [*_DEVICE_FLAGS, *(f"-D{define}" for define in _DEFINES)]
+    flags += [f"-I{include}" for include in includes]
+    kernels = [f"oneRankReduce<FuncPreMulSum<{each}>>" for each in _ONE_RANK_TYPES]
+    made = scratch / f"{file.stem}.o"
+    _compile_cuda(file, made, flags, kernels if file.stem == "onerank" else (), end)
+    return made
+
+
+def _processor() -> str:
+    """The instructions of this host's processor, on which compiled code depends."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    return next((line for line in text.splitlines() if line.startswith("flags")), "")
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX", "g++")
+
+
+def _run(command: Sequence[str], subject: str, end: float) -> str:
+    done = run_ending_with_this_one(command, timeout_s=max(1.0, end - time.monotonic()))
+    if done is None:
+        raise ConfigError(f"{subject} takes more than {_TIMEOUT_S / 60:.0f} minutes to compile")
+    if done.returncode != 0:
+        raise ConfigError(f"{subject} does not compile: {first_error(done.stderr)}")
+    return done.stdout
+
+
+class _Library:
+    """Makes a library in a folder."""
+
+    def __init__(self, source: Path, release: str, scratch: Path, folder: Path, end: float) -> None:
+        self._scratch = scratch
+        self._folder = folder
+        self._end = end
+        self._version: Version = unpack(source, release, scratch)
+        self._job = Compilation(scratch, self._version, os.cpu_count() or 1)
+
+    def make(self, unfinished: Path) -> None:
+        archive = self._job.archive(self._end)
+        self._write_sources()
+        symbols = self._write_units()
+        objects = [
+            _compiled_device_file(self._folder, self._device_file(name), self._scratch, self._end)
+            for name in _ALWAYS
+        ]
+        own = [
+            each
+            for each in recipe_of(False).own_sources()
+            if each.parent.name != "replicated" and each.stem not in ("decide", "question")
+        ]
+        objects += self._job.compile_all(own)
+        stubs = self._scratch / "stubs.c"
+        names = self._job.missing([archive, *objects])
+        stubs.write_text(_stubs(names, symbols), encoding="utf-8")
+        command = [
+            _compiler(), "-shared", f"-Wl,-soname,{_NAME}", "-x", "c", "-O1", "-fPIC", str(stubs),
+            "-x", "none", *map(str, objects), "-Wl,--allow-multiple-definition",
+            "-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive", "-Wl,-z,defs",
+            "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", str(unfinished),
+        ]  # fmt: skip
+        _run(command, f"NCCL {self._version.release}", self._end)
+
+    def _device_file(self, name: str) -> Path:
+        generated = self._folder / "source" / "generated" / f"{name}.cu"
+        return generated if generated.is_file() else self._source / "device" / f"{name}.cu"
+
+    @property
+    def _source(self) -> Path:
+        return self._folder / "source" / "src"
+
+    def _write_sources(self) -> None:
+        """Keeps the device code, which is compiled later."""
+        for name in ("source", "include", "units"):
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+        self._source.mkdir(parents=True)
+        for name in ("device", "include"):
+            shutil.copytree(self._scratch / "src" / name, self._source / name, symlinks=True)
+        shutil.copytree(self._scratch / "include", self._folder / "include")
+        for name, (pattern, text) in _CHANGES.items():
+            file = self._folder / "source" / name
+            changed, count = re.subn(pattern, text, file.read_text(encoding="utf-8"))
+            if count != 1:
+                raise ConfigError(
+                    f"NCCL {self._version.release} has another {name} than known here; name a "
+                    "release that runs, such as 2.21.5"
+                )
+            file.write_text(changed, encoding="utf-8")
+        generated = self._folder / "source" / "generated"
+        generated.mkdir()
+        command = [sys.executable, "./generate.py", str(generated)]
+        done = subprocess.run(
+            command, cwd=self._source / "device", capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise ConfigError(f"generate.py of NCCL {self._version.release} does not run")
+
+    def _write_units(self) -> dict[str, str]:
+        """The file of each kernel and device function."""
+        symbols: dict[str, str] = {}
+        units = []
+        for file in sorted((self._folder / "source" / "generated").glob("*.cu")):
+            if file.stem in _ALWAYS:
+                continue
+            units.append(file.stem)
+            for kind, name in _DEFINITION.findall(file.read_text(encoding="utf-8")):
+                symbols[f"nccl{kind}_{name}"] = file.stem
+        (self._folder / "units.json").write_text(json.dumps(units), encoding="utf-8")
+        return symbols
+
+
+def _stubs(names: Sequence[str], symbols: dict[str, str]) -> str:
+    """Functions in C with the names of device code. They load it when they are called."""
+    lines = [
+        "void towpath_function_without_code(const char* name);",
+        "void* towpath_unit_function(const char* unit, const char* name);",
+        "void towpath_add_stub(const void* stub, const char* unit, const char* name);",
+        "static void add_stubs(void) __attribute__((constructor));",
+    ]
+    added = []
+    for number, name in enumerate(names):
+        plain = re.match(r"_Z(\d+)(\w+)", name)
+        found = plain and symbols.get(plain[2][: int(plain[1])])
+        lines.append(f'void stub_{number}(void) __asm__("{name}");')
+        if not found:
+            lines.append(f'void stub_{number}(void) {{ towpath_function_without_code("{name}"); }}')
+            continue
+        added.append(f'  towpath_add_stub((const void*)&stub_{number}, "{found}", "{name}");')
+        lines.append(
+            f"void stub_{number}(void) {{ static void (*code)(void); if (!code) code = "
+            f'(void (*)(void))towpath_unit_function("{found}", "{name}"); code(); }}'
+        )
+    return "\n".join([*lines, "static void add_stubs(void) {", *added, "}", ""])
+
+
+if __name__ == "__main__":
+    try:
+        print(compile_unit(Path(sys.argv[1]), sys.argv[2]))
+    except ConfigError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(1)

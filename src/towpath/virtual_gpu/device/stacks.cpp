@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/virtual_gpu/device/stacks.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "towpath/virtual_gpu/device/stop.hpp"
+
+#if !defined(__x86_64__)
+#error "threads of kernels change stacks in the assembly of x86-64 only"
+#endif
+
+namespace towpath::virtual_gpu {
+namespace {
+
+constexpr std::size_t kStacksPerSlab = 256;
+// An odd number of cache lines from one stack to the next. Stacks that begin at multiples of a page
+// would share a few sets of the cache.
+constexpr std::size_t kStride = Stacks::kBytes + 3 * 64;
+
+}  // namespace
+
+Stacks::~Stacks() {
+  for (std::byte* const slab : slabs_) munmap(slab, kStacksPerSlab * kStride);
+}
+
+void Stacks::add_slab() {
+  void* const mapped = mmap(nullptr, kStacksPerSlab * kStride, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    stop(std::string("virtual GPUs cannot map the stacks of threads: ") + strerror(errno));
+  }
+  slabs_.push_back(static_cast<std::byte*>(mapped));
+  for (std::size_t i = kStacksPerSlab; i-- > 0;) free_.push_back(slabs_.back() + i * kStride);
+}
+
+std::byte* Stacks::take() {
+  if (free_.empty()) add_slab();
+  std::byte* const stack = free_.back();
+  free_.pop_back();
+  return stack;
+}
+
+void Stacks::give_back(std::byte* stack) { free_.push_back(stack); }
+
+void* first_context(std::byte* stack, void (*body)()) {
+  // From the top: a return address that is not used, the body's address, six saved registers.
+  auto* const top = reinterpret_cast<std::uint64_t*>(stack + Stacks::kBytes);
+  top[-1] = 0;
+  top[-2] = reinterpret_cast<std::uint64_t>(body);
+  for (int i = 3; i <= 8; ++i) top[-i] = 0;
+  return top - 8;
+}
+
+}  // namespace towpath::virtual_gpu
+
+asm(R"(
+.text
+.globl towpath_change_stack
+.type towpath_change_stack, @function
+towpath_change_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size towpath_change_stack, . - towpath_change_stack
+)");

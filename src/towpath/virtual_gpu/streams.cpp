@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/virtual_gpu/streams.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "towpath/virtual_gpu/device/workers.hpp"
+#include "towpath/virtual_gpu/system.hpp"
+
+namespace towpath::virtual_gpu {
+namespace {
+
+bool is_default(cudaStream_t stream) {
+  return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+}
+
+int worker_count() {
+  const char* const named = std::getenv("TOWPATH_VIRTUAL_GPU_WORKERS");
+  const int count =
+      named != nullptr ? std::atoi(named) : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(count, 1, 32);
+}
+
+}  // namespace
+
+Streams& streams() {
+  // Never destroyed: other threads of the program may call until the process ends.
+  static Streams* const only = new Streams(static_cast<int>(system().machine().devices().size()));
+  return *only;
+}
+
+Streams::Streams(int devices) {
+  for (int device = 0; device < devices; ++device) {
+    default_.push_back(std::make_shared<Stream>(Stream{1, device, true}));
+    streams_.push_back(default_.back());
+  }
+}
+
+Streams::~Streams() = default;
+
+Workers& Streams::workers() {
+  if (workers_ == nullptr) workers_ = std::make_unique<Workers>(worker_count());
+  return *workers_;
+}
+
+cudaStream_t Streams::create(int device, bool is_blocking) {
+  const Lock lock(mutex_);
+  auto state = std::make_shared<Stream>(Stream{++last_id_, device, is_blocking});
+  streams_.push_back(state);
+  return new towpath_stream{std::move(state)};
+}
+
+bool Streams::destroy(cudaStream_t stream) {
+  if (is_default(stream)) return false;
+  const Lock lock(mutex_);
+  const std::shared_ptr<Stream> state = stream->state;
+  state->is_destroyed = true;
+  // Its work continues.
+  if (state->queue.empty()) std::erase(streams_, state);
+  delete stream;
+  return true;
+}
+
+std::shared_ptr<Stream> Streams::find(cudaStream_t stream, int device) {
+  return is_default(stream) ? default_[static_cast<std::size_t>(device)] : stream->state;
+}
+
+void Streams::add(cudaStream_t stream, int device, Work work) {
+  Lock lock(mutex_);
+  add_locked(lock, find(stream, device), std::move(work));
+}
+
+void Streams::add_locked(Lock& lock, const std::shared_ptr<Stream>& stream, Work work) {
+  const std::shared_ptr<Stream>& common = default_[static_cast<std::size_t>(stream->device)];
+  if (stream == common) {
+    for (const auto& other : streams_) {
+      if (other == common || !other->is_blocking || other->device != stream->device) continue;
+      if (other->done < other->added) work.after.emplace_back(other, other->added);
+    }
+  } else if (stream->is_blocking && common->done < common->added) {
+    work.after.emplace_back(common, common->added);
+  }
+  stream->queue.push_back(std::move(work));
+  ++stream->added;
+  advance(lock);
+}
+
+bool Streams::can_start(const Stream& stream) const {
+  if (stream.is_busy || stream.queue.empty()) return false;
+  const Work& next = stream.queue.front();
+  if (next.awaited != nullptr && next.awaited->completed < next.generation) return false;
+  return std::all_of(next.after.begin(), next.after.end(),
+                     [](const auto& each) { return each.first->done >= each.second; });
+}
+
+// Work is done without the lock, in this thread unless it is a kernel's or may wait.
+void Streams::start(Lock& lock, const std::shared_ptr<Stream>& stream) {
+  Work& work = stream->queue.front();
+  stream->is_busy = true;
+  if (work.grid != nullptr) {
+    Grid* const grid = work.grid;
+    grid->finished = [this, stream] {
+      Lock again(mutex_);
+      finish(again, stream);
+      advance(again);
+    };
+    Workers& all = workers();
+    lock.unlock();
+    all.start(grid);
+    lock.lock();
+    return;
+  }
+  if (work.host_task) {
+    host_tasks_.emplace_back(stream, std::move(work.host_task));
+    if (!has_host_thread_) std::thread([this] { run_host_tasks(); }).detach();
+    has_host_thread_ = true;
+    changed_.notify_all();
+    return;
+  }
+  if (work.task) {
+    const std::function<void()> task = std::move(work.task);
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+  if (work.recorded != nullptr) {
+    work.recorded->completed = std::max(work.recorded->completed, work.generation);
+    work.recorded->when = std::chrono::steady_clock::now();
+  }
+  finish(lock, stream);
+}
+
+void Streams::finish(Lock&, const std::shared_ptr<Stream>& stream) {
+  stream->queue.pop_front();
+  ++stream->done;
+  stream->is_busy = false;
+  if (stream->is_destroyed && stream->queue.empty()) std::erase(streams_, stream);
+  changed_.notify_all();
+}
+
+void Streams::advance(Lock& lock) {
+  for (bool has_started = true; has_started;) {
+    has_started = false;
+    const std::vector<std::shared_ptr<Stream>> all = streams_;
+    for (const auto& stream : all) {
+      while (can_start(*stream)) {
+        start(lock, stream);
+        has_started = true;
+      }
+    }
+  }
+}
+
+void Streams::run_host_tasks() {
+  Lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return !host_tasks_.empty(); });
+    const auto [stream, task] = std::move(host_tasks_.front());
+    host_tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+    finish(lock, stream);
+    advance(lock);
+  }
+}
+
+cudaError_t Streams::launch(const abi::Launch& launch, int device) {
+  const abi::Index3& block = launch.configuration.block;
+  const abi::Index3& grid = launch.configuration.grid;
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > abi::kThreadsPerBlockMax || grid.x == 0 || grid.y == 0 ||
+      grid.z == 0) {
+    return cudaErrorInvalidConfiguration;
+  }
+  auto* const made = new Grid;
+  made->launch = launch;
+  made->device = device;
+  add(static_cast<cudaStream_t>(launch.configuration.stream), device, {.grid = made});
+  return cudaSuccess;
+}
+
+cudaError_t Streams::synchronize(cudaStream_t stream) {
+  Lock lock(mutex_);
+  const std::shared_ptr<Stream> state = find(stream, current_device());
+  // Work of the default stream waits for all blocking streams.
+  if (is_default(stream)) add_locked(lock, state, {});
+  const std::uint64_t last = state->added;
+  changed_.wait(lock, [&] { return state->done >= last; });
+  return cudaSuccess;
+}
+
+void Streams::synchronize_device(int device) {
+  Lock lock(mutex_);
+  std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> last;
+  for (const auto& stream : streams_) {
+    if (stream->device == device) last.emplace_back(stream, stream->added);
+  }
+  changed_.wait(lock, [&] {
+    return std::all_of(last.begin(), last.end(),
+                       [](const auto& each) { return each.first->done >= each.second; });
+  });
+}
+
+bool Streams::is_idle(cudaStream_t stream) {
+  const Lock lock(mutex_);
+  const std::shared_ptr<Stream> state = find(stream, current_device());
+  return state->done == state->added;
+}
+
+void Streams::record(cudaStream_t stream, int device, const std::shared_ptr<EventState>& event) {
+  Lock lock(mutex_);
+  const std::uint64_t generation = ++event->recorded;
+  add_locked(lock, find(stream, device), {.recorded = event, .generation = generation});
+}
+
+void Streams::await(cudaStream_t stream, int device, const std::shared_ptr<EventState>& event) {
+  Lock lock(mutex_);
+  const std::uint64_t generation = event->recorded;
+  add_locked(lock, find(stream, device), {.awaited = event, .generation = generation});
+}
+
+bool Streams::has_happened(const EventState& event) {
+  const Lock lock(mutex_);
+  return event.completed >= event.recorded;
+}
+
+void Streams::synchronize_event(const EventState& event) {
+  Lock lock(mutex_);
+  const std::uint64_t last = event.recorded;
+  changed_.wait(lock, [&] { return event.completed >= last; });
+}
+
+double Streams::elapsed_ms(const EventState& from, const EventState& to) {
+  const Lock lock(mutex_);
+  return std::chrono::duration<double, std::milli>(to.when - from.when).count();
+}
+
+}  // namespace towpath::virtual_gpu

@@ -1,0 +1,282 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+// Runs collectives of NCCL with data and compares every element with the exact result.
+//
+// usage: sweep RANKS COLLECTIVES TYPES OPERATIONS PLACES COUNTS
+// Lists are separated by commas. A place is "out", "in" (in place) or "shifted" (by one element).
+// Prints each case with wrong elements, and "CASES cases, WRONG wrong".
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cuda_bf16.h"
+#include "cuda_fp16.h"
+#include "cuda_runtime.h"
+#include "nccl.h"
+
+namespace {
+
+void check(ncclResult_t result, const char* call) {
+  if (result == ncclSuccess) return;
+  std::printf("%s: %s\n", call, ncclGetErrorString(result));
+  std::exit(2);
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
+  return words;
+}
+
+struct Case {
+  std::string collective, operation, place;
+  std::size_t count;  // elements that a rank sends, or receives of all_gather and reduce_scatter
+};
+
+// Small numbers, whose sums and products all types hold.
+int value_of(const std::string& operation, int rank, std::size_t i) {
+  if (operation == "prod") return (i + static_cast<std::size_t>(rank)) % 3 == 0 ? 2 : 1;
+  return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 5) % 11);
+}
+
+template <typename T>
+T reduced(const std::string& operation, int ranks, std::size_t i) {
+  long found = value_of(operation, 0, i);
+  for (int rank = 1; rank < ranks; ++rank) {
+    const long next = value_of(operation, rank, i);
+    if (operation == "sum" || operation == "avg") found += next;
+    if (operation == "prod") found *= next;
+    if (operation == "min") found = next < found ? next : found;
+    if (operation == "max") found = next > found ? next : found;
+  }
+  if (operation == "avg" && std::is_integral_v<T>) found /= ranks;
+  if (operation == "avg" && !std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<float>(found) / static_cast<float>(ranks));
+  }
+  return static_cast<T>(static_cast<int>(found));
+}
+
+ncclRedOp_t operation_of(const std::string& name) {
+  if (name == "prod") return ncclProd;
+  if (name == "min") return ncclMin;
+  if (name == "max") return ncclMax;
+  return name == "avg" ? ncclAvg : ncclSum;
+}
+
+class Ranks {
+ public:
+  explicit Ranks(int count) : communicators_(static_cast<std::size_t>(count)) {
+    check(ncclCommInitAll(communicators_.data(), count, nullptr), "ncclCommInitAll");
+    for (int rank = 0; rank < count; ++rank) {
+      cudaSetDevice(rank);
+      cudaStream_t stream = nullptr;
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+      streams_.push_back(stream);
+    }
+  }
+  int count() const { return static_cast<int>(communicators_.size()); }
+  ncclComm_t communicator(int rank) { return communicators_[static_cast<std::size_t>(rank)]; }
+  cudaStream_t stream(int rank) { return streams_[static_cast<std::size_t>(rank)]; }
+  void synchronize() {
+    for (int rank = 0; rank < count(); ++rank) {
+      cudaSetDevice(rank);
+      cudaStreamSynchronize(stream(rank));
+    }
+  }
+
+ private:
+  std::vector<ncclComm_t> communicators_;
+  std::vector<cudaStream_t> streams_;
+};
+
+template <typename T>
+struct Buffers {
+  std::vector<T*> from, to;
+  std::vector<void*> allocations;
+};
+
+template <typename T>
+class Run {
+ public:
+  Run(Ranks& ranks, ncclDataType_t type, const Case& one)
+      : ranks_(ranks), type_(type), case_(one) {}
+
+  std::size_t wrong_elements() {
+    allocate();
+    check(ncclGroupStart(), "ncclGroupStart");
+    for (int rank = 0; rank < ranks_.count(); ++rank) call(rank);
+    check(ncclGroupEnd(), "ncclGroupEnd");
+    ranks_.synchronize();
+    std::size_t wrong = 0;
+    for (int rank = 0; rank < ranks_.count(); ++rank) {
+      for (std::size_t i = 0; i < received(rank); ++i) wrong += is_wrong(rank, i) ? 1 : 0;
+      if (!keeps_end()) continue;
+      wrong += at(buffers_.to, rank)[received_max()] == static_cast<T>(99) ? 0 : 1;
+    }
+    for (void* const each : buffers_.allocations) cudaFree(each);
+    return wrong;
+  }
+
+ private:
+  template <typename V>
+  static auto& at(V& list, int rank) {
+    return list[static_cast<std::size_t>(rank)];
+  }
+  bool is(const char* name) const { return case_.collective == name; }
+  std::size_t n() const { return static_cast<std::size_t>(ranks_.count()); }
+  std::size_t sent() const {
+    return is("reduce_scatter") || is("alltoall") ? case_.count * n() : case_.count;
+  }
+  std::size_t received_max() const {
+    return is("all_gather") || is("alltoall") ? case_.count * n() : case_.count;
+  }
+  std::size_t received(int rank) const {
+    return is("reduce") && rank != root() ? 0 : received_max();
+  }
+  bool keeps_end() const { return case_.place != "in" || !is("reduce_scatter"); }
+  int root() const { return ranks_.count() - 1; }
+
+  void allocate() {
+    const std::size_t shift = case_.place == "shifted" ? 1 : 0;
+    const std::size_t room = (case_.count * n() + 2) * sizeof(T);
+    for (int rank = 0; rank < ranks_.count(); ++rank) {
+      cudaSetDevice(rank);
+      void *from = nullptr, *to = nullptr;
+      cudaMalloc(&from, room);
+      cudaMalloc(&to, room);
+      buffers_.allocations.insert(buffers_.allocations.end(), {from, to});
+      buffers_.to.push_back(static_cast<T*>(to) + shift);
+      buffers_.from.push_back(static_cast<T*>(from) + shift);
+      if (case_.place == "in") buffers_.from.back() = in_place(rank);
+      for (std::size_t i = 0; i < received_max(); ++i) buffers_.to.back()[i] = static_cast<T>(77);
+      for (std::size_t i = 0; i < sent(); ++i) {
+        buffers_.from.back()[i] = static_cast<T>(value_of(case_.operation, rank, i));
+      }
+      if (case_.place == "in" && is("reduce_scatter")) {
+        buffers_.to.back() = buffers_.from.back() + static_cast<std::size_t>(rank) * case_.count;
+      }
+      // The element after the result must stay.
+      if (keeps_end()) buffers_.to.back()[received_max()] = static_cast<T>(99);
+    }
+  }
+  T* in_place(int rank) {
+    const std::size_t offset = is("all_gather") ? static_cast<std::size_t>(rank) * case_.count : 0;
+    return buffers_.to.back() + offset;
+  }
+
+  void call(int rank) {
+    const T* const from = at(buffers_.from, rank);
+    T* const to = at(buffers_.to, rank);
+    const ncclComm_t communicator = ranks_.communicator(rank);
+    const cudaStream_t stream = ranks_.stream(rank);
+    const ncclRedOp_t operation = operation_of(case_.operation);
+    const std::size_t count = case_.count;
+    ncclResult_t result = ncclSuccess;
+    if (is("all_reduce")) {
+      result = ncclAllReduce(from, to, count, type_, operation, communicator, stream);
+    } else if (is("reduce")) {
+      result = ncclReduce(from, to, count, type_, operation, root(), communicator, stream);
+    } else if (is("broadcast")) {
+      result = ncclBroadcast(from, to, count, type_, root(), communicator, stream);
+    } else if (is("all_gather")) {
+      result = ncclAllGather(from, to, count, type_, communicator, stream);
+    } else if (is("reduce_scatter")) {
+      result = ncclReduceScatter(from, to, count, type_, operation, communicator, stream);
+    } else if (is("alltoall")) {
+      for (int peer = 0; peer < ranks_.count(); ++peer) {
+        const std::size_t part = static_cast<std::size_t>(peer) * count;
+        check(ncclSend(from + part, count, type_, peer, communicator, stream), "ncclSend");
+        check(ncclRecv(to + part, count, type_, peer, communicator, stream), "ncclRecv");
+      }
+    } else {
+      std::printf("there is no collective %s\n", case_.collective.c_str());
+      std::exit(2);
+    }
+    check(result, case_.collective.c_str());
+  }
+
+  bool is_wrong(int rank, std::size_t i) {
+    const T found = at(buffers_.to, rank)[i];
+    const std::size_t part = case_.count == 0 ? 0 : i / case_.count;
+    const std::size_t inside = case_.count == 0 ? 0 : i % case_.count;
+    const auto own = static_cast<std::size_t>(rank) * case_.count;
+    const std::string& operation = case_.operation;
+    T expected{};
+    if (is("all_reduce") || is("reduce")) expected = reduced<T>(operation, ranks_.count(), i);
+    if (is("reduce_scatter")) expected = reduced<T>(operation, ranks_.count(), own + i);
+    if (is("broadcast")) expected = static_cast<T>(value_of(operation, root(), i));
+    if (is("all_gather")) {
+      expected = static_cast<T>(value_of(operation, static_cast<int>(part), inside));
+    }
+    if (is("alltoall")) {
+      expected = static_cast<T>(value_of(operation, static_cast<int>(part), own + inside));
+    }
+    if constexpr (std::is_integral_v<T>) {
+      return found != expected;
+    } else {
+      // NCCL multiplies by the inverse of the number of ranks, and rounds at each sum.
+      const bool is_rounded = operation == "avg" && (n() & (n() - 1)) != 0;
+      const double apart = static_cast<double>(static_cast<float>(found)) -
+                           static_cast<double>(static_cast<float>(expected));
+      return !(apart <= 0.05 && apart >= -0.05) || (!is_rounded && apart != 0);
+    }
+  }
+
+  Ranks& ranks_;
+  ncclDataType_t type_;
+  const Case& case_;
+  Buffers<T> buffers_;
+};
+
+std::size_t wrong_elements(Ranks& ranks, const std::string& type, const Case& one) {
+  if (type == "int8") return Run<std::int8_t>(ranks, ncclInt8, one).wrong_elements();
+  if (type == "uint8") return Run<std::uint8_t>(ranks, ncclUint8, one).wrong_elements();
+  if (type == "int32") return Run<std::int32_t>(ranks, ncclInt32, one).wrong_elements();
+  if (type == "uint32") return Run<std::uint32_t>(ranks, ncclUint32, one).wrong_elements();
+  if (type == "int64") return Run<std::int64_t>(ranks, ncclInt64, one).wrong_elements();
+  if (type == "uint64") return Run<std::uint64_t>(ranks, ncclUint64, one).wrong_elements();
+  if (type == "half") return Run<__half>(ranks, ncclFloat16, one).wrong_elements();
+  if (type == "bfloat16") return Run<__nv_bfloat16>(ranks, ncclBfloat16, one).wrong_elements();
+  if (type == "float") return Run<float>(ranks, ncclFloat32, one).wrong_elements();
+  if (type == "double") return Run<double>(ranks, ncclFloat64, one).wrong_elements();
+  std::printf("there is no type %s\n", type.c_str());
+  std::exit(2);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 7) {
+    std::printf("usage: sweep RANKS COLLECTIVES TYPES OPERATIONS PLACES COUNTS\n");
+    return 2;
+  }
+  Ranks ranks(std::atoi(words[1]));
+  int cases = 0, wrong = 0;
+  for (const auto& collective : split(words[2])) {
+    for (const auto& type : split(words[3])) {
+      for (const auto& operation : split(words[4])) {
+        for (const auto& place : split(words[5])) {
+          if (collective == "alltoall" && place == "in") continue;
+          for (const auto& elements : split(words[6])) {
+            const Case one{collective, operation, place,
+                           static_cast<std::size_t>(std::atol(elements.c_str()))};
+            const std::size_t found = wrong_elements(ranks, type, one);
+            ++cases;
+            if (found == 0) continue;
+            ++wrong;
+            std::printf("%s %s %s %s %s: %zu elements are wrong\n", collective.c_str(),
+                        type.c_str(), operation.c_str(), place.c_str(), elements.c_str(), found);
+          }
+        }
+      }
+    }
+  }
+  std::printf("%d cases, %d wrong\n", cases, wrong);
+  std::fflush(stdout);
+  std::_Exit(wrong == 0 ? 0 : 1);
+}

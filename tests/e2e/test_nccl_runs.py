@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""NCCL's kernels with data. `$TOWPATH_NCCL_SOURCE` names its repository, which these tests need."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import output_of, towpath_command
+
+pytestmark = pytest.mark.slow
+RELEASE = "2.21.5"
+COUNTS = "0,1,7,1024,10007"
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """The program that compares collectives with exact results."""
+    named = os.environ.get("TOWPATH_NCCL_SOURCE")
+    if not named:
+        pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
+    program = tmp_path_factory.mktemp("nccl") / "sweep"
+    towpath_command("nccl", "build", named, "--release", RELEASE)
+    source = Path(__file__).parent / "nccl" / "sweep.cu"
+    towpath_command("nccl", "compile", str(source), "-o", str(program), "--release", RELEASE)
+    return program
+
+
+def result_of(program, *words, **variables):
+    """The last line of a program on a DGX H100."""
+    options = [f"--env={name}={value}" for name, value in variables.items()]
+    return output_of(
+        sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
+        "--release", RELEASE,
+        *options, "--", str(program), *words,
+    ).splitlines()[-1]  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["LL", "LL128", "Simple"])
+@pytest.mark.parametrize("algorithm", ["Ring", "Tree"])
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_all_reduce_is_exact(sweep, ranks, algorithm, protocol):
+    found = result_of(
+        sweep, str(ranks), "all_reduce", "float", "sum", "out,in,shifted", COUNTS,
+        NCCL_ALGO=algorithm, NCCL_PROTO=protocol,
+    )  # fmt: skip
+    assert found == "15 cases, 0 wrong"

@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+// Kernels on virtual GPUs. The source step makes of a kernel what is written out here.
+#define TOWPATH_DEVICE_CODE
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "towpath_ptx.h"
+
+namespace {
+
+using towpath_ptx::Site;
+
+unsigned load(const unsigned* address) {
+  return towpath_ptx::load<towpath_ptx::m_volatile, towpath_ptx::m_sys, towpath_ptx::m_global,
+                           towpath_ptx::u32, 1>(reinterpret_cast<std::uintptr_t>(address), 0,
+                                                Site{})
+      .item[0];
+}
+void store(unsigned* address, unsigned value) {
+  towpath_ptx::store<towpath_ptx::m_volatile, towpath_ptx::m_sys, towpath_ptx::m_global,
+                     towpath_ptx::u32>(Site{}, reinterpret_cast<std::uintptr_t>(address), 0, value);
+}
+
+// Adds one to each word that the other GPU has written, in turns.
+void pass(unsigned* own, unsigned* peer, unsigned turns, unsigned first) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (unsigned turn = first; turn < turns; turn += 2) {
+    while (load(own + i) < turn) {
+    }
+    store(peer + i, turn + 1);
+  }
+}
+// The lanes of a warp vote until the word of the last one has come.
+void vote(const unsigned* words, unsigned* results) {
+  bool is_missing = false;
+  do {
+    is_missing = threadIdx.x == 31 && load(words + threadIdx.x) == 0;
+  } while (__any_sync(~0U, is_missing));
+  results[threadIdx.x] = load(words + threadIdx.x);
+}
+// Each half of the block has a barrier. The last threads end before.
+void halves(unsigned* order, unsigned* next) {
+  if (threadIdx.x >= 96) return;
+  const unsigned half = threadIdx.x / 48;
+  towpath_ptx::bar_sync(Site{}, 1 + half, 48U);
+  order[threadIdx.x] = atomicAdd(next, 1U);
+  __syncthreads();
+  if (__syncthreads_count(threadIdx.x % 3 == 0) != 32) order[0] = ~0U;
+}
+void set(unsigned* word, unsigned value) { *word = value; }
+
+const towpath_gpu::Registration kPass("pass", pass);
+const towpath_gpu::Registration kVote("vote", vote);
+const towpath_gpu::Registration kHalves("halves", halves);
+const towpath_gpu::Registration kSet("set", set);
+
+class VirtualKernels : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    // The first test of the process describes its GPUs.
+    path_ = testing::TempDir() + "virtual_gpus_of_kernels.txt";
+    std::ofstream file(path_);
+    for (const char* bus : {"0000:18:00.0", "0000:2a:00.0"}) {
+      file << "device bus=" << bus
+           << " name=H100 major=9 minor=0 multiprocessors=132 memory_bytes=85899345920 "
+              "shared_bytes=232448 multicast=1 fabric_handles=0 cluster=none clique=0\n";
+    }
+    file.close();
+    setenv("TOWPATH_VIRTUAL_GPU_FILE", path_.c_str(), 0);
+    int count = 0;
+    ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+    ASSERT_EQ(count, 2);
+  }
+  static void TearDownTestSuite() { std::filesystem::remove(path_); }
+
+  static unsigned* words(std::size_t count) {
+    void* address = nullptr;
+    EXPECT_EQ(cudaMalloc(&address, count * sizeof(unsigned)), cudaSuccess);
+    return static_cast<unsigned*>(address);
+  }
+  template <typename Kernel, typename... Arguments>
+  static void launch(Kernel kernel, unsigned blocks, unsigned threads, cudaStream_t stream,
+                     Arguments... arguments) {
+    void* addresses[] = {&arguments...};
+    ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), blocks, threads, addresses, 0,
+                               stream),
+              cudaSuccess);
+  }
+  static cudaStream_t new_stream(int device) {
+    cudaSetDevice(device);
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    return stream;
+  }
+
+ private:
+  static inline std::string path_;
+};
+
+TEST_F(VirtualKernels, KernelsOfTwoGpusWaitForEachOther) {
+  unsigned* const first = words(256);
+  unsigned* const second = words(256);
+  const cudaStream_t streams[] = {new_stream(0), new_stream(1)};
+  cudaSetDevice(0);
+  launch(pass, 4, 64, streams[0], first, second, 20U, 0U);
+  EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);
+  cudaSetDevice(1);
+  launch(pass, 4, 64, streams[1], second, first, 20U, 1U);
+  EXPECT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(streams[1]), cudaSuccess);
+  EXPECT_EQ(std::vector<unsigned>(first, first + 256), std::vector<unsigned>(256, 20));
+  EXPECT_EQ(std::vector<unsigned>(second, second + 256), std::vector<unsigned>(256, 19));
+}
+
+TEST_F(VirtualKernels, AWarpThatVotesInALoopSeesWhatTheHostWrites) {
+  unsigned* const given = words(32);
+  unsigned* const results = words(32);
+  const cudaStream_t stream = new_stream(0);
+  launch(vote, 1, 32, stream, const_cast<const unsigned*>(given), results);
+  for (unsigned i = 0; i < 32; ++i) reinterpret_cast<volatile unsigned*>(given)[i] = i + 1;
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(results[0], 1U);
+  EXPECT_EQ(results[31], 32U);
+}
+
+TEST_F(VirtualKernels, ThreadsContinueInTheOrderOfTheirNumbers) {
+  unsigned* const order = words(96);
+  unsigned* const next = words(1);
+  launch(halves, 1, 128, nullptr, order, next);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  std::vector<unsigned> expected(96);
+  std::iota(expected.begin(), expected.end(), 0U);
+  EXPECT_EQ(std::vector<unsigned>(order, order + 96), expected);
+}
+
+TEST_F(VirtualKernels, AStreamWaitsForAnEventOfAnother) {
+  unsigned* const word = words(1);
+  unsigned* const flag = words(1);
+  const cudaStream_t first = new_stream(0);
+  const cudaStream_t second = new_stream(0);
+  cudaEvent_t event = nullptr;
+  cudaEventCreate(&event);
+  launch(pass, 1, 1, first, flag, word, 2U, 1U);  // until the host sets the flag
+  EXPECT_EQ(cudaEventRecord(event, first), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
+  launch(set, 1, 1, second, word, 7U);
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(second), cudaErrorNotReady);
+  *reinterpret_cast<volatile unsigned*>(flag) = 1;
+  EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);
+  EXPECT_EQ(*word, 7U);
+  cudaEventDestroy(event);
+}
+
+TEST_F(VirtualKernels, WorkOfTheDefaultStreamWaitsForBlockingStreams) {
+  unsigned* const word = words(1);
+  unsigned* const flag = words(1);
+  cudaSetDevice(0);
+  cudaStream_t blocking = nullptr;
+  cudaStreamCreate(&blocking);
+  launch(pass, 1, 1, blocking, flag, word, 2U, 1U);
+  launch(set, 1, 1, nullptr, word, 9U);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  *reinterpret_cast<volatile unsigned*>(flag) = 1;
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(*word, 9U);
+}
+
+TEST_F(VirtualKernels, AHostFunctionRunsInItsTurn) {
+  static std::atomic<unsigned> seen;
+  unsigned* const word = words(1);
+  const cudaStream_t stream = new_stream(0);
+  launch(set, 1, 1, stream, word, 5U);
+  cudaLaunchHostFunc(stream, [](void* of) { seen = *static_cast<unsigned*>(of); }, word);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(seen, 5U);
+}
+
+TEST_F(VirtualKernels, AConfigurationWithoutThreadsIsAnError) {
+  unsigned value = 0;
+  unsigned* word = words(1);
+  void* arguments[] = {&word, &value};
+  const auto* const kernel = reinterpret_cast<const void*>(&set);
+  EXPECT_EQ(cudaLaunchKernel(kernel, 1, 0, arguments, 0, nullptr), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaLaunchKernel(kernel, 1, 1025, arguments, 0, nullptr),
+            cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+}
+
+}  // namespace
