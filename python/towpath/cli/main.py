@@ -44,6 +44,12 @@ class Commands(groups.LazyGroup):
             ),
             "export": ("export:app", "Write a schedule, a machine or a chip for other programs."),
         },
+        "Operators": {
+            "doctor": (
+                "doctor:doctor",
+                "Find the cause of a slow or hanging job in logs, traces and topologies.",
+            ),
+        },
         "Programs": {
             "kernel": ("kernel:app", "Run CUDA and TT-Metalium kernels on described machines."),
             "shmem": ("shmem:app", "Compile and run OpenSHMEM programs on this host."),

@@ -162,6 +162,31 @@ def _capability(
     return assumed
 
 
+def far_adapters(text: str, file: str) -> list[str]:
+    """Adapters that are SYS to every GPU, if each GPU has a nearer one.
+
+    Raises:
+        ConfigError: the text is not such a table, or its content is wrong.
+    """
+    table = _read(text, file)
+    names = {device.lower(): device for device in table.devices}
+    return [names[each] for each in _far_adapters(table)]
+
+
+def cells_of_gpus(text: str, file: str) -> dict[tuple[str, str], str]:
+    """The cell of each two GPUs, both ways.
+
+    Raises:
+        ConfigError: the text is not such a table, or its content is wrong.
+    """
+    cells = _read(text, file).cells
+    return {
+        (one, other): cell
+        for (one, other), cell in cells.items()
+        if one.startswith("GPU") and other.startswith("GPU")
+    }
+
+
 def _nvlinks(cell: str) -> int:
     match = _NVLINK.match(cell)
     return int(match[1]) if match else 0

@@ -75,6 +75,20 @@ def _one(topologies: list[tuple[str, str]]) -> tuple[str, str]:
     return topologies[0]
 
 
+def donor_of(text: str, file: str) -> str:
+    """The shipped machine that supplies the values that a topology omits.
+
+    Raises:
+        ConfigError: the text is not a topology.
+    """
+    gpu = gpu_in(text)
+    if formats.is_xml(text):
+        return _Topology(text, file, {})._donor_of_xml(gpu)
+    if rocm_smi.is_showtopo(text):
+        return rocm_smi.DONOR
+    return _donor(nvidia_smi.nvlinks_of_a_gpu(text, file), gpu)
+
+
 def _unknown(text: str, file: str) -> ConfigError:
     if any(word in text for word in _DESCRIPTORS):
         problem = "is a descriptor of chips; `towpath show` and --machine read it directly"

@@ -1,0 +1,271 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Joins measured times with expected times, and ranks the causes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from towpath.operators.finding import Finding
+from towpath.operators.observed import Observed, Timed
+from towpath.specs.sizes import format_size
+
+# The 90th percentile of the error over all machines with published measurements, where a row has
+# no measurement near it (docs/validation.md).
+ERROR_ASSUMED_PCT = 45.0
+# A time is slow beyond the error of the model and this factor. Latencies of small messages differ
+# between clusters several times more than bandwidths.
+_SLACK = ((16 << 20, 1.3), (1 << 20, 2.0), (0, 5.5))
+_FAST_SLACK = 1.15
+_SIZES_MAX = 48
+# Shares of the expected bandwidth that point to a cause if no line states one.
+_SOCKET_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A predicted time.
+
+    Attributes:
+        time_us: time of one call in microseconds.
+        busbw_gb_per_s: bus bandwidth in 1e9 bytes per second.
+        error_pct: 90th percentile of the model's error near this row, in percent.
+        is_validated: True if the error comes from measurements of this kind of machine.
+        algorithm: algorithm and protocol.
+    """
+
+    time_us: float
+    busbw_gb_per_s: float
+    error_pct: float
+    is_validated: bool
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A measured time and its prediction.
+
+    Attributes:
+        timed: the measurement.
+        expected: the prediction.
+    """
+
+    timed: Timed
+    expected: Expectation
+
+    @property
+    def ratio(self) -> float:
+        """Measured time divided by expected time."""
+        return self.timed.time_us / self.expected.time_us
+
+    @property
+    def ratio_max(self) -> float:
+        """The ratio above which the time is slow."""
+        slack = next(factor for least, factor in _SLACK if self.timed.size_bytes >= least)
+        return (1 + self.expected.error_pct / 100) * slack
+
+    @property
+    def is_slow(self) -> bool:
+        """True if the time is longer than the errors explain."""
+        return self.ratio > self.ratio_max
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns it as plain data for JSON."""
+        return {
+            "collective": self.timed.collective, "size_bytes": self.timed.size_bytes,
+            "measured_us": self.timed.time_us, "expected_us": self.expected.time_us,
+            "measured_busbw_gb_per_s": self.timed.busbw_gb_per_s,
+            "expected_busbw_gb_per_s": self.expected.busbw_gb_per_s,
+            "error_pct": self.expected.error_pct, "is_validated": self.expected.is_validated,
+            "ratio": self.ratio, "is_slow": self.is_slow,
+        }  # fmt: skip
+
+
+@dataclass
+class Diagnosis:
+    """The answer about a set of files.
+
+    Attributes:
+        files: their names.
+        observed: their content.
+        machine: name and size of the machine of the expectations. Empty if there is none.
+        compared: measured and expected times.
+        findings: faults by falling confidence, and then unusual facts.
+        notes: sentences about the comparison.
+        hosts: number of hosts of the expectations.
+        ranks_per_host: number of ranks on each of them.
+        drawing: the machine as SVG, or an empty string.
+    """
+
+    files: list[str]
+    observed: Observed
+    machine: str = ""
+    compared: list[Compared] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    hosts: int = 1
+    ranks_per_host: int | None = None
+    drawing: str = ""
+
+    @property
+    def faults(self) -> list[Finding]:
+        """The accusations."""
+        return [each for each in self.findings if each.is_fault]
+
+    @property
+    def is_healthy(self) -> bool:
+        """True if nothing is accused."""
+        return not self.faults
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns it as plain data for JSON."""
+        return {
+            "files": self.files, "formats": self.observed.formats, "facts": self.observed.facts,
+            "machine": self.machine, "is_healthy": self.is_healthy, "notes": self.notes,
+            "findings": [each.to_dict() for each in self.findings],
+            "rows": [each.to_dict() for each in self.compared],
+        }  # fmt: skip
+
+
+def typical(times: Sequence[Timed]) -> list[Timed]:
+    """One time for each collective and size: the median, of up to 48 sizes.
+
+    Args:
+        times: measured times.
+    """
+    groups: dict[tuple[str, int, int | None], list[Timed]] = defaultdict(list)
+    for each in times:
+        groups[each.collective, each.size_bytes, each.ranks].append(each)
+    found = []
+    for group in groups.values():
+        middle = sorted(group, key=lambda each: each.time_us)[len(group) // 2]
+        found.append(replace(middle, time_us=median(each.time_us for each in group)))
+    largest = sorted(found, key=lambda each: -each.size_bytes)[:_SIZES_MAX]
+    return sorted(largest, key=lambda each: (each.collective, each.size_bytes))
+
+
+def compare(
+    diagnosis: Diagnosis, expect: Callable[[Timed], Expectation | None], times: Sequence[Timed]
+) -> None:
+    """Adds the comparison of times with their predictions.
+
+    Args:
+        diagnosis: gets the rows.
+        expect: predicts the time of one row. None if it cannot.
+        times: measured times.
+    """
+    for timed in times:
+        expected = expect(timed)
+        if expected is not None:
+            diagnosis.compared.append(Compared(timed, expected))
+
+
+def conclude(diagnosis: Diagnosis) -> None:
+    """Finds slow sizes, adds the causes that fit them, and ranks all findings."""
+    findings = list(diagnosis.observed.findings)
+    slow = _slow(diagnosis.compared)
+    stated = [each for each in findings if each.is_fault]
+    if slow:
+        findings += slow
+        if not stated:
+            findings += _guesses(diagnosis, slow[0])
+    elif diagnosis.compared:
+        # Times as expected outweigh a cause that no line states.
+        findings = [
+            replace(each, is_fault=each.is_fault and each.confidence >= 0.9) for each in findings
+        ]
+    findings += _too_fast(diagnosis.compared)
+    unique = {(each.cause, each.sentence): each for each in findings}
+    diagnosis.findings = sorted(
+        unique.values(), key=lambda each: (not each.is_fault, -each.confidence)
+    )
+
+
+def _slow(compared: Sequence[Compared]) -> list[Finding]:
+    """A finding per collective that is slow at its largest sizes, or at small sizes only."""
+    findings = []
+    by_collective: dict[str, list[Compared]] = defaultdict(list)
+    for each in compared:
+        by_collective[each.timed.collective].append(each)
+    for collective, rows in by_collective.items():
+        rows.sort(key=lambda each: each.timed.size_bytes)
+        slow = [each for each in rows if each.is_slow]
+        # One slow size among fast ones is noise.
+        if not slow or (len(slow) == 1 and len(rows) > 2 and not rows[-1].is_slow):
+            continue
+        worst = max(slow, key=lambda each: each.ratio / each.ratio_max)
+        first = _first_of_all_slow(rows) or slow[0]
+        sentence = (
+            f"{collective} is slow from {format_size(first.timed.size_bytes)} on: at "
+            f"{format_size(worst.timed.size_bytes)} {worst.timed.busbw_gb_per_s:.1f} GB/s, "
+            f"expected {worst.expected.busbw_gb_per_s:.1f} GB/s"
+        )
+        sureness = 0.95 if worst.ratio > 2 * worst.ratio_max else 0.8
+        if not worst.expected.is_validated:
+            sureness -= 0.1
+        lines = (first.timed.evidence, worst.timed.evidence)
+        findings.append(
+            Finding("slow", sentence, lines if first is not worst else lines[:1], sureness)
+        )
+    return findings
+
+
+def _too_fast(compared: Sequence[Compared]) -> list[Finding]:
+    """An unusual fact if the job is faster than the machine can be."""
+    fast = [
+        each for each in compared
+        if each.ratio * (1 + each.expected.error_pct / 100) * _FAST_SLACK < 1
+    ]  # fmt: skip
+    if not fast:
+        return []
+    most = min(fast, key=lambda each: each.ratio)
+    sentence = (
+        f"{most.timed.collective} of {format_size(most.timed.size_bytes)} is {1 / most.ratio:.1f} "
+        "times as fast as expected: check that the machine is the right one"
+    )
+    return [Finding("unusual", sentence, (most.timed.evidence,), 0.5, False)]
+
+
+def _first_of_all_slow(rows: Sequence[Compared]) -> Compared | None:
+    """The smallest size from which all sizes are slow. None if the largest is not."""
+    first = None
+    for each in reversed(rows):
+        if not each.is_slow:
+            break
+        first = each
+    return first
+
+
+def _guesses(diagnosis: Diagnosis, slow: Finding) -> list[Finding]:
+    """Causes that fit the share of the expected bandwidth, if no line states a cause."""
+    rows = [each for each in diagnosis.compared if each.is_slow]
+    share = 1 / max(each.ratio for each in rows)
+    if diagnosis.hosts > 1:
+        return _guesses_between_hosts(share, slow)
+    sentence = f"at {share:.0%} of the expected bandwidth within one host"
+    return [
+        Finding("p2p_off", f"{sentence}, data may go through host memory", slow.evidence, 0.4),
+        Finding("pcie_link", f"{sentence}, a PCIe link may be narrow", slow.evidence, 0.3),
+        Finding("slow_rank", f"{sentence}, one GPU may be slow", slow.evidence, 0.2),
+    ]
+
+
+def _guesses_between_hosts(share: float, slow: Finding) -> list[Finding]:
+    sentence = f"at {share:.0%} of the expected bandwidth between hosts"
+    if share < _SOCKET_SHARE:
+        return [
+            Finding("sockets", f"{sentence}, which TCP sockets would give", slow.evidence, 0.5),
+            Finding("gdr_off", f"{sentence}, data may go through host memory", slow.evidence, 0.3),
+            Finding(
+                "adapter_missing", f"{sentence}, most adapters may be unused", slow.evidence, 0.3
+            ),
+        ]
+    return [
+        Finding("gdr_off", f"{sentence}, data may go through host memory", slow.evidence, 0.4),
+        Finding("adapter_missing", f"{sentence}, adapters may be unused", slow.evidence, 0.4),
+        Finding("wrong_rail", f"{sentence}, rails may be crossed", slow.evidence, 0.2),
+    ]

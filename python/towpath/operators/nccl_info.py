@@ -1,0 +1,238 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Finds faults in a log of NCCL_DEBUG=INFO."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from towpath.operators.finding import Finding
+from towpath.operators.nccl_log import Connection, NcclLog, is_log, parse_log, rails_of
+from towpath.operators.observed import Document, Observed
+
+NAME = "NCCL INFO log"
+_NET = re.compile(r"NET/([A-Za-z ]{1,40}?)/([0-9]{1,3})")
+# Variables that make NCCL slower than its own choice, and the part of NCCL that they restrict.
+_RESTRICTING = {
+    "NCCL_IB_DISABLE": "switches RDMA off", "NCCL_P2P_DISABLE": "switches peer access off",
+    "NCCL_SHM_DISABLE": "switches shared memory off", "NCCL_ALGO": "forces an algorithm",
+    "NCCL_PROTO": "forces a protocol", "NCCL_MAX_NCHANNELS": "limits the channels",
+    "NCCL_MAX_CTAS": "limits the channels", "NCCL_NET_GDR_LEVEL": "limits GPUDirect RDMA",
+    "NCCL_P2P_LEVEL": "limits peer access", "NCCL_NET": "forces a network",
+    "NCCL_NVLS_ENABLE": "switches NVLS", "NCCL_IB_HCA": "selects adapters",
+    "NCCL_BUFFSIZE": "sets the size of buffers", "NCCL_TOPO_FILE": "replaces the topology",
+    "NCCL_GRAPH_FILE": "replaces the channels", "NCCL_CROSS_NIC": "sets the use of rails",
+    "NCCL_NTHREADS": "sets the threads of a block",
+}  # fmt: skip
+# Variables that are a fault, with the values that have no effect.
+_FAULTY = {
+    "NCCL_IB_DISABLE": ("0",), "NCCL_P2P_DISABLE": ("0",), "NCCL_SHM_DISABLE": ("0",),
+}  # fmt: skip
+_NETWORK_ERRORS = re.compile(
+    r"Got completion .{0,80}(?:error|status)|Connection closed by remote|No route to host|"
+    r"Connection (?:refused|reset|timed out)|transport retry|ibv_\w{1,30} failed|"
+    r"Net Device Down|NET/IB.{0,40}(?:async|fatal) event"
+)
+_VERSIONS = re.compile(r"Mismatched NCCL version detected")
+_P2P_WARNING = re.compile(r"P2P is disabled between (NVLINK )?connected GPUs ([0-9]+) and ([0-9]+)")
+_SLOW_SHARE = 0.6
+_PCIE_MIN_GB_PER_S = 2.0
+
+
+def read(document: Document) -> Observed:
+    """Reads a log and lists its faults."""
+    log = parse_log(document)
+    found = Observed(formats=[NAME], ranks=log.ranks, hosts=set(log.hosts))
+    found.facts |= _facts(log)
+    for check in _CHECKS:
+        found.findings += check(log)
+    return found
+
+
+def recognizes(document: Document) -> bool:
+    """True if a document contains lines of NCCL_DEBUG."""
+    return is_log(document)
+
+
+def _facts(log: NcclLog) -> dict[str, str]:
+    transports = Counter(_transport(each) for each in log.connections)
+    facts = {
+        "NCCL": ", ".join(log.versions),
+        "network": ", ".join(log.networks),
+        "ranks": str(log.ranks or ""),
+        "nodes": str(log.nodes or ""),
+        "channels": str(log.channels or len(log.rings) or ""),
+        "transports": ", ".join(f"{name} ({count})" for name, count in transports.most_common(6)),
+        "variables": ", ".join(f"{each}={log.variables[each][0]}" for each in log.variables)[:300],
+    }  # fmt: skip
+    return {name: value for name, value in facts.items() if value}
+
+
+def _transport(connection: Connection) -> str:
+    via = re.sub(r"/[0-9]+(?:\([0-9]+\))?", "", connection.via)
+    return via[:40]
+
+
+def _sockets(log: NcclLog) -> Iterator[Finding]:
+    over = [each for each in log.connections if each.via.startswith("NET/Socket")]
+    named = log.networks.get("Socket")
+    if not over and not (named and (log.nodes or 0) > 1):
+        return
+    reasons = [
+        evidence for name, (value, evidence) in log.variables.items()
+        if (name == "NCCL_IB_DISABLE" and value != "0") or (name == "NCCL_NET" and "ocket" in value)
+    ]  # fmt: skip
+    first = over[0].evidence if over else named
+    assert first is not None
+    count = f"{len(over)} connections" if over else "the hosts"
+    sentence = f"{count} use TCP sockets, which carry a fraction of the rate of RDMA"
+    yield Finding("sockets", sentence, (first, *reasons[:2]), 0.95)
+
+
+def _gdr(log: NcclLog) -> Iterator[Finding]:
+    """GPUDirect RDMA on the receiving side. Some platforms send without it on purpose."""
+    received = [
+        each for each in log.connections
+        if each.end == "receive" and each.via.startswith("NET/") and "Socket" not in each.via
+    ]  # fmt: skip
+    without = [each for each in received if "GDR" not in each.via]
+    disabled = [evidence for is_on, evidence in log.gdr if not is_on]
+    if not without:
+        return
+    if len(without) == len(received):
+        sentence = f"none of the {len(received)} receiving connections uses GPUDirect RDMA"
+        yield Finding("gdr_off", sentence, (without[0].evidence, *disabled[:1]), 0.9)
+    else:
+        ranks = sorted({each.receiver for each in without})
+        shown = ", ".join(map(str, ranks[:8]))
+        sentence = (
+            f"{len(without)} of {len(received)} receiving connections do not use GPUDirect RDMA: "
+            f"rank {shown}"
+        )
+        yield Finding("gdr_off", sentence, (without[0].evidence, *disabled[:1]), 0.8)
+
+
+def _p2p_warnings(log: NcclLog) -> Iterator[Finding]:
+    for evidence in log.warnings:
+        if match := _P2P_WARNING.search(evidence.text):
+            sentence = f"GPUs {match[2]} and {match[3]} are joined, but cannot access each other"
+            yield Finding("p2p_off", sentence, (evidence,), 0.95)
+            return
+
+
+def _p2p(log: NcclLog) -> Iterator[Finding]:
+    shared = [each for each in log.connections if each.via.startswith("SHM")]
+    direct = [each for each in log.connections if each.via.startswith("P2P")]
+    has_nvlink = any(link.kind == "NVL" for system in log.systems for link in system)
+    variable = log.variables.get("NCCL_P2P_DISABLE")
+    is_disabled = variable is not None and variable[0] != "0"
+    if shared and (has_nvlink or is_disabled):
+        why = " although NVLinks join GPUs" if has_nvlink else ""
+        lines = (shared[0].evidence, *([variable[1]] if variable else []))
+        sentence = f"{len(shared)} connections in a host use shared memory{why}"
+        # Pairs of GPUs with NVLink leave other pairs to shared memory.
+        is_sure = is_disabled or not direct
+        yield Finding("p2p_off", sentence, lines, 0.9 if is_sure else 0.4, is_sure)
+
+
+def _variables(log: NcclLog) -> Iterator[Finding]:
+    for name, (value, evidence) in log.variables.items():
+        effect = _RESTRICTING.get(name)
+        if effect is None:
+            continue
+        is_fault = name in _FAULTY and value not in _FAULTY[name]
+        sentence = f"{name}={value} {effect}"
+        yield Finding("variable", sentence, (evidence,), 0.9 if is_fault else 0.3, is_fault)
+
+
+def _versions(log: NcclLog) -> Iterator[Finding]:
+    for evidence in log.warnings:
+        if _VERSIONS.search(evidence.text):
+            yield Finding("version", "NCCL reports different releases", (evidence,), 0.95)
+            return
+    if len(log.versions) > 1:
+        names = " and ".join(sorted(log.versions))
+        lines = tuple(log.versions.values())[:3]
+        yield Finding("version", f"the log names releases {names}", lines, 0.8)
+
+
+def _adapters(log: NcclLog) -> Iterator[Finding]:
+    """A host with fewer adapters than the rest of the hosts."""
+    counts = Counter(len(names) for names in log.adapters.values())
+    if len(log.adapters) < 2 or len(counts) < 2:
+        return
+    most = max(counts)
+    for host, names in sorted(log.adapters.items()):
+        if len(names) < most:
+            full = next(each for each in log.adapters.values() if len(each) == most)
+            lacking = ", ".join(sorted(set(full) - set(names))[:8]) or "unnamed"
+            sentence = f"{host} uses {len(names)} adapters, other hosts {most} (missing: {lacking})"
+            yield Finding("adapter_missing", sentence, (log.adapter_lines[host],), 0.95)
+
+
+def _links(log: NcclLog) -> Iterator[Finding]:
+    """Links of one kind of device that are much slower than the links of its neighbors."""
+    for system in log.systems[:64]:
+        rates: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for link in system:
+            rates[link.kind, link.to].append(link.rate_gb_per_s)
+        for link in system:
+            key = (link.kind, link.to)
+            usual = sorted(rates[key])[len(rates[key]) // 2]
+            is_slow = len(rates[key]) > 2 and link.rate_gb_per_s < _SLOW_SHARE * usual
+            finding = _slow_link(link.kind, link.to, is_slow=is_slow, rate=link.rate_gb_per_s)
+            if finding is not None:
+                cause, is_fault = finding
+                sentence = (
+                    f"the {link.kind} link of {link.to}/{link.device} has {link.rate_gb_per_s:g} "
+                    f"GB/s in NCCL's model, the other ones {usual:g} GB/s"
+                )
+                yield Finding(cause, sentence, (link.evidence,), 0.85, is_fault)
+
+
+def _slow_link(kind: str, to: str, *, is_slow: bool, rate: float) -> tuple[str, bool] | None:
+    is_narrow = rate < _PCIE_MIN_GB_PER_S
+    if kind == "PCI" and to in ("GPU", "PCI") and (is_narrow or (is_slow and to == "GPU")):
+        return "pcie_link", True
+    if kind == "PCI" and to == "NIC" and is_narrow:
+        return "pcie_link", False  # management adapters often have few lanes
+    if kind == "NVL" and is_slow:
+        return "nvlink_missing", True
+    if kind == "NET" and is_slow:
+        return "adapter_slow", False
+    return None
+
+
+def _rails(log: NcclLog) -> Iterator[Finding]:
+    """Connections that leave on one adapter and arrive on another, where NCCL keeps rails."""
+    if not log.patterns or any(cross for _, cross, *_ in log.patterns):
+        return
+    pairs = [
+        (send, receive, one[2], other[2])
+        for send, receive in rails_of(log)
+        if (one := _NET.match(send.via)) and (other := _NET.match(receive.via))
+    ]
+    crossed = [pair for pair in pairs if pair[2] != pair[3]]
+    if len(pairs) >= 2 and len(crossed) * 2 > len(pairs):
+        send, receive, leaving, arriving = crossed[0]
+        sentence = (
+            f"{len(crossed)} of {len(pairs)} connections leave on one adapter and arrive on "
+            f"another, such as {leaving} and {arriving}, although NCCL keeps rails (crossNic 0)"
+        )
+        yield Finding("wrong_rail", sentence, (send.evidence, receive.evidence), 0.7)
+
+
+def _errors(log: NcclLog) -> Iterator[Finding]:
+    for evidence in log.warnings:
+        if _NETWORK_ERRORS.search(evidence.text):
+            count = sum(bool(_NETWORK_ERRORS.search(each.text)) for each in log.warnings)
+            sentence = f"NCCL reports {count} errors of the network"
+            yield Finding("network_error", sentence, (evidence,), 0.9)
+            return
+
+
+_CHECKS = (
+    _sockets, _gdr, _p2p_warnings, _p2p, _versions, _adapters, _links, _rails, _errors, _variables,
+)  # fmt: skip

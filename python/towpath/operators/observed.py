@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The data that readers take from files of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from towpath.operators.finding import Evidence, Finding
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file of an operator.
+
+    Attributes:
+        file: its name.
+        data: its bytes.
+        text: the bytes as text. Undecodable bytes are replaced.
+    """
+
+    file: str
+    data: bytes
+    text: str
+
+    @classmethod
+    def of(cls, file: str, data: bytes) -> Document:
+        """A document from its bytes."""
+        return cls(file, data, data.decode("utf-8", "replace"))
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """The lines with their numbers, from 1."""
+        return enumerate(self.text.split("\n"), 1)
+
+    def evidence(self, line: int, text: str) -> Evidence:
+        """A line of this file as evidence."""
+        return Evidence.of(self.file, line, text)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A measured time of one collective.
+
+    Attributes:
+        collective: its name, such as "all_reduce". Empty if the file does not state it.
+        size_bytes: size of the whole array in bytes.
+        time_us: time of one call in microseconds.
+        busbw_gb_per_s: bus bandwidth in 1e9 bytes per second.
+        ranks: number of ranks, or None.
+        evidence: its line.
+    """
+
+    collective: str
+    size_bytes: int
+    time_us: float
+    busbw_gb_per_s: float
+    ranks: int | None
+    evidence: Evidence
+
+
+@dataclass
+class Observed:
+    """The content of one file.
+
+    Attributes:
+        formats: names of the formats in it.
+        times: measured times.
+        findings: findings that follow from this file.
+        facts: names and values for the reader of the answer.
+        ranks: number of ranks, or None.
+        hosts: names of the hosts.
+        gpu: product name of the GPUs, or an empty string.
+    """
+
+    formats: list[str] = field(default_factory=list)
+    times: list[Timed] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+    ranks: int | None = None
+    hosts: set[str] = field(default_factory=set)
+    gpu: str = ""
+
+    def add(self, other: Observed) -> None:
+        """Adds the content of another file or format."""
+        self.formats += [each for each in other.formats if each not in self.formats]
+        self.times += other.times
+        self.findings += other.findings
+        self.facts |= other.facts
+        self.ranks = self.ranks or other.ranks
+        self.hosts |= other.hosts
+        self.gpu = self.gpu or other.gpu
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A format.
+
+    Attributes:
+        name: the format in the words of its users.
+        recognizes: True if a document contains it.
+        read: reads it. Raises ConfigError.
+    """
+
+    name: str
+    recognizes: Callable[[Document], bool]
+    read: Callable[[Document], Observed]

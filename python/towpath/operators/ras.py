@@ -1,0 +1,176 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the output of `ncclras`, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from towpath.errors import ConfigError
+from towpath.operators.finding import Finding
+from towpath.operators.observed import Document, Observed
+
+NAME = "NCCL RAS"
+_TEXT = re.compile(r"(?m)^Job summary\s*$|^ +[0-9]+ +[0-9]+ .{0,120}\b(?:RUNNING|INIT|MISMATCH)\b")
+_GROUP = re.compile(r"^ +[0-9]{1,6}((?: +[0-9]{1,7}){5,6}) +([A-Z]{2,16}) +([A-Z]{2,16})\s*$")
+_MISSING = re.compile(r"Missing communicator data from ([0-9]{1,7}) ranks?")
+_DEAD = re.compile(r"([0-9]{1,7}) job process(?:es are| is) considered dead")
+_COUNTS = re.compile(r"Communicator ranks have different (\S{1,24}) operation counts")
+_LAUNCHED = re.compile(
+    r"Rank ([0-9]{1,7}) has (?:launched up to operation ([0-9]{1,19})|not launched any)"
+)
+_MOST = re.compile(r"([0-9]{1,7}) ranks have launched up to operation ([0-9]{1,19})")
+_RANK = re.compile(r"^ +Rank ([0-9]{1,7}) --")
+_STATUS = re.compile(r"Communicator ranks have different status")
+_ERRORS = re.compile(r"(Initialization|Asynchronous) errors? on ([0-9]{1,7}) ranks?")
+
+
+def recognizes(document: Document) -> bool:
+    """True if a document contains such output."""
+    start = document.text.lstrip()[:1]
+    if start == "{":
+        return '"communicators"' in document.text and '"missing_ranks' in document.text
+    return _TEXT.search(document.text) is not None
+
+
+def read(document: Document) -> Observed:
+    """Reads the state of all communicators.
+
+    Raises:
+        ConfigError: the JSON is wrong.
+    """
+    if document.text.lstrip().startswith("{"):
+        return _read_json(document)
+    found = Observed(formats=[NAME])
+    is_ok = True
+    for number, line in document.lines():
+        group = _GROUP.match(line[:400])
+        if group is not None:
+            found.ranks = max(found.ranks or 0, int(group[1].split()[-1]))
+            is_ok = is_ok and group[3] == "OK"
+        for finding in _text_findings(document, number, line):
+            found.findings.append(finding)
+            is_ok = False
+    found.findings += _late(document)
+    if is_ok and not found.findings:
+        found.facts["RAS"] = "reports all communicators as OK"
+    return found
+
+
+def _text_findings(document: Document, number: int, line: str) -> list[Finding]:
+    evidence = (document.evidence(number, line),)
+    if match := _DEAD.search(line):
+        return [Finding("dead_rank", f"{match[1]} processes do not answer", evidence)]
+    if match := _MISSING.search(line):
+        below = _ranks_below(document, number)
+        sentence = f"{match[1]} ranks of a communicator did not report{below}"
+        return [Finding("dead_rank", sentence, evidence)]
+    if match := _ERRORS.search(line):
+        sentence = f"{match[1].lower()} errors on {match[2]} ranks"
+        return [Finding("network_error", sentence, evidence, 0.6)]
+    if _STATUS.search(line):
+        below = _ranks_below(document, number)
+        sentence = f"ranks of a communicator are in different states{below}"
+        return [Finding("late_rank", sentence, evidence, 0.7)]
+    return []
+
+
+def _ranks_below(document: Document, number: int) -> str:
+    ranks = []
+    for line in document.text.split("\n")[number : number + 16]:
+        if not line.strip():
+            break
+        if match := _RANK.match(line):
+            ranks.append(match[1])
+    return f": rank {', '.join(ranks)}" if ranks else ""
+
+
+def _late(document: Document) -> list[Finding]:
+    """Ranks with fewer launched operations than most ranks of their communicator."""
+    findings = []
+    collective, most = "", 0
+    for number, line in document.lines():
+        if match := _COUNTS.search(line):
+            collective, most = match[1], 0
+        elif match := _MOST.search(line):
+            most = max(most, int(match[2]))
+        elif collective and (match := _LAUNCHED.search(line)):
+            done = int(match[2]) if match[2] else 0
+            if done < most:
+                sentence = (
+                    f"rank {match[1]} launched {done} operations of {collective}, the other ranks "
+                    f"{most}"
+                )
+                evidence = (document.evidence(number, line),)
+                findings.append(Finding("late_rank", sentence, evidence))
+    return findings[:64]
+
+
+def _read_json(document: Document) -> Observed:
+    try:
+        data = json.loads(document.text)
+    except (ValueError, RecursionError):
+        raise ConfigError("is not valid JSON", file=document.file, line=1) from None
+    communicators = data.get("communicators") if isinstance(data, dict) else None
+    if not isinstance(communicators, list):
+        raise ConfigError("has no list 'communicators'", file=document.file, line=1)
+    found = Observed(formats=[NAME])
+    for number, each in enumerate(communicators, 1):
+        if not isinstance(each, dict):
+            raise ConfigError(f"communicator {number} is not an object", file=document.file, line=1)
+        found.ranks = max(found.ranks or 0, _integer(each.get("size")))
+        found.findings += _of_communicator(document, number, each)
+    if not found.findings:
+        found.facts["RAS"] = "reports all communicators as OK"
+    return found
+
+
+def _of_communicator(document: Document, number: int, data: dict[str, Any]) -> list[Finding]:
+    findings = []
+    missing = _objects(data.get("missing_ranks"))
+    if missing:
+        names = ", ".join(
+            f"{_integer(each.get('rank'))} on {str(each.get('host'))[:60]}" for each in missing[:8]
+        )
+        evidence = document.evidence(number, f"missing_ranks: {names}")
+        sentence = f"{len(missing)} ranks did not report: rank {names}"
+        findings.append(Finding("dead_rank", sentence, (evidence,)))
+    counts: dict[str, dict[int, int]] = {}
+    for rank in _objects(data.get("ranks")):
+        own = rank.get("collective_counts")
+        for name, count in own.items() if isinstance(own, dict) else ():
+            counts.setdefault(str(name)[:24], {})[_integer(rank.get("rank"))] = _integer(count)
+        status = rank.get("status")
+        if isinstance(status, dict) and _integer(status.get("async_error")) not in (0, 7):
+            text = f"rank {_integer(rank.get('rank'))}: async_error {status.get('async_error')!r}"
+            evidence = document.evidence(number, text)
+            findings.append(Finding("network_error", text[:100], (evidence,), 0.6))
+    for name, by_rank in counts.items():
+        findings += _behind(document, number, name, by_rank)
+    return findings[:64]
+
+
+def _behind(document: Document, number: int, name: str, by_rank: dict[int, int]) -> list[Finding]:
+    most = max(by_rank.values(), default=0)
+    late = {rank: count for rank, count in by_rank.items() if count < most}
+    # Counts are not taken at one moment, so most ranks must agree before one is late.
+    if not late or len(late) * 2 > len(by_rank):
+        return []
+    shown = ", ".join(f"{rank} ({count})" for rank, count in sorted(late.items())[:8])
+    text = f"collective_counts of {name}: rank {shown}, others {most}"
+    evidence = document.evidence(number, text)
+    sentence = f"rank {shown} launched fewer {name} than the other ranks ({most})"
+    is_fault = most - min(late.values()) > 1
+    return [Finding("late_rank", sentence, (evidence,), 0.8 if is_fault else 0.3, is_fault)]
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if abs(value) < 1 << 62 else 0

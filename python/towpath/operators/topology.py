@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Finds unusual facts in topologies and states of adapters."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from towpath.errors import ConfigError
+from towpath.operators.finding import Finding
+from towpath.operators.observed import Document, Observed
+from towpath.specs import formats
+from towpath.specs.importers import nvidia_smi, rocm_smi
+from towpath.specs.importers.adapter_status import is_status, merged, parse_status
+from towpath.specs.importers.gpu_models import gpu_in
+from towpath.specs.importers.own_host import import_host
+
+NAME = "topology"
+_NO_GPU = "names no GPU"
+_WIDTH = re.compile(r'link_width="([0-9]{1,2})"')
+_SPEED = re.compile(r'link_speed="([0-9.]{1,5}) GT/s')
+_PCI = re.compile(r"<pci\b[^>]{0,600}>")
+_BUS = re.compile(r'busid="([^"]{1,40})"')
+_GPU_CLASS = re.compile(r'class="0x030[02]')
+_SLOW_SHARE = 0.25
+
+
+def recognizes(document: Document) -> bool:
+    """True if a document is a topology or a state of adapters."""
+    text = document.text
+    if text.lstrip().startswith("<"):
+        return "<system" in text[:4000]
+    return formats.is_topology_table(text) or rocm_smi.is_showtopo(text) or is_status(text)
+
+
+def is_topology(document: Document) -> bool:
+    """True if a document describes the devices of a host, so that it can be a machine."""
+    return recognizes(document) and (
+        document.text.lstrip().startswith("<")
+        or formats.is_topology_table(document.text)
+        or rocm_smi.is_showtopo(document.text)
+    )
+
+
+def read(document: Document) -> Observed:
+    """Reads a topology or a state of adapters.
+
+    Raises:
+        ConfigError: its content is wrong.
+    """
+    found = Observed(formats=[NAME])
+    text, file = document.text, document.file
+    if is_status(text) and not text.lstrip().startswith("<"):
+        found.formats = ["state of adapters"]
+        found.findings += _ports(document)
+    if not is_topology(document):
+        return found
+    try:
+        spec = import_host([(text, file)])
+    except ConfigError as error:
+        if _NO_GPU not in str(error):
+            raise
+        first = next(line for line in document.lines() if line[1].strip())
+        sentence = "the file is valid for NCCL, but has no GPU, so it is not a machine"
+        found.findings.append(Finding("no_gpu", sentence, (document.evidence(*first),)))
+        return found
+    found.facts["GPUs of a host"] = str(spec.gpus_per_host)
+    found.facts["adapters"] = str(sum(each.is_adapter for each in spec.devices))
+    found.facts["assumed"] = " / ".join(spec.notes)[:600]
+    for check in (_far_adapters, _table, _pcie):
+        found.findings += check(document)
+    return found
+
+
+def _line_of(document: Document, word: str) -> tuple[int, str]:
+    return next(((n, line) for n, line in document.lines() if word in line), (1, word))
+
+
+def _ports(document: Document) -> Iterator[Finding]:
+    ports = merged(parse_status(document.text, document.file))
+    fastest = max((port.rate_gbit or 0 for port in ports.values()), default=0)
+    for name, port in ports.items():
+        evidence = (document.evidence(*_line_of(document, name)),)
+        if port.is_up is False:
+            others = sum(other.is_up is True for other in ports.values())
+            sentence = f"the port of {name} is down, {others} other ports are up"
+            yield Finding("adapter_down", sentence, evidence, 0.8, others > 0)
+        elif port.rate_gbit and port.rate_gbit < fastest:
+            sentence = f"{name} has {port.rate_gbit:g} Gb/s, the fastest {fastest:g} Gb/s"
+            # Management ports are several times slower. A port of a rail that lost lanes is not.
+            is_fault = port.layer != "Ethernet" and port.rate_gbit > fastest * _SLOW_SHARE / 2
+            yield Finding("adapter_slow", sentence, evidence, 0.6, is_fault)
+
+
+def _far_adapters(document: Document) -> Iterator[Finding]:
+    if not formats.is_topology_table(document.text):
+        return
+    far = nvidia_smi.far_adapters(document.text, document.file)
+    if far:
+        number, line = next(
+            (n, line) for n, line in document.lines() if line.split()[:1] == [far[0]]
+        )
+        sentence = f"{', '.join(far)} are far from every GPU (SYS), other adapters are nearer"
+        if len(far) == 1:
+            sentence = sentence.replace(" are far", " is far")
+        evidence = (document.evidence(number, line),)
+        yield Finding("adapter_far", sentence, evidence, 0.7, False)
+
+
+def _table(document: Document) -> Iterator[Finding]:
+    """Unusual facts of a table of nvidia-smi topo -m."""
+    if not formats.is_topology_table(document.text) or rocm_smi.is_showtopo(document.text):
+        return
+    cells = nvidia_smi.cells_of_gpus(document.text, document.file)
+    gpus = sorted({one for one, _ in cells}, key=lambda gpu: int(gpu[3:]))
+    header = document.evidence(*_line_of(document, "GPU0"))
+    links = {pair: int(cell[2:]) for pair, cell in cells.items() if cell.startswith("NV")}
+    if not links and len(gpus) > 1:
+        yield from _without_nvlink(document, cells, gpus)
+        return
+    yield from _missing_nvlinks(document, links, gpus)
+    if links and len(links) < len(cells):
+        groups = _groups(gpus, set(links))
+        names = ", ".join("-".join(each) for each in groups if len(each) > 1)
+        sentence = (
+            f"NVLinks join {names} only, so a collective with GPUs of several groups is limited "
+            "by PCIe"
+        )
+        yield Finding("nvlink_partial", sentence, (header,), 0.9, False)
+
+
+def _missing_nvlinks(
+    document: Document, links: dict[tuple[str, str], int], gpus: list[str]
+) -> Iterator[Finding]:
+    """GPUs with the usual number of neighbors, but fewer NVLinks than the other GPUs."""
+    per_gpu = {gpu: sum(n for (one, _), n in links.items() if one == gpu) for gpu in gpus}
+    joined = Counter(one for one, _ in links)
+    usual = Counter(per_gpu.values()).most_common(1)[0][0]
+    for gpu, count in per_gpu.items():
+        if 0 < count < usual and joined[gpu] == max(joined.values()):
+            row = next(each for each in document.lines() if each[1].split()[:1] == [gpu])
+            sentence = f"{gpu} has fewer NVLinks ({count}) than the other GPUs ({usual})"
+            yield Finding("nvlink_missing", sentence, (document.evidence(*row),), 0.8)
+
+
+def _without_nvlink(
+    document: Document, cells: dict[tuple[str, str], str], gpus: list[str]
+) -> Iterator[Finding]:
+    header = document.evidence(*_line_of(document, "GPU0"))
+    names_adapters = "NIC" in document.text or "mlx5" in document.text
+    is_virtual = len(gpus) >= 8 and all(cell in ("PHB", "SYS") for cell in cells.values())
+    if names_adapters and is_virtual:
+        sentence = (
+            f"{len(gpus)} GPUs have only PHB and SYS between them: this is the output of `topo "
+            "-mp`, or of a virtual machine that hides NVLinks"
+        )
+        yield Finding("nvlink_hidden", sentence, (header,), 0.95, False)
+    near = {pair for pair, cell in cells.items() if cell != "SYS"}
+    groups = _groups(gpus, near)
+    if len(groups) > 1:
+        shown = ", ".join("-".join(each) for each in groups)
+        model = gpu_in(document.text)
+        generation = "" if model is None else f" over PCIe of a {model.name}"
+        sentence = f"GPUs are on {len(groups)} processors ({shown}){generation}"
+        yield Finding("sockets_of_cpu", sentence, (header,), 0.9, False)
+
+
+def _groups(names: list[str], pairs: set[tuple[str, str]]) -> list[list[str]]:
+    group_of = {name: {name} for name in names}
+    for one, other in pairs:
+        if group_of[one] is not group_of[other]:
+            merged_group = group_of[one] | group_of[other]
+            for name in merged_group:
+                group_of[name] = merged_group
+    unique = {id(group): group for group in group_of.values()}
+    return sorted(sorted(group, key=names.index) for group in unique.values())
+
+
+def _pcie(document: Document) -> Iterator[Finding]:
+    """GPUs whose PCIe link has fewer lanes or a lower speed than most of the GPUs."""
+    links: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
+    for number, line in document.lines():
+        for match in _PCI.finditer(line[:8000]):
+            width, speed = _WIDTH.search(match[0]), _SPEED.search(match[0])
+            if _GPU_CLASS.search(match[0]) and width and speed:
+                bus = _BUS.search(match[0])
+                rate = float(speed[1].strip(".") or 0) * int(width[1])
+                links["gpu"].append((rate, number, bus[1] if bus else ""))
+    rates = sorted(rate for rate, _, _ in links["gpu"])
+    if len(rates) < 3:
+        return
+    usual = rates[len(rates) // 2]
+    for rate, number, bus_id in links["gpu"]:
+        if rate < usual * 0.6:
+            place = document.text.split("\n")[number - 1]
+            sentence = (
+                f"the PCIe link of the GPU at {bus_id} has {rate:g} GT/s over all lanes, the other "
+                f"GPUs {usual:g}"
+            )
+            yield Finding("pcie_link", sentence, (document.evidence(number, place),), 0.85)
