@@ -49,6 +49,10 @@ class Commands(groups.LazyGroup):
                 "doctor:doctor",
                 "Find the cause of a slow or hanging job in logs, traces and topologies.",
             ),
+            "whatif": (
+                "whatif:whatif",
+                "Improve each link, latency and constant in turn, and print the gains.",
+            ),
         },
         "Programs": {
             "kernel": ("kernel:app", "Run CUDA and TT-Metalium kernels on described machines."),

@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Gains from improved links, latencies and constants of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from towpath.api.chips import ChipCluster
+from towpath.api.clusters import GpuCluster
+from towpath.errors import ConfigError
+from towpath.studies.progress import Progress, silent
+from towpath.studies.whatif import Gain, Improved, WhatIf, improved
+
+if TYPE_CHECKING:
+    from towpath.api.result import RunResult
+
+TIMES_MAX = 1000.0
+_LIMITS_SHOWN = 3
+_GAIN_LEAST = 1.005
+
+
+def what_if(
+    machine: GpuCluster | ChipCluster,
+    collectives: Sequence[str],
+    sizes_bytes: Sequence[int],
+    *,
+    times: float = 2.0,
+    progress: Progress = silent,
+) -> WhatIf:
+    """Improves each rate and each time of a machine in turn, and simulates the same calls.
+
+    The schedules stay the same, so that a gain is a gain of the hardware. On GPUs they are the
+    choice of NCCL, and on chips the default choice.
+
+    Args:
+        machine: a cluster of GPUs or of chips.
+        collectives: names of the collectives.
+        sizes_bytes: sizes of the whole array in bytes.
+        times: the factor: rates are multiplied, latencies and other times are divided.
+        progress: called with the number of simulated machines.
+
+    Raises:
+        ConfigError: a collective does not run on the machine, or the factor is not allowed.
+    """
+    if not 1 < times <= TIMES_MAX:
+        problem = f"times is {times:g}; it must be above 1 and at most {TIMES_MAX:g}"
+        raise ConfigError(problem, field="times")
+    base = _base(machine, collectives, sizes_bytes)
+    before = {call: result.rows[0].time_us for call, result in base.items()}
+    changed = list(improved(machine.spec, times))
+    gains = []
+    with progress("improving", len(changed)) as update:
+        for number, each in enumerate(changed):
+            update(number, each.path)
+            gains.append(_gain(machine, base, before, each))
+    useful = [each for each in gains if max(each.speedups.values()) >= _GAIN_LEAST]
+    useful.sort(key=lambda each: -max(each.speedups.values()))
+    largest = {call[0]: call for call in before}
+    limits = {name: _limit(base[call]) for name, call in largest.items()}
+    if isinstance(machine, GpuCluster) and largest:
+        specs = {each.path: each.spec for each in changed}
+        call = next(iter(largest.values()))
+        # The limit is a property of the largest size, so it decides the shown quantities.
+        best = sorted(useful, key=lambda each: -each.speedups[call])[:_LIMITS_SHOWN]
+        useful = [
+            _with_limit(machine, base[call], each, specs[each.path], call[1])
+            if each in best
+            else each
+            for each in useful
+        ]
+    return WhatIf(
+        machine._where(machine.ranks), times, before,
+        {call: _schedule_of(result) for call, result in base.items()},
+        limits, useful, machine.draw(),
+    )  # fmt: skip
+
+
+def _base(
+    machine: GpuCluster | ChipCluster, collectives: Sequence[str], sizes: Sequence[int]
+) -> dict[tuple[str, int], RunResult]:
+    found = {}
+    for collective in collectives:
+        for size in sizes:
+            options: dict[str, Any] = {"data": False}
+            if isinstance(machine, GpuCluster):
+                options["library"] = "rccl" if "mi300" in machine.name else "nccl"
+            result = machine.run(collective, size_bytes=size, **options)
+            found[collective, size] = _again(machine, result, collective, size)
+    return found
+
+
+def _again(
+    machine: GpuCluster | ChipCluster, result: RunResult, collective: str, size: int
+) -> RunResult:
+    """The same call with the same schedule, on a machine that may have changed."""
+    if isinstance(machine, GpuCluster):
+        return machine.run(result.schedule(), size_bytes=size, data=False)
+    row = result.rows[0]
+    return machine.run(
+        collective, size_bytes=size, algorithm=row.algorithm, protocol=row.protocol,
+        channels=row.channels, data=False,
+    )  # fmt: skip
+
+
+def _gain(
+    machine: GpuCluster | ChipCluster, base: dict[tuple[str, int], RunResult],
+    before: dict[tuple[str, int], float], each: Improved,
+) -> Gain:  # fmt: skip
+    other = _like(machine, each.spec)
+    speedups = {
+        call: before[call] / _again(other, result, *call).rows[0].time_us
+        for call, result in base.items()
+    }
+    return Gain(each.path, each.before, each.after, speedups)
+
+
+def _like(machine: GpuCluster | ChipCluster, spec: object) -> GpuCluster | ChipCluster:
+    if isinstance(machine, GpuCluster):
+        used = machine.ranks_per_host
+        per_host = None if used == machine.spec.gpus_per_host else used
+        return GpuCluster(spec, per_host)  # type: ignore[arg-type]
+    return ChipCluster(spec)
+
+
+def _with_limit(
+    machine: GpuCluster, result: RunResult, gain: Gain, spec: object, size: int
+) -> Gain:
+    after = _again(_like(machine, spec), result, result.collective, size)
+    return Gain(gain.path, gain.before, gain.after, gain.speedups, _limit(after))
+
+
+def _limit(result: RunResult) -> str:
+    return "" if result.limit is None else result.limit.sentence
+
+
+def _schedule_of(result: RunResult) -> str:
+    row = result.rows[0]
+    return f"{row.schedule} {row.protocol} {row.channels}"
