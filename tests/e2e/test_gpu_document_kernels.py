@@ -5,19 +5,13 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import towpath
 from conftest import ROOT
-
-FOLDER = ROOT / "tests" / "e2e" / "gpu"
-sys.path.insert(0, str(FOLDER))
-
-import document_figures  # noqa: E402
-import document_kernels  # noqa: E402
+from inside.reproduce import CannotRun, document, worklog_kernels, worklog_times
 
 KERNELS = [
     "plain_exchange", "signal_exchange", "fused_exchange", "ring", "vectorised_ring", "simple_ring",
@@ -28,19 +22,23 @@ SHAPES = [(32, 16, 1, 2), (64, 32, 4, 2), (256, 64, 8, 1)]
 
 
 @pytest.fixture(scope="module")
-def include(tmp_path_factory) -> Path:
-    document = document_kernels.find_document()
-    if document is None:
-        pytest.skip("the document is not beside the data of others ($TOWPATH_DATA/../seeds)")
+def text() -> str:
+    try:
+        return document("003")
+    except CannotRun as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def include(text, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("include")
-    text = document_kernels.header(document.read_text(encoding="utf-8"))
-    (folder / "document_kernels.h").write_text(text, encoding="utf-8")
+    (folder / "document_kernels.h").write_text(worklog_kernels.header(text), encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="module")
 def kernel(include):
-    return towpath.kernel(FOLDER / "document_kernels.cu", flags=[f"-I{include}"])
+    return towpath.kernel(worklog_times.PROGRAM, flags=[f"-I{include}"])
 
 
 def arguments(name: str, type_name: str, shape: tuple[int, int, int, int]) -> list[str]:
@@ -103,19 +101,18 @@ def test_a_kernel_is_right_over_the_sizes_of_the_document(kernel, name, type_nam
 
 
 @pytest.mark.long
-def test_the_documents_figures_come_out_of_its_kernels(include):
-    document = document_kernels.find_document()
-    kernels = document_figures.Kernels(document, include)
-    for figure in document_figures.exchange_figures(kernels):
+def test_the_documents_figures_come_out_of_its_kernels(text, tmp_path):
+    kernels = worklog_times.Kernels(text, tmp_path)
+    for figure in worklog_times.exchange_figures(kernels):
         assert figure.ratio == pytest.approx(1, abs=0.05), figure
-    for comparison in document_figures.ring_comparisons(kernels):
+    for comparison in worklog_times.ring_comparisons(kernels):
         assert comparison.holds, comparison
 
 
 @pytest.mark.long
-def test_the_documents_figures_between_nodes_come_out_of_its_kernels(include):
-    kernels = document_figures.Kernels(document_kernels.find_document(), include)
-    for comparison in document_figures.node_comparisons(kernels):
+def test_the_documents_figures_between_nodes_come_out_of_its_kernels(text, tmp_path):
+    kernels = worklog_times.Kernels(text, tmp_path)
+    for comparison in worklog_times.node_comparisons(kernels):
         assert comparison.holds, comparison
 
 
@@ -127,7 +124,7 @@ def test_nvcc_compiles_and_links_the_kernels(include, tmp_path):
     if library is None:
         pytest.skip("nvidia-nvshmem-cu13 of PyPI is not installed (or $NVSHMEM_HOME is not set)")
     made = subprocess.run(
-        [str(ROOT / "tools" / "gpu_build.sh"), str(FOLDER / "document_kernels.cu"),
+        [str(ROOT / "tools" / "gpu_build.sh"), str(worklog_times.PROGRAM),
          str(tmp_path / "document_kernels"), f"-I{include}"],
         capture_output=True, text=True, timeout=600,
         env={**os.environ, "NVSHMEM_HOME": str(library)},

@@ -10,9 +10,9 @@ import statistics
 import subprocess
 from pathlib import Path
 
-import document_programs
 import pytest
 
+from inside.reproduce import guide_samples
 from towpath import SourceKernel, TowpathError, load
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def samples() -> list[str]:
-    found = document_programs.samples(DOCUMENTS[0])
+    found = guide_samples.samples(DOCUMENTS[0].read_text())
     assert len(found) == 17
     return found
 
@@ -43,7 +43,7 @@ def samples() -> list[str]:
     ],
 )
 def test_sample_of_a_kernel_compiles_and_runs(samples: list[str], name: str, ending: str) -> None:
-    text = document_programs.sample_kernels(samples)[name]
+    text = guide_samples.sample_kernels(samples)[name]
     kernel = SourceKernel(f"{name}.cpp", core=(0, 8), processor="ethernet", text=text)
     if ending == "":
         assert load("wormhole").run_kernels([kernel]).time_ns > 0
@@ -58,10 +58,10 @@ def program(samples: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pat
     if not LIBRARY.is_file():
         pytest.skip("needs the C++ library; run make build")
     folder = tmp_path_factory.mktemp("ring_ping")
-    for name, text in document_programs.sample_kernels(samples).items():
+    for name, text in guide_samples.sample_kernels(samples).items():
         (folder / f"{name}.cpp").write_text(text)
-    (folder / "setup.cpp").write_text(document_programs.SETUP)
-    (folder / "host.cpp").write_text(document_programs.host(samples))
+    (folder / "setup.cpp").write_text(guide_samples.SETUP)
+    (folder / "host.cpp").write_text(guide_samples.host(samples))
     subprocess.run(
         [
             os.environ.get("CXX", "g++"), "-std=c++20", "-w", "host.cpp", f"-I{ROOT}/src",

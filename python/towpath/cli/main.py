@@ -69,6 +69,10 @@ class Commands(groups.LazyGroup):
                 "validate:validate",
                 "Compare measurements with the models: predicted, measured, error.",
             ),
+            "reproduce": (
+                "reproduce:reproduce",
+                "Compare statements of five documents with runs, row by row.",
+            ),
             "version": (
                 "version:print_version",
                 "Print the version, and with --environment the versions of related software.",

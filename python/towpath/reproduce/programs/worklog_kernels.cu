@@ -3,7 +3,7 @@
 // Runs one of the document's kernels on data of which the result is known, and says how many
 // elements are wrong. The same program serves simulated machines, processes of a host, and GPUs.
 //
-//   document_kernels KERNEL TYPE THREADS PACKET_BYTES BLOCKS CALLS [RINGS]
+//   worklog_kernels KERNEL TYPE THREADS PACKET_BYTES BLOCKS CALLS [RINGS]
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

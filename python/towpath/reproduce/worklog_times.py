@@ -1,36 +1,24 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the GPU document says of its kernels, measured on those kernels in simulated time.
-
-Usage: PYTHONPATH=tests/support python tests/e2e/gpu/document_figures.py [--quick]
-
-Kernels are cut out of the document and compiled as they are. Each run holds its data to what it
-must be. The table says what the document says, its number, and what the kernels took.
-"""
+"""Document 003: its kernels, compiled as printed, and their simulated times with data."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-import towpath
-from inside.kernels import GpuKernel
-from inside.machines import with_settings
+from towpath.kernels.gpu_kernel import GpuKernel
+from towpath.reproduce import worklog_kernels
+from towpath.specs import catalogue
+from towpath.specs.override import with_settings
 
-FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER))
-
-import document_kernels  # noqa: E402
-
+PROGRAM = Path(__file__).parent / "programs" / "worklog_kernels.cu"
 MACHINE = "dgx-h100"
 BY_GPUS = "gpu_cost.kernel.gpu_initiated_adapters=true"
-NO_LAUNCH = "gpu_cost.launch_ns=0"  # the document's times are those of kernels alone
+NO_LAUNCH = "gpu_cost.launch_ns=0"  # the document times only kernels
 GPUS_PER_HOST = 8
 HALF_BYTES = 2
 PERIOD = 7
@@ -43,7 +31,7 @@ SIMPLE = "simple_ring"
 
 @dataclass(frozen=True)
 class Point:
-    """A kernel in one shape; sizes are those of a PE's array."""
+    """A kernel in one shape. Sizes are of the array of a PE."""
 
     kernel: str
     size_bytes: int
@@ -62,7 +50,7 @@ class Point:
 
     @property
     def blocks(self) -> int | None:
-        """Of a ring; None where blocks do not divide the array."""
+        """Blocks of a ring. None if blocks do not divide the array."""
         is_whole = self.is_exchange or self.kernel == SIMPLE
         parts = self.rings * (1 if is_whole else self.pes)
         blocks, rest = divmod(self.size_bytes, parts * self.threads * self.bytes_per_thread)
@@ -72,14 +60,13 @@ class Point:
 class Kernels:
     """The document's kernels, compiled."""
 
-    def __init__(self, document: Path, folder: Path) -> None:
-        text = document_kernels.header(document.read_text(encoding="utf-8"))
-        (folder / "document_kernels.h").write_text(text, encoding="utf-8")
+    def __init__(self, text: str, folder: Path) -> None:
+        header = worklog_kernels.header(text)
+        (folder / "document_kernels.h").write_text(header, encoding="utf-8")
         names = [self._name(kernel) for kernel in
                  ("plain_exchange", "signal_exchange", "fused_exchange", "ring", RING, SIMPLE,
                   ALTERNATING)]  # fmt: skip
-        source = FOLDER / "document_kernels.cu"
-        self._kernel = GpuKernel(str(source), names, [f"-I{folder}"])
+        self._kernel = GpuKernel(str(PROGRAM), names, [f"-I{folder}"])
 
     @staticmethod
     def _name(kernel: str) -> str:
@@ -91,7 +78,7 @@ class Kernels:
         """Until the last kernel has ended. Raises AssertionError where data is wrong."""
         if point.blocks is None:
             raise ValueError(f"blocks do not divide the array: {point}")
-        spec = with_settings(towpath.load(MACHINE).spec, [NO_LAUNCH, *point.settings])
+        spec = with_settings(catalogue.load(MACHINE), [NO_LAUNCH, *point.settings])
         gpus = self._kernel.simulate(spec, point.pes)
         count = point.size_bytes // HALF_BYTES
         destination = gpus.symmetric(count, "float16")
@@ -121,17 +108,17 @@ class Kernels:
         return time_us
 
     def gb_per_s(self, point: Point) -> float:
-        """What a GPU sends and receives, as the document counts."""
+        """Bytes that a GPU sends and receives over time, as the document counts."""
         return 2 * point.size_bytes / self.time_us(point) / 1e3
 
     def best_us(self, points: Sequence[Point]) -> float:
-        """The least time of several shapes; those that do not divide the array are left out."""
+        """The least time of several shapes, without shapes that do not divide the array."""
         return min(self.time_us(point) for point in points if point.blocks is not None)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of the document beside the kernel's."""
+    """A number of the document with the value of the kernel."""
 
     statement: str
     unit: str
@@ -159,7 +146,7 @@ class Comparison:
 
 
 # Statement, GB/s of the document, kernel, threads, bytes of each, PEs, settings. The shape is the
-# best one of `towpath bench exchange`; the document sweeps shapes, too.
+# best one of `towpath bench exchange`. The document also sweeps shapes.
 EXCHANGES = [
     ("plain, inside a node", 733, "plain_exchange", 512, 16, 2, ()),
     ("put, fence, signal, inside a node", 560, "signal_exchange", 128, 64, 2, ()),
@@ -186,7 +173,7 @@ def shapes(kernel: str, size_bytes: int, pes: int, settings: tuple[str, ...] = (
 
 
 def ring_comparisons(kernels: Kernels) -> list[Comparison]:
-    """Of rings in one node."""
+    """Comparisons of rings in one node."""
     found = []
     for size_bytes in (16 * KIB, 64 * KIB, 4 * MIB, 16 * MIB):
         ring = kernels.best_us(shapes(RING, size_bytes, 8))
@@ -205,7 +192,7 @@ def ring_comparisons(kernels: Kernels) -> list[Comparison]:
 
 
 def node_comparisons(kernels: Kernels, large_bytes: int = 64 * MIB) -> list[Comparison]:
-    """Of rings over two nodes whose GPUs hand their puts to the adapters."""
+    """Comparisons of rings over two nodes whose GPUs hand their puts to the adapters."""
     few = (BY_GPUS, "gpu_cost.kernel.queue_pairs=2")
     many = (BY_GPUS, "gpu_cost.kernel.queue_pairs=32")
     one = kernels.best_us(shapes(RING, 16 * MIB, 16, many))
@@ -230,7 +217,7 @@ NCCL_DEFAULT_US = 1284.0
 
 
 def nccl_comparisons(kernels: Kernels) -> list[Comparison]:
-    """At 256 MiB; takes 10 GB of memory."""
+    """At 256 MiB. Takes 10 GB of memory."""
     settings = (BY_GPUS, "gpu_cost.kernel.queue_pairs=32")
     points = [Point(ALTERNATING, 256 * MIB, 512, each, 16, settings) for each in (128, 512)]
     time_us = kernels.best_us(points)
@@ -240,36 +227,3 @@ def nccl_comparisons(kernels: Kernels) -> list[Comparison]:
         Comparison("... and slower than NCCL by default", "NCCL", NCCL_DEFAULT_US,
                    "alternating rings", time_us),
     ]  # fmt: skip
-
-
-def show(figures: Sequence[Figure], comparisons: Sequence[Comparison]) -> None:
-    """Prints both as rows of Markdown."""
-    for figure in figures:
-        print(f"| {figure.statement} | {figure.document:g} {figure.unit} | {figure.kernel:.1f} "
-              f"| {figure.ratio:.3f} |", flush=True)  # fmt: skip
-    for each in comparisons:
-        verdict = "yes" if each.holds else "no"
-        print(f"| {each.statement} | {verdict}: {each.faster} {each.faster_us:.1f} us, "
-              f"{each.slower} {each.slower_us:.1f} us |", flush=True)  # fmt: skip
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="no array of more than 32 MiB")
-    quick = parser.parse_args().quick
-    document = document_kernels.find_document()
-    if document is None:
-        print("the document is not beside the data of others ($TOWPATH_DATA/../seeds)")
-        return 1
-    with tempfile.TemporaryDirectory() as folder:
-        kernels = Kernels(document, Path(folder))
-        show(exchange_figures(kernels), [])
-        show([], ring_comparisons(kernels))
-        if not quick:
-            show([], node_comparisons(kernels))
-            show([], nccl_comparisons(kernels))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

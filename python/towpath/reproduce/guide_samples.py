@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ samples of the multichip guide, cut out of the document, and what it leaves out around
-them: declarations, and the rest of the ring-ping program."""
+"""The C++ samples of document 000, cut out of its text, and the declarations and host code around
+them that the document omits."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 # Slips of the document, and what is meant.
 SLIPS = (
@@ -25,16 +24,21 @@ SLIPS = (
 )  # fmt: skip
 
 
-def samples(document: Path) -> list[str]:
+def samples(text: str) -> list[str]:
     """The C++ samples in the order of the document, without its slips."""
-    found = re.findall(r"```c\+\+\n(.*?)```", document.read_text(), re.DOTALL)
+    found = printed_samples(text)
     for slip, meant in SLIPS:
         found = [sample.replace(slip, meant) for sample in found]
     return found
 
 
+def printed_samples(text: str) -> list[str]:
+    """The C++ samples in the order of the document, as printed."""
+    return re.findall(r"```c\+\+\n(.*?)```", text, re.DOTALL)
+
+
 def sample_kernels(sample: list[str]) -> dict[str, str]:
-    """The samples for kernels that stand alone, each with the declarations that it needs."""
+    """The samples of whole kernels, each with the declarations that it needs."""
     head = '#include "eth/dataflow_api.h"\n'
     merged = (
         "void kernel_main() {\n"

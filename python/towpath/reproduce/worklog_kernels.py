@@ -1,25 +1,10 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts the kernels of the GPU document out of it, for tests; none of it is part of the project.
-
-python document_kernels.py DOCUMENT > document_kernels.h
-"""
+"""Cuts the kernels of document 003 out of its text. None of them is part of the project."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[3]
-
-
-def find_document() -> Path | None:
-    """The document, beside the data of others; None where it is absent."""
-    data = Path(os.environ.get("TOWPATH_DATA", ROOT.parent / "shared" / "data"))
-    found = sorted((data.parent / "seeds").glob("003_*.txt"))
-    return found[0] if found else None
 
 
 def blocks_of(text: str) -> list[str]:
@@ -38,13 +23,17 @@ def function_in(block: str) -> str:
     raise ValueError("a code block of the document has no end")
 
 
-def vectorised(ring: str, blocks: list[str]) -> str:
+def vectorized(ring: str, blocks: list[str]) -> str:
     """The ring with the document's own replacements: its loops, and its signal."""
     pieces = [block for block in blocks if block.startswith("for (int i = threadIdx.x")]
     reduction = next(piece for piece in pieces if "P res;" in piece)
     copy = next(piece for piece in pieces if "P res;" not in piece and "recv_chunk" in piece)
-    put = next(block for block in blocks if "stage, NVSHMEM_SIGNAL_SET, send_peer" in block[:400]
-               and block.startswith("nvshmemx_putmem_signal_nbi_block"))  # fmt: skip
+    put = next(
+        block
+        for block in blocks
+        if "stage, NVSHMEM_SIGNAL_SET, send_peer" in block[:400]
+        and block.startswith("nvshmemx_putmem_signal_nbi_block")
+    )
     put = put.replace("chunk*chunk_off,", "send_chunk*chunk_off,", 1)  # a slip of the document
     loop = re.compile(r"for \(int i = threadIdx\.x;.*?\n        \}\n", re.DOTALL)
     ring = loop.sub(lambda _: reduction, ring, count=1)
@@ -68,10 +57,16 @@ def replaced(text: str, pattern: str, piece: str) -> str:
 def fused(exchange: str, blocks: list[str]) -> str:
     """The exchange with a signal and the document's three replacements."""
     put = next(block for block in blocks if block.startswith("nvshmemx_putmem_signal_block"))
-    wait = next(block for block in blocks if block.startswith("if (threadIdx.x == 0)\n")
-                and "signal_wait_until" in block)  # fmt: skip
-    copy = next(block for block in blocks if block.startswith("for (int i = threadIdx.x")
-                and "sizeof(float4)" in block)  # fmt: skip
+    wait = next(
+        block
+        for block in blocks
+        if block.startswith("if (threadIdx.x == 0)\n") and "signal_wait_until" in block
+    )
+    copy = next(
+        block
+        for block in blocks
+        if block.startswith("for (int i = threadIdx.x") and "sizeof(float4)" in block
+    )
     exchange = replaced(exchange, r"nvshmemx_putmem_block\(.*?__syncthreads\(\);\n", "")
     exchange = replaced(exchange, r"if \(threadIdx\.x == 0\)\n    \{.*?\n    \}\n", put)
     exchange = replaced(exchange, r"    nvshmem_signal_wait_until\(.*?;\n", wait)
@@ -79,7 +74,7 @@ def fused(exchange: str, blocks: list[str]) -> str:
 
 
 def alternating(ring: str, blocks: list[str]) -> str:
-    """The vectorised ring with the document's seats in alternating rings.
+    """The vectorized ring with the document's seats in alternating rings.
 
     The document says that the rest looks more or less the same. Ours are: a signal for each ring,
     a swap, and the brace before the chunks, which are used after it.
@@ -91,10 +86,13 @@ def alternating(ring: str, blocks: list[str]) -> str:
     seats = seats[:chunks] + "}\n" + seats[chunks:end]
     ring = replaced(ring, r"const uint64_t off = .*?int recv_chunk = [^\n]*\n", seats)
     ring = replaced(ring, r"signal \+ blockIdx\.x;", "signal + ring_id * gridDim.x + blockIdx.x;")
-    ring, count = re.subn(r"recv_chunk = \(n_pes \+ recv_chunk - 1\)%n_pes;",
-                          lambda _: following, ring)  # fmt: skip
+    ring, count = re.subn(
+        r"recv_chunk = \(n_pes \+ recv_chunk - 1\)%n_pes;", lambda _: following, ring
+    )
     if count != 2:
-        raise ValueError(f"the document's ring goes on to the next chunk {count} times, not twice")
+        raise ValueError(
+            f"the document's ring continues with the next chunk {count} times, not twice"
+        )
     swap = "template <typename T> __device__ void swap_cu(T& a, T& b) { T c = a; a = b; b = c; }\n"
     return swap + "constexpr bool INTERNODE = true;\n" + ring
 
@@ -112,13 +110,9 @@ def header(text: str) -> str:
         "signal_exchange": exchanges[1],
         "fused_exchange": fused(exchanges[1], blocks),
         "ring": ring,
-        "vectorised_ring": vectorised(ring, blocks),
+        "vectorised_ring": vectorized(ring, blocks),
         "simple_ring": simple,
-        "alternating_rings": alternating(vectorised(ring, blocks), blocks),
+        "alternating_rings": alternating(vectorized(ring, blocks), blocks),
     }
     spaces = [f"namespace {name} {{\n{code}\n}}\n" for name, code in parts.items()]
     return "#pragma once\n" + array + "".join(spaces)
-
-
-if __name__ == "__main__":
-    print(header(Path(sys.argv[1]).read_text(encoding="utf-8")))

@@ -1,0 +1,150 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Executes runs in processes, and keeps their results under a hash of all that they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from towpath import _core
+from towpath.compiled import cache_folder
+from towpath.files import write_text
+from towpath.reproduce.documents import CannotRun
+from towpath.reproduce.runs import RUNS
+from towpath.studies.parallel import in_processes, processors
+from towpath.studies.progress import Progress, silent
+
+Result = dict[str, Any]
+_PACKAGE = Path(__file__).resolve().parents[1]
+# Other inputs of runs: copies of documents, tables, tools.
+_VARIABLES = (
+    "TOWPATH_SEEDS",
+    "TOWPATH_DATA",
+    "TOWPATH_PENNY_REPOSITORY",
+    "TOWPATH_UMD_REPOSITORY",
+    "TOWPATH_RTL",
+)
+# Modules of this folder that the runs of several others use.
+_SHARED_MODULES = ("core_programs", "documents", "guide_samples", "worklog_kernels")
+
+
+@dataclass(frozen=True)
+class Executed:
+    """The results of runs.
+
+    Attributes:
+        results: values by run.
+        kept: names of the runs whose results were kept from an earlier command.
+    """
+
+    results: dict[str, Result]
+    kept: list[str]
+
+
+def execute(
+    names: Iterable[str], *, jobs: int = 0, progress: Progress = silent, afresh: bool = False
+) -> Executed:
+    """Executes runs whose results are not kept, the longest first.
+
+    Args:
+        names: keys of `RUNS`.
+        jobs: number of processes. 0: one per core.
+        progress: a display of the completed processor time.
+        afresh: True to ignore kept results.
+    """
+    chosen = list(dict.fromkeys(names))
+    results: dict[str, Result] = {}
+    if not afresh:
+        for name in chosen:
+            if (found := _kept(name)) is not None:
+                results[name] = found
+    kept = list(results)
+    waiting = sorted(
+        (name for name in chosen if name not in results), key=lambda name: -RUNS[name].seconds
+    )
+    total = sum(RUNS[name].seconds for name in waiting)
+    with progress("documents", total) as update:
+        done = 0.0
+        for number, result in _outcomes(waiting, jobs or processors()):
+            name = waiting[number]
+            results[name] = json.loads(json.dumps(result, default=_plain))
+            done += RUNS[name].seconds
+            update(done, f"documents: {name}")
+            if "failed" not in result and "cannot" not in result:
+                write_text(_file(name), json.dumps(result, default=_plain))
+    return Executed(results, kept)
+
+
+def _outcomes(waiting: list[str], jobs: int) -> Iterable[tuple[int, Result]]:
+    if jobs == 1 or len(waiting) <= 1:
+        return ((number, perform(name)) for number, name in enumerate(waiting))
+    return in_processes(perform, waiting, min(jobs, len(waiting)))
+
+
+def perform(name: str) -> Result:
+    """Executes one run. An error becomes its result.
+
+    Args:
+        name: a key of `RUNS`.
+    """
+    module, _, function = RUNS[name].function.partition(".")
+    try:
+        return getattr(import_module(f"towpath.reproduce.{module}"), function)()
+    except CannotRun as reason:
+        return {"cannot": str(reason)}
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        sentence = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return {"failed": f"{sentence} ({Path(where.filename).name}:{where.lineno})"}
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python."""
+    return value.item()
+
+
+def _file(name: str) -> Path:
+    return cache_folder("documents") / f"{name}-{_digest(name)}.json"
+
+
+def _kept(name: str) -> Result | None:
+    try:
+        return json.loads(_file(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _digest(name: str) -> str:
+    """Digest of the inputs of a run: its module, and the shared inputs of all runs."""
+    module = RUNS[name].function.partition(".")[0]
+    own = (Path(__file__).parent / f"{module}.py").read_bytes()
+    return hashlib.sha256(_shared().encode() + own).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _shared() -> str:
+    """Digest of the package without commands and pages, of machines, and of named folders."""
+    from towpath.specs.shipped import folder
+
+    digest = hashlib.sha256()
+    here = Path(__file__).parent
+    files = [Path(_core.__file__), *sorted((here / "programs").iterdir())]
+    files += [here / f"{name}.py" for name in _SHARED_MODULES]
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        if file.relative_to(_PACKAGE).parts[0] not in ("cli", "pages", "reproduce", "vllm"):
+            files.append(file)
+    files += sorted(folder().rglob("*.yaml"))
+    for file in files:
+        digest.update(file.name.encode() + file.read_bytes())
+    for variable in _VARIABLES:
+        digest.update(os.environ.get(variable, "").encode() + b"\0")
+    return digest.hexdigest()

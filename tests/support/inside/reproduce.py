@@ -1,0 +1,9 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""The index of statements, its rules and runs, and the samples cut from the documents."""
+
+from towpath.reproduce import guide_samples, worklog_kernels, worklog_times
+from towpath.reproduce.documents import CannotRun, document
+from towpath.reproduce.rules import Verdict, holds, judge
+from towpath.reproduce.runs import RUNS
+from towpath.reproduce.statements import TITLES, Statement, statements
