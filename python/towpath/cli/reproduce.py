@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from towpath.cli.options import AsJson, Jobs
-from towpath.cli.output_file import check_output, command_line, json_text, note
+from towpath.cli.options import AsJson, Jobs, OutPage
+from towpath.cli.output_file import check_output, command_line, json_text, note, page_output
 from towpath.errors import ConfigError
 from towpath.files import write_text
 
@@ -34,7 +34,7 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="only rows whose runs take two minutes together")
     ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="PAGE", help="write a page (.html)")] = None,
+    out: OutPage = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the rows as CSV")] = None,
     png: Annotated[
         Path | None,
@@ -46,38 +46,39 @@ def reproduce(
     jobs: Jobs = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the statements of five documents with runs, row by row.
+    """Compare statements of five documents with runs, row by row.
 
     Results of runs are kept. After an interruption or a change, the same command only runs what is
     missing. Exits 1 if a row is off and DEVIATIONS.md does not name it.
     """
     from towpath.cli.progress import bar
+    from towpath.pages.html import write_page
     from towpath.pages.text import page_text
     from towpath.reproduce.documents_report import chosen, report
     from towpath.reproduce.rules import OFF
 
-    for file in (out, csv, png):
+    output = page_output(out)
+    for file in (csv, png):
         check_output(file)
     asked = chosen(documents or [])
     found = report(asked, quick=quick, jobs=jobs, progress=bar, afresh=afresh)
     page = found.page(command_line())
-    print(json_text(found.to_dict()) if as_json else page_text(page))
+    text = json_text(found.to_dict())
+    print(text if as_json else page_text(page))
     if csv is not None:
         write_text(csv, found.csv())
         note(f"rows: {csv}")
-    _write_pages(page, out, png)
+    if output is not None:
+        output.write(lambda path: write_page(page, path), text)
+    if png is not None:
+        _write_image(page, png)
     if found.counts[OFF]:
         raise typer.Exit(1)
 
 
-def _write_pages(page: Page, out: Path | None, png: Path | None) -> None:
+def _write_image(page: Page, png: Path) -> None:
     from towpath.pages.html import write_page
 
-    if out is not None:
-        write_page(page, out)
-        note(f"page: {out}")
-    if png is None:
-        return
     browser = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         raise ConfigError(f"--png needs a browser; install one of {', '.join(_BROWSERS)}")

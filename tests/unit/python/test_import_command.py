@@ -49,6 +49,24 @@ def fabric_rates(spec):
     }  # fmt: skip
 
 
+# --- adapters without a status ---
+
+
+def test_an_adapter_without_a_status_takes_the_rate_of_its_family():
+    excerpt = block("mlx5_eth4", "25 Gb/sec (1X EDR)", "Ethernet") + block(
+        "mlx5_ib0", "400 Gb/sec (4X NDR)"
+    )
+    spec = imported(topology(), excerpt)
+    assert fabric_rates(spec) == {f"nic{n}": 49.0 for n in range(8)}
+    assert sum("no status contains it" in note for note in spec.notes) == 11
+    assert any(note.startswith("mlx5_ib7 is assumed to be like mlx5_ib0") for note in spec.notes)
+
+
+def test_a_family_whose_adapters_differ_lends_no_rate():
+    two_rates = block("mlx5_ib0", "400 Gb/sec (4X NDR)") + block("mlx5_ib1", "200 Gb/sec (4X HDR)")
+    assert fabric_rates(imported(topology(), two_rates)) == {"nic0": 49.0, "nic1": 24.5}
+
+
 # --- rates of adapters ----------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePath
 
 from towpath.errors import ConfigError
@@ -102,6 +103,30 @@ class HostDraft:
             known = ", ".join(sorted(ports)[:4])
             problem = f"names none of the adapters that are reported, such as {known}"
             raise ConfigError(problem, file=self._file, line=1)
+        self._ports = {**ports, **self._ports_of_families(names, ports)}
+
+    def _ports_of_families(
+        self, names: dict[str, str], ports: dict[str, AdapterPort]
+    ) -> dict[str, AdapterPort]:
+        """Ports of adapters without a status, assumed to be like the ports of their family: names
+        that differ only in their number.
+        """
+        assumed: dict[str, AdapterPort] = {}
+        if not ports:
+            return assumed
+        of_family: dict[str, list[AdapterPort]] = {}
+        for name, port in ports.items():
+            of_family.setdefault(_family(name), []).append(port)
+        for name in names.values():
+            like = of_family.get(_family(name), [])
+            kinds = {(port.layer, port.is_up, port.rate_gbit, port.words) for port in like}
+            if name not in ports and len(kinds) == 1:
+                assumed[name] = replace(like[0], device=name)
+                self.note(
+                    f"{name} is assumed to be like {like[0].device}: no status contains it; "
+                    "ibstatus on this host prints its rate"
+                )
+        return assumed
 
     def add_device(self, name: str, kind: str) -> str:
         """Adds a device and returns its name."""
@@ -309,6 +334,11 @@ class HostDraft:
             if wire.link_type == connect.link_type:
                 self.add_wire(names[wire.a], names[wire.b], wire.link_type, wire.parallel)
         self.note(f"the GPU interconnect is that of {donor.name}: the file has none")
+
+
+def _family(name: str) -> str:
+    """The name of an adapter without its number: "mlx5_ib" of "mlx5_ib3"."""
+    return name.rstrip("0123456789")
 
 
 def _reference() -> MachineSpec:

@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Document 004: the ping-pong of small messages on the described cluster, and on its RTL."""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from towpath import _core
+from towpath.api.machine import load
+from towpath.errors import TowpathError
+from towpath.reproduce.documents import CannotRun
+from towpath.specs import catalogue
+from towpath.studies.mailbox_study import (
+    DOCUMENT_CLUSTER,
+    PUBLISHED_BREAKDOWN,
+    MailboxStudy,
+    StudyRequest,
+    measure_study,
+)
+
+Result = dict[str, Any]
+_ROOT = Path(__file__).resolve().parents[3]
+_BINS_PER_DECADE = 40
+
+
+@lru_cache(maxsize=1)
+def _study() -> MailboxStudy:
+    return measure_study(catalogue.load_mailbox_cluster(DOCUMENT_CLUSTER), StudyRequest())
+
+
+def latencies() -> Result:
+    """A million iterations with interrupts, and 300,000 without."""
+    study = _study()
+    calm, busy = study.latencies["without"], study.latencies["with"]
+    most = max(calm["counts"]) / calm["iterations"]
+    busy_most = max(busy["counts"]) / busy["iterations"]
+    walks = sum(row["iterations"] for row in calm["plateaus"] if row["what"] == "page walks")
+    reached = [row for row in busy["plateaus"] if row["iterations"]]
+    switched = [row for row in reached if "context switch" in row["what"]]
+    interrupts = next(row for row in reached if row["what"] == "interrupts")
+    return {
+        "calm_mode": calm["mode_ns"],
+        "calm_mean": calm["mean_ns"],
+        "calm_max": calm["max_ns"],
+        "busy_mode": busy["mode_ns"],
+        "busy_round_trip": busy["mean_round_trip_ns"],
+        "busy_mean": busy["mean_ns"],
+        "busy_max": busy["max_ns"],
+        "busy_spread": [
+            busy["max_ns"] / busy["min_ns"],
+            f"{busy['min_ns']:.0f} to {busy['max_ns']:.0f} ns",
+        ],
+        "plateaus": [
+            len(reached) - len(switched[1:]),
+            ", ".join(f"{row['what']}: {row['median_ns']:.0f} ns" for row in reached),
+        ],
+        "share_at_mode": [most, f"{most:.1%} of the iterations without interrupts"],
+        "busy_share_at_mode": [busy_most, f"{busy_most:.1%} of the iterations with interrupts"],
+        "interrupt_max": [interrupts["max_ns"], "the slowest iteration with an interrupt"],
+        "switches": [
+            bool(switched),
+            ", ".join(f"{row['what']}: {row['iterations']}" for row in switched),
+        ],
+        "switch_off": [
+            calm["max_ns"] < 3000 < busy["max_ns"],
+            "only runs with interrupts exceed 3 us",
+        ],
+        "walks": [
+            walks > 0,
+            f"{walks / calm['iterations']:.2%} of the iterations have a page walk",
+        ],
+        "sub_microsecond": [calm["mean_ns"] < 1000, f"{calm['mean_ns']:.1f} ns"],
+        "recorded": [len(calm["times_ns"]) > 10, f"{len(calm['times_ns'])} different times"],
+        "figure_calm": _histogram("Figure 2, right: without interrupts", calm, (720.0, 1000.0)),
+        "figure_busy": _histogram(
+            "Figure 2, left: with interrupts", busy, (720.0, 1000.0, 2000.0, 500_000.0)
+        ),
+    }
+
+
+def _histogram(title: str, row: dict[str, Any], theirs: tuple[float, ...]) -> dict[str, Any]:
+    bins: dict[int, int] = {}
+    for time_ns, count in zip(row["times_ns"], row["counts"], strict=True):
+        place = math.floor(math.log10(time_ns) * _BINS_PER_DECADE)
+        bins[place] = bins.get(place, 0) + count
+    edges = [10 ** (place / _BINS_PER_DECADE) for place in sorted(bins)]
+    counts = [float(bins[place]) for place in sorted(bins)]
+    low = min(counts)
+    return {
+        "title": title,
+        "how": "Iterations by their time; squares are plateaus of the document.",
+        "x": "one way (ns)",
+        "x_scale": "log",
+        "y": "iterations",
+        "y_scale": "log",
+        "curves": [
+            {"name": "ours", "x": edges, "y": counts, "style": "stem"},
+            {
+                "name": "the document's plateaus",
+                "x": list(theirs),
+                "y": [low] * len(theirs),
+                "style": "points",
+            },
+        ],
+    }
+
+
+def breakdown() -> Result:
+    """The events of a round trip, in cycles, and the parts of one way."""
+    study = _study()
+    events = {row["what"]: row["cycle"] for row in study.breakdown}
+    keys = (
+        "write",
+        "header",
+        "poll",
+        "acknowledged",
+        "answer_leaves",
+        "answer_arrives",
+        "seen",
+        "read",
+        "next",
+    )
+    found: Result = {
+        key: events[what] for key, (*_, what) in zip(keys, PUBLISHED_BREAKDOWN, strict=True)
+    }
+    parts: dict[str, float] = {}
+    for row in study.parts:
+        parts[row["kind"]] = parts.get(row["kind"], 0) + row["cycles"]
+    waits = sorted({row["seen_after_cycles"] for row in study.phases})
+    trips = {row["round_trip"] for row in study.phases}
+    spec = catalogue.load_mailbox_cluster(DOCUMENT_CLUSTER)
+    return {
+        **found,
+        "notice_after": found["acknowledged"] - found["header"],
+        "software": parts["software"],
+        "hardware": parts["hardware"],
+        "traverse": parts["traverse"],
+        "traverse_ns": 1e3 / spec.core_clock_mhz.value * parts["traverse"],
+        "one_way_ns": 1e3 / spec.core_clock_mhz.value * sum(parts.values()),
+        "wait_least": waits[0],
+        "wait_most": waits[-1],
+        "wait_depends": [len(waits) > 1, f"waits of {waits} cycles, trips of {sorted(trips)}"],
+        "poll_cycles": spec.software.poll_cycles.value,
+        "figure": {
+            "title": "Figure 3: events of a round trip",
+            "how": "Cycles of node 0's clock.",
+            "x": "event",
+            "y": "cycle",
+            "curves": [
+                {
+                    "name": "ours",
+                    "x": list(map(float, range(len(keys)))),
+                    "y": [float(found[key]) for key in keys],
+                },
+                {
+                    "name": "the document",
+                    "x": list(map(float, range(len(keys)))),
+                    "y": [float(row[2]) for row in PUBLISHED_BREAKDOWN],
+                    "style": "points",
+                },
+            ],
+        },
+    }
+
+
+def cluster() -> Result:
+    """The described node and ring, and its limits."""
+    spec = catalogue.load_mailbox_cluster(DOCUMENT_CLUSTER)
+    core = spec.build()
+
+    def one_way(**options: Any) -> float:
+        asked = _core.PingPongOptions(
+            iterations=100, has_interruptions=False, has_page_walks=False, **options
+        )
+        cycles, _, _ = _core.run_ping_pong(core, asked)
+        return float(cycles[20:].mean()) / 2
+
+    try:
+        one_way(size_bytes=spec.packetizer.payload_bytes_max.value + spec.word_bytes.value)
+        beyond = ""
+    except (TowpathError, ValueError) as error:
+        beyond = str(error)
+    larger = spec.with_figures(nodes=8)
+    far = (
+        _core.run_ping_pong(
+            larger.build(),
+            _core.PingPongOptions(
+                iterations=100, has_interruptions=False, has_page_walks=False, hops=4
+            ),
+        )[0][20:].mean()
+        / 2
+    )
+    near = one_way()
+    four: Any = load(DOCUMENT_CLUSTER, ranks=4)
+    reduced = four.run("all_reduce", size_bytes="1K")
+    slow = spec.with_figures(software__store_cycles=4)
+    slower = (
+        _core.run_ping_pong(
+            slow.build(),
+            _core.PingPongOptions(iterations=100, has_interruptions=False, has_page_walks=False),
+        )[0][20:].mean()
+        / 2
+    )
+    options = {"senders": 8, "messages": 200, "burst_messages": 8, "pause_cycles": 4000}
+    many = spec.with_figures(nodes=4, cores_per_node=32)
+    received, _, _ = _core.run_mailbox_stream(many.build(), **options)
+    return {
+        "core_mhz": spec.core_clock_mhz.value,
+        "line_gbps": 8 * spec.ring.line_rate_gb_per_s.value,
+        "ring": [bool(far > near), f"{near:.0f} cycles to the next node, {far:.0f} over four hops"],
+        "more_nodes": [reduced.wrong == 0, "four nodes reduce 1 KiB"],
+        "stores": spec.software.store_cycles.value,
+        "early_acknowledged": [
+            bool(slower > near),
+            f"with stores of 4 cycles {slower - near:.0f} cycles " "more",
+        ],
+        "contexts": spec.packetizer.contexts.value,
+        "queues": [received == 8 * 200, f"{received} messages of 8 senders in their mailboxes"],
+        "small_packets": [
+            spec.packetizer.payload_bytes_max.value <= 64 and near > 0,
+            f"up to {spec.packetizer.payload_bytes_max.value} bytes",
+        ],
+        "maximum_size": [beyond != "", beyond],
+        "message_bytes": StudyRequest().size_bytes,
+        "rdcycle": spec.software.cycle_counter_cycles.value,
+    }
+
+
+def projection() -> Result:
+    """One way at 1 GHz, by the parts that scale."""
+    rows = _study().projections
+    simulated = [row["one_way_ns"] for row in rows if row["how"] == "simulated"]
+    own = next(row["one_way_ns"] for row in rows if row["how"] == "arithmetic")
+    return {
+        "arithmetic": [own, rows[-2]["what"]],
+        "simulated_most": [max(simulated), ", ".join(f"{value:.0f}" for value in simulated)],
+    }
+
+
+def library() -> Result:
+    """The library of mailboxes between processes of this host."""
+    import towpath
+
+    receiver = towpath.Mailbox(f"reproduce-{os.getpid()}/receiver")
+    sender = towpath.Mailbox(f"reproduce-{os.getpid()}/sender")
+    sender.send(f"reproduce-{os.getpid()}/receiver", b"up to 56 bytes")
+    taken = receiver.receive(timeout_s=5.0)
+    return {"user_level": [taken == b"up to 56 bytes", "a message without a system call"]}
+
+
+def rtl() -> Result:
+    """The same ping-pong as instructions on RTL, where it is built."""
+    folder = Path(os.environ.get("TOWPATH_RTL") or _ROOT / "build" / "rtl")
+    if not folder.is_dir():
+        raise CannotRun("the RTL is not built here; `make rtl` builds it")
+    from towpath.studies.mailbox_rtl import measure_rtl_study
+
+    study = measure_rtl_study(folder, StudyRequest(20_000, 6_000))
+    events = {row["what"]: row["cycle"] for row in study.breakdown}
+    calm = study.latencies["without"]
+    return {
+        "mode": calm["mode_ns"],
+        "mean": calm["mean_ns"],
+        "header": events[PUBLISHED_BREAKDOWN[1][3]],
+    }
