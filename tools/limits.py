@@ -30,6 +30,7 @@ WITHOUT_PARAMETER_LIMIT = (
 # Their parameters are those of the functions of the same names in the vendor's documents.
 VENDORS_SIGNATURES = {
     "eth_send_bytes_over_channel",
+    "noc_multicast_write",
     "eth_send_bytes_over_channel_payload_only",
     "ReadFromDeviceL1",
     "append_fabric_connection_rt_args",

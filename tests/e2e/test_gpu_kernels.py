@@ -30,6 +30,43 @@ def test_the_example_runs_on_a_machine_and_live():
     assert kernel.run_live(2).status == 0
 
 
+EXCHANGE = """
+__global__ void send(char* to, char* from, int peer) {
+  nvshmemx_putmem_block(to + blockIdx.x * 65536, from + blockIdx.x * 65536, 65536, peer);
+}
+int main() {
+  nvshmem_init();
+  char* to = (char*)nvshmem_malloc(32 << 20);
+  char* from = (char*)nvshmem_malloc(32 << 20);
+  send<<<512, 128>>>(to, from, (nvshmem_my_pe() + 8) % 16);
+  nvshmemx_barrier_all_on_stream(nullptr);
+  cudaDeviceSynchronize();
+  nvshmem_finalize();
+}
+"""
+
+
+def test_the_variables_of_nvshmem_select_who_drives_adapters_and_by_how_many_queues(
+    tmp_path, monkeypatch
+):
+    kernel = source(tmp_path, EXCHANGE)
+    by_proxy = kernel.run(MACHINE, 16).time_us
+    monkeypatch.setenv("NVSHMEM_IB_ENABLE_IBGDA", "1")
+    by_gpus = kernel.run(MACHINE, 16).time_us
+    assert by_gpus < by_proxy
+    few, many = "gpu_cost.kernel.queue_pairs=2", "gpu_cost.kernel.queue_pairs=32"
+    monkeypatch.setenv("NVSHMEM_IBGDA_NUM_RC_PER_PE", "32")
+    assert kernel.run(MACHINE, 16).time_us == kernel.run(MACHINE, 16, settings=[many]).time_us
+    assert kernel.load(MACHINE, 2, settings=[few]) is not None
+    monkeypatch.setenv("NVSHMEM_IBGDA_NUM_RC_PER_PE", "none")
+    with pytest.raises(towpath.ConfigError, match="NUM_RC_PER_PE is 'none'; it must be 1 to 1024"):
+        kernel.run(MACHINE, 2)
+    monkeypatch.delenv("NVSHMEM_IBGDA_NUM_RC_PER_PE")
+    monkeypatch.setenv("NVSHMEM_IB_ENABLE_IBGDA", "maybe")
+    with pytest.raises(towpath.ConfigError, match="ENABLE_IBGDA is 'maybe'; it must be 0 or 1"):
+        kernel.run(MACHINE, 2)
+
+
 def test_a_kernel_is_launched_by_name(tmp_path):
     text = """
     template <typename T> __global__ void scale(T* values, T factor, int count) {

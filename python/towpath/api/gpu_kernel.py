@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath.api.kernel_profile import KernelProfile
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, quoted
 from towpath.kernels.gpu_kernel import (
     KERNEL_LIMIT_S,
     GpuKernel,
@@ -62,7 +62,8 @@ class Kernel(GpuKernel):
         Args:
             machine: a name that `machines` lists, or a file, of a cluster of GPUs.
             pes: number of PEs; PE n is on GPU n.
-            settings: changed values: "gpu_cost.kernel.queue_pairs=32".
+            settings: changed values: "gpu_cost.kernel.queue_pairs=32". They have priority over
+                $NVSHMEM_IB_ENABLE_IBGDA and $NVSHMEM_IBGDA_NUM_RC_PER_PE.
             seed: seed of the simulation.
             profile: True to record the activities of blocks for `KernelProfile.of`.
             kernel_limit_s: processor time in seconds for which a kernel thread may compute without
@@ -220,10 +221,41 @@ def _records(profile: bool) -> int:
     return RECORDS_MAX
 
 
+# Variables of NVSHMEM that change a described machine.
+_INITIATED_BY_GPUS = "NVSHMEM_IB_ENABLE_IBGDA"
+_QUEUE_PAIRS = "NVSHMEM_IBGDA_NUM_RC_PER_PE"
+_SWITCH = {"0": "false", "1": "true", "false": "false", "true": "true"}
+
+
+def environment_settings(environment: Mapping[str, str]) -> list[str]:
+    """The settings of a machine that NVSHMEM's environment variables select.
+
+    Args:
+        environment: names and values of variables.
+
+    Raises:
+        ConfigError: a value is not one of NVSHMEM's.
+    """
+    settings = []
+    if (given := environment.get(_INITIATED_BY_GPUS)) is not None:
+        if given.lower() not in _SWITCH:
+            raise ConfigError(f"{_INITIATED_BY_GPUS} is {quoted(given)}; it must be 0 or 1")
+        value = _SWITCH[given.lower()]
+        settings.append(f"gpu_cost.kernel.gpu_initiated_adapters={value}")
+    if (given := environment.get(_QUEUE_PAIRS)) is not None:
+        if not given.isdecimal() or not 1 <= int(given) <= 1024:
+            raise ConfigError(f"{_QUEUE_PAIRS} is {quoted(given)}; it must be 1 to 1024")
+        settings.append(f"gpu_cost.kernel.queue_pairs={given}")
+    return settings
+
+
 def _gpus(machine: str, settings: Iterable[str]) -> MachineSpec:
     from towpath.api.machine import load
 
-    loaded = load(machine, settings=settings)
-    if loaded.kind != "gpu_cluster":
-        raise ConfigError(f"'{machine}' is a {loaded.kind}; CUDA kernels run on a gpu_cluster")
-    return loaded.spec
+    own = load(machine)
+    if own.kind != "gpu_cluster":
+        raise ConfigError(f"'{machine}' is a {own.kind}; CUDA kernels run on a gpu_cluster")
+    spec: MachineSpec = own.spec
+    if spec.gpu_cost.kernel is not None:
+        settings = [*environment_settings(os.environ), *settings]
+    return load(machine, settings=settings).spec

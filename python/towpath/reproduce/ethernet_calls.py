@@ -360,3 +360,67 @@ def tiles_and_programs() -> Result:
         "semaphores": [semaphore.printed == ["42"], semaphore.error],
         "same_address": [len(set(places)) == 1 and len(places) == 3, ", ".join(places)],
     }
+
+
+def full_queue() -> Result:
+    """Messages in the transmit queue that hide the cost of handing over the next one."""
+
+    def share(size_bytes: int, count: int) -> float:
+        sends = (
+            f"for (int i = 0; i < {count}; ++i) {{ while (eth_txq_is_busy()) {{}}"
+            f"eth_send_packet(0, 0x20000 >> 4, 0x20000 >> 4, {size_bytes} >> 4); }}"
+        )
+        found = pair(
+            ASKS + 'DeviceZoneScopedN("all");' + sends + _sends(16) + _DONE, ANSWERS + _TAKE + _FREE
+        )
+        bytes_per_ns = size_bytes * count / found.zone("all")
+        return bytes_per_ns / 12.5
+
+    large, small = share(8192, 64), share(256, 256)
+    return {
+        "share_8k": [
+            large,
+            f"{large:.0%} of the line with messages of 8 KiB, {small:.0%} with "
+            "messages of 256 B",
+        ],
+    }
+
+
+_FABRIC = """
+#include "tt_metal/fabric/hw/inc/edm_fabric/edm_fabric_worker_adapters.hpp"
+#include "tt_metal/fabric/hw/inc/linear/api.h"
+#include "tt_metal/fabric/hw/inc/packet_header_pool.h"
+using namespace tt::tt_fabric;
+void kernel_main() {
+  *(volatile uint32_t*)0x20000 = 65;
+  size_t arg = 1;
+  auto router = WorkerToFabricEdmSender::build_from_args<ProgrammableCoreType::TENSIX>(arg);
+  router.open();
+  for (uint32_t hops = 1; hops <= get_arg_val<uint32_t>(0); ++hops) {
+    linear::experimental::fabric_unicast_noc_unicast_write(
+        &router, PacketHeaderPool::allocate_header(), 0x20000, 64,
+        NocUnicastCommandHeader{get_noc_addr(1, 1, 0x30000)}, hops);
+  }
+  router.close();
+}
+"""
+
+
+def fabric() -> Result:
+    """Packets whose headers name their targets: one connection reaches all chips of a line."""
+    from towpath.kernels.chip_kernel import FabricConnection, SourceKernel
+
+    line = (4, 0, 3, 7)  # a row of a T3000
+    kernel = SourceKernel(
+        "send.cpp", chip=line[0], args=[3, FabricConnection(line[1])], text=_FABRIC
+    )
+    found = run(
+        "t3000", [kernel], fabric="1d", read=[word((1, 1), 0x30000, chip) for chip in line[1:]]
+    )
+    arrived = [int.from_bytes(each, "little") for each in found.bytes_read]
+    return {
+        "chosen_at_run_time": [
+            arrived == [65] * 3,
+            found.error or "three chips, chosen in a loop of the kernel",
+        ],
+    }

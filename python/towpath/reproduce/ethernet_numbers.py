@@ -289,26 +289,3 @@ def link_pings() -> Result:
         "link_mean": statistics.mean(parts["eth subsystem + link"].values()),
         "figure": _figure("ubench5: there and back over one link", "", ("payload", "ns"), curves),
     }
-
-
-def outstanding() -> Result:
-    """The rate of a link with few bytes outstanding in messages of 2 KiB."""
-    cluster = cluster_of("n300")
-    size, messages = 2048, 512
-
-    def rate(slots: int, both_ways: bool = False) -> float:
-        time_ns = _core.link_test_ns(
-            cluster, message_bytes=size, messages=messages, slots=slots, both_ways=both_ways
-        )
-        return messages * size / time_ns
-
-    full = rate(16)
-    rates = {2 * slots: rate(slots) / full for slots in (2, 4, 8)}
-    return {
-        "share_8k": [
-            rates[8],
-            f"{rates[8]:.0%} of {full:.2f} GB/s with 8 KiB outstanding, "
-            f"{rates[4]:.0%} with 4 KiB, {rates[16]:.0%} with 16 KiB",
-        ],
-        "share_4k": rates[4],
-    }

@@ -7,8 +7,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -98,13 +100,28 @@ def perform(name: str) -> Result:
     """
     module, _, function = RUNS[name].function.partition(".")
     try:
-        return getattr(import_module(f"towpath.reproduce.{module}"), function)()
+        with _without_output():
+            return getattr(import_module(f"towpath.reproduce.{module}"), function)()
     except CannotRun as reason:
         return {"cannot": str(reason)}
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         sentence = str(error).splitlines()[0] if str(error) else type(error).__name__
         return {"failed": f"{sentence} ({Path(where.filename).name}:{where.lineno})"}
+
+
+@contextmanager
+def _without_output() -> Iterator[None]:
+    """Discards the text that simulated programs print, which is not part of a result."""
+    sys.stdout.flush()
+    own = os.dup(1)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(own, 1)
+        os.close(own)
 
 
 def _plain(value: Any) -> Any:
@@ -137,7 +154,8 @@ def _shared() -> str:
 
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    files = [Path(_core.__file__), *sorted((here / "programs").iterdir())]
+    programs = sorted(file for file in (here / "programs").rglob("*") if file.is_file())
+    files = [Path(_core.__file__), *programs]
     files += [here / f"{name}.py" for name in _SHARED_MODULES]
     for file in sorted(_PACKAGE.rglob("*.py")):
         if file.relative_to(_PACKAGE).parts[0] not in ("cli", "pages", "reproduce", "vllm"):

@@ -22,13 +22,14 @@ _ROOT = Path(__file__).resolve().parents[3]
 _LIBRARIES = ("-lfmt", "-lhwy", "-lboost_context", "-lpthread", "-ldl")
 
 
-def compile_host(folder: Path, source: str, program: str) -> str:
+def compile_host(folder: Path, source: str, program: str, *include: Path) -> str:
     """Compiles a host program of C++ with the library.
 
     Args:
         folder: folder of the source, and of the program.
         source: name of the source.
         program: name of the program.
+        include: further folders of headers.
 
     Returns:
         The first error of the compiler, or an empty text.
@@ -47,6 +48,7 @@ def compile_host(folder: Path, source: str, program: str) -> str:
             "-std=c++20",
             "-w",
             source,
+            *(f"-I{folder}" for folder in include),
             f"-I{_ROOT}/src",
             f"-I{library.parent}/generated",
             str(library),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -39,19 +40,20 @@ def _sentence(call: Callable[[], object]) -> str:
     return ""
 
 
+_KEYS = {
+    "Dynamic windows, DRAM": "dynamic_dram",
+    "Dynamic windows, L1": "dynamic_l1",
+    "Static windows, DRAM": "static_dram",
+    "Static windows, L1": "static_l1",
+}
+
+
 def tables() -> Result:
     """The four tables of the document, cell by cell."""
     found: Result = {}
-    keys = {
-        "Dynamic windows, DRAM": "dynamic_dram",
-        "Dynamic windows, L1": "dynamic_l1",
-        "Static windows, DRAM": "static_dram",
-        "Static windows, L1": "static_l1",
-    }
-    curves: dict[str, list[dict[str, Any]]] = {"write": [], "read": []}
-    for title, rows in document_tables(_bench()).items():
-        key = keys[title]
-        sizes = [float(row["size_bytes"]) for row in rows]
+    by_title = document_tables(_bench())
+    for title, rows in by_title.items():
+        key = _KEYS[title]
         for row in rows:
             size = row["size_bytes"] // _KIB
             found[f"{key}_write_{size}"] = row["write_mb_per_s"]
@@ -60,38 +62,46 @@ def tables() -> Result:
         reads = [100 * (_nearer(row) / row["document_read_mb_per_s"] - 1) for row in rows]
         found[f"{key}_write_worst"] = [max(map(abs, writes)), _percents(rows, writes)]
         found[f"{key}_read_worst"] = [max(map(abs, reads)), _percents(rows, reads)]
-        for kind in curves:
-            name = f"{kind}_mb_per_s" if kind == "write" else "read_aligned_mb_per_s"
-            ours, theirs = (
-                [float(row[each]) for row in rows] for each in (name, f"document_{kind}_mb_per_s")
-            )
-            curves[kind] += [
-                {"name": f"ours, {title.lower()}", "x": sizes, "y": ours},
-                {"name": f"document, {title.lower()}", "x": sizes, "y": theirs, "style": "points"},
-            ]
-    for kind, own in curves.items():
-        found[f"figure_{kind}"] = {
-            "title": f"Host link, {kind}s by size",
-            "how": "Ten transfers in a row. Reads are into a buffer that begins on a line."
-            if kind == "read"
-            else "Ten transfers in a row.",
-            "x": "size",
-            "y": "MB/s",
-            "y_scale": "log",
-            "curves": own,
-        }
-    found["dynamic_over_static_4k"] = found["static_dram_write_4"] / found["dynamic_dram_write_4"]
+    reads_of_all = [value for key, value in found.items() if re.search("_read_[0-9]", key)]
     small = [found[f"static_l1_write_{n}"] / found[f"dynamic_l1_write_{n}"] for n in (4, 8)]
-    found["static_gain"] = [
-        min(small),
-        f"L1: {small[0]:.2f} times at 4 KB, {small[1]:.2f} times at 8 KB",
-    ]
     large = found["static_dram_write_1024"] / found["dynamic_dram_write_1024"]
-    found["large_alike"] = [large - 1, "1 MB to DRAM, static against dynamic windows"]
-    found["dram_over_l1"] = found["static_dram_write_1024"] / found["static_l1_write_1024"]
-    all_reads = [value for key, value in found.items() if "_read_" in key and "worst" not in key]
-    found["reads_least"], found["reads_most"] = min(all_reads), max(all_reads)
-    return found
+    return {
+        **found,
+        "dynamic_over_static_4k": found["static_dram_write_4"] / found["dynamic_dram_write_4"],
+        "static_gain": [
+            min(small),
+            f"L1: {small[0]:.2f} times at 4 KB, {small[1]:.2f} times at 8 KB",
+        ],
+        "large_alike": [large - 1, "1 MB to DRAM, static against dynamic windows"],
+        "dram_over_l1": found["static_dram_write_1024"] / found["static_l1_write_1024"],
+        "share_of_link": found["static_dram_write_8192"] * MB / 64e9,
+        "reads_least": min(reads_of_all),
+        "reads_most": max(reads_of_all),
+        "figure_write": _table_figure(by_title, "write", "write_mb_per_s"),
+        "figure_read": _table_figure(by_title, "read", "read_aligned_mb_per_s"),
+    }
+
+
+def _table_figure(
+    tables: dict[str, list[dict[str, Any]]], kind: str, column: str
+) -> dict[str, Any]:
+    curves = []
+    for title, rows in tables.items():
+        sizes = [float(row["size_bytes"]) for row in rows]
+        ours = [float(row[column]) for row in rows]
+        theirs = [float(row[f"document_{kind}_mb_per_s"]) for row in rows]
+        curves += [
+            {"name": f"ours, {title.lower()}", "x": sizes, "y": ours},
+            {"name": f"document, {title.lower()}", "x": sizes, "y": theirs, "style": "points"},
+        ]
+    return {
+        "title": f"Host link, {kind}s by size",
+        "x": "size",
+        "y": "MB/s",
+        "y_scale": "log",
+        "how": "Ten transfers in a row. Buffers of reads begin on a line.",
+        "curves": curves,
+    }
 
 
 def _nearer(row: dict[str, Any]) -> float:
@@ -109,10 +119,11 @@ def _percents(rows: list[dict[str, Any]], errors: list[float]) -> str:
 
 def windows() -> Result:
     """Sizes of windows, and transfers within them, across them and without them."""
-    sizes = {
-        name: [window.size_bytes.value for window in catalogue.load_chip(name).pcie.windows]  # type: ignore[union-attr]
-        for name in ("wormhole", "blackhole")
-    }
+    sizes: dict[str, list[int]] = {}
+    for name in ("wormhole", "blackhole"):
+        pcie = catalogue.load_chip(name).pcie
+        assert pcie is not None
+        sizes[name] = [window.size_bytes.value for window in pcie.windows]
     cluster = _cluster()
     worker = cluster.core(0, "worker")
     first = cluster.write_to_device(b"towpath!" * 8, 0, worker, 64)
@@ -242,7 +253,19 @@ def reads() -> Result:
         "dram",
         MB,
     ).mb_per_s
+    others = {}
+    for host in ("n300-xeon-host", "ryzen-host"):
+        other = PcieBench(catalogue.load_host(host), catalogue.load_chip("wormhole"))
+        rates = [
+            other.measure(Way("", is_write, is_static=True), "dram", MB).mb_per_s
+            for is_write in (True, False)
+        ]
+        others[host] = rates[0] / rates[1]
     return {
+        "other_hosts": [
+            min(others.values()),
+            ", ".join(f"{host} {ratio:.0f}" for host, ratio in others.items()),
+        ],
         "round_trip_ns": trip_ns,
         "latency_share": [latency / last.time_ns, "share of round trips in the time of a read"],
         "accesses_4": words.accesses,

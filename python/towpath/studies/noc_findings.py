@@ -30,8 +30,7 @@ _STARVED = 1 / 16
 _STARVED_MAX, _UNHURT_MIN = 2 * _STARVED, 0.75
 # With fewer transactions, how much a reduced point may be off.
 _AGREEMENT = 0.05
-# The sizes beyond which the study saw four transactions per destination lose bandwidth, in flits:
-# 4096 B on Wormhole, 2048 B on Blackhole.
+# Beyond these sizes the study saw four transactions lose bandwidth, by the bytes of a flit.
 _DROP_BEYOND_BYTES = {32: 4096, 64: 2048}
 
 
@@ -270,26 +269,46 @@ def _curves(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def drops_at_few(rows: Iterable[Row], shape: ChipShape) -> Iterator[Finding]:
-    """With few transactions per destination, bandwidth falls above some size; by pattern."""
+    """With few transactions per destination, bandwidth on NoC 0 falls beyond the size at which the
+    study saw it. A drop elsewhere does not count. By pattern.
+    """
+    beyond_bytes = _DROP_BEYOND_BYTES.get(shape.flit_bytes, 4096)
     curves = _order_curves(rows, turned=False)
     for pattern in dict.fromkeys(curve[0]["pattern"] for curve in curves):
-        own = [curve for curve in curves if curve[0]["pattern"] == pattern]
-        drops = [_drop(curve) for curve in own]
-        numbers = [
-            f"NoC {low['noc']}: {_rate(peak)} at {_size(peak)}, "
-            + (f"down to {_rate(low)} at {_size(low)}" if loss > MATERIAL else "no drop beyond")
-            for loss, peak, low in drops
-        ]
-        shown: bool | None = any(loss > MATERIAL for loss, *_ in drops)
+        found = {
+            curve[0]["noc"]: _beyond(curve, beyond_bytes)
+            for curve in curves
+            if curve[0]["pattern"] == pattern
+        }
+        change = found.get(0, (None, ""))[0]
+        shown = None if change is None else change < -MATERIAL
         reason = _TOGETHER if shown else _NOBODY_ELSE if pattern == "one_to_all" else _NO_DROP
-        beyond_bytes = _DROP_BEYOND_BYTES.get(shape.flit_bytes, 4096)
-        if not shown and max(row["size_bytes"] for c in own for row in c) <= beyond_bytes:
-            shown, reason = None, f"The study saw it beyond {beyond_bytes} bytes, as no point is."
+        reason = reason if shown is not None else f"No point of NoC 0 is beyond {beyond_bytes} B."
         claim = (
-            f"{_words(pattern)}, four transactions per destination: bandwidth drops beyond a few "
-            "KiB per transaction"
+            f"{_words(pattern)}, four transactions per destination: bandwidth drops beyond "
+            f"{format_size(beyond_bytes)} per transaction"
         )
+        numbers = [text for _, text in found.values() if text]
         yield Finding(f"{pattern}_drop_at_four", claim, shown, numbers, reason)
+
+
+def _beyond(curve: list[Row], beyond_bytes: int) -> tuple[float | None, str]:
+    """Change from the rate at a size to the mean of larger ones, and its text. None: no sizes."""
+    at = next((row for row in curve if row["size_bytes"] == beyond_bytes), None)
+    larger = [row["bandwidth_bytes_per_cycle"] for row in curve if row["size_bytes"] > beyond_bytes]
+    if at is None or not larger:
+        return None, ""
+    change = mean(larger) / at["bandwidth_bytes_per_cycle"] - 1
+    loss, peak, low = _drop(curve)
+    largest = (
+        f"the largest drop is from {_rate(peak)} at {_size(peak)} to {_rate(low)} at {_size(low)}"
+        if loss > MATERIAL
+        else "no larger size is slower than a smaller one"
+    )
+    return change, (
+        f"NoC {at['noc']}: {_rate(at)} at {_size(at)}, {mean(larger):.3g} B/cycle beyond in the "
+        f"mean ({_percent(change)}); {largest}"
+    )
 
 
 _TOGETHER = (

@@ -110,13 +110,33 @@ def test_a_drop_at_four_transactions_is_shown_where_there_is_one():
     finding = only({"orders": rows}, "all_to_all_drop_at_four")
     assert finding.shown
     assert finding.numbers == [
-        "NoC 0: 26.7 B/cycle at 4 KiB, down to 10 B/cycle at 8 KiB",
-        "NoC 1: 29.1 B/cycle at 16 KiB, no drop beyond",
+        "NoC 0: 26.7 B/cycle at 4 KiB, 10 B/cycle beyond in the mean (-62.6%); the largest drop is "
+        "from 26.7 B/cycle at 4 KiB to 10 B/cycle at 8 KiB",
+        "NoC 1: 26.7 B/cycle at 4 KiB, 28.7 B/cycle beyond in the mean (+7.3%); no larger size is "
+        "slower than a smaller one",
     ]
     rows = [row for row in orders(rising, rising) if row["vcs"] == 4]
     assert only({"orders": rows}, "all_to_all_drop_at_four").verdict == "refuted"
     small = [row for row in rows if row["size_bytes"] <= 4096]
     assert only({"orders": small}, "all_to_all_drop_at_four").verdict == "not tested"
+
+
+def dipping_below(noc, size_bytes, vcs):
+    return rising(noc, size_bytes, vcs) * (0.6 if size_bytes == 1024 else 1)
+
+
+def test_a_drop_below_the_published_size_is_not_the_published_drop():
+    rows = [row for row in orders(dipping_below, rising) if row["vcs"] == 4]
+    assert only({"orders": rows}, "all_to_all_drop_at_four").verdict == "refuted"
+
+
+def falling_on_the_other_noc(noc, size_bytes, vcs):
+    return falling(1 - noc, size_bytes, vcs)
+
+
+def test_a_drop_on_the_other_noc_is_not_the_published_drop():
+    rows = [row for row in orders(falling_on_the_other_noc, rising) if row["vcs"] == 4]
+    assert only({"orders": rows}, "all_to_all_drop_at_four").verdict == "refuted"
 
 
 def test_a_single_master_without_a_drop_refutes_it_and_leaves_nothing_to_cure():

@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Document 002: its samples for tt-umd as printed, and tt-umd's own microbenchmarks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from towpath.reproduce.documents import CannotRun, document
+from towpath.reproduce.guide_program import compile_host
+from towpath.specs import catalogue
+from towpath.studies.pcie_document import MB, TABLES
+
+Result = dict[str, Any]
+_STAND_INS = Path(__file__).parent / "programs" / "umd"
+_HEAD = """
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <vector>
+#include "gtest/gtest.h"
+#include "umd/device/cluster.hpp"
+using namespace tt;
+using namespace tt::umd;
+constexpr std::size_t MB = 1 << 20;
+std::vector<std::uint8_t> bytes(4096, 7), back(4096);
+const int chip = 0;
+const std::size_t size = bytes.size(), offset = 0;
+const std::uint64_t address = 0x1000;
+const void* const data = bytes.data();
+"""
+_CLUSTER = "auto cluster = std::make_unique<Cluster>();\n"
+_CORE = "const CoreCoord core = cluster->get_cores(CoreType::TENSIX)[0];\n"
+_CHECK = """
+cluster->read_from_device(back.data(), chip, core, address, size);
+std::cout << "same " << (back == bytes) << "\\n";
+"""
+# Around each sample: the lines before it, the lines after it, and a slip with its correction.
+_AROUND = (
+    (_CLUSTER + _CORE, _CHECK, None),
+    (_CLUSTER + _CORE, _CHECK, None),
+    ("const CoreCoord core{{1, 2}, CoreType::TENSIX};\n", "", ("cluster->", "cluster.")),
+    None,  # only comments
+    (_CLUSTER, "static_cast<void>(eth_core);\n", None),
+    (_CLUSTER, 'std::cout << "cores " << eth_cores.size() << "\\n";\n', None),
+    ("", "static_cast<void>(cluster);\n", None),
+    ("const CoreCoord core{{1, 2}, CoreType::TENSIX};\n", "", None),
+)
+
+
+def _run(folder: Path, program: str, arguments: tuple[str, ...] = (), **variables: str) -> str:
+    ran = subprocess.run(
+        [f"./{program}", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, **variables},
+    )
+    if ran.returncode < 0:
+        raise RuntimeError(f"{program} ended with signal {-ran.returncode}")
+    return ran.stdout + ran.stderr
+
+
+def samples() -> Result:
+    """The samples of the document: compiled as printed where no slip prevents it, and run."""
+    blocks = re.findall(r"```cpp\n(.*?)```", document("002"), re.DOTALL)
+    if len(blocks) != len(_AROUND):
+        raise CannotRun(f"the text has {len(blocks)} samples, not {len(_AROUND)}")
+    said: dict[int, str] = {}
+    slips = []
+    with tempfile.TemporaryDirectory(prefix="towpath-") as name:
+        folder = Path(name)
+        for number, (block, around) in enumerate(zip(blocks, _AROUND, strict=True)):
+            if around is None:
+                continue
+            before, after, slip = around
+            if slip is not None:
+                slips.append(f"sample {number + 1}: '{slip[0]}' of an object")
+                block = block.replace(*slip)
+            source = f"{_HEAD}TEST(Sample, Run) {{\n{before}{block}{after}}}\n"
+            (folder / f"sample{number}.cpp").write_text(source, encoding="utf-8")
+            error = compile_host(folder, f"sample{number}.cpp", f"sample{number}", _STAND_INS)
+            said[number] = f"error: {error}" if error else _run(folder, f"sample{number}")
+        chip = catalogue.load_chip("blackhole").with_masks("tensix=0x1020, dram=0x8, eth=0x3fff")
+        (folder / "chip.json").write_text(json.dumps(chip.data()), encoding="utf-8")
+        harvested = _run(
+            folder,
+            "sample5",
+            TOWPATH_MACHINE=str(folder / "chip.json"),
+            TOWPATH_HOST="blackhole-host",
+        )
+    worked = [number for number, text in said.items() if "error" not in text]
+    return {
+        "compiled": [len(worked), f"7 of 8 are code; with a slip: {'; '.join(slips)}"],
+        "dynamic_window": ["same 1" in said[0], said[0].strip()],
+        "static_window": ["same 1" in said[1], said[1].strip()],
+        "sysmem_manager": [2 in worked and 7 in worked, (said[2] + said[7]).strip()],
+        "get_cores": [
+            "cores " in said[5] and "skipped" in harvested,
+            f"{said[5].strip()}; {harvested.strip()}",
+        ],
+    }
+
+
+# --- tt-umd's microbenchmarks ---------------------------------------------------------------------
+
+_FILES = (
+    "tests/microbenchmark/benchmarks/tlb/test_tlb.cpp",
+    "tests/microbenchmark/benchmarks/pcie_dma/test_pcie_dma.cpp",
+)
+_WANTED = {
+    "test_tlb": ("MicrobenchmarkTLB.DRAM", "MicrobenchmarkTLB.Tensix"),
+    "test_pcie_dma": (
+        "MicrobenchmarkPCIeDMA.DRAMZeroCopy",
+        "MicrobenchmarkPCIeDMA.TensixZeroCopy",
+        "MicrobenchmarkPCIeDMA.TensixMapBufferZeroCopy",
+    ),
+}
+
+
+def _checkout() -> Path:
+    place = os.environ.get("TOWPATH_UMD_REPOSITORY")
+    if not place:
+        raise CannotRun("$TOWPATH_UMD_REPOSITORY does not name a checkout of tt-umd")
+    return Path(place)
+
+
+def _file(checkout: Path, path: str) -> str:
+    """A file of a checkout, or of a repository without a work tree."""
+    if (checkout / path).is_file():
+        return (checkout / path).read_text(encoding="utf-8")
+    shown = subprocess.run(
+        ["git", "-C", str(checkout), "show", f"HEAD:{path}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if shown.returncode != 0:
+        raise CannotRun(f"{checkout} has no {path}")
+    return shown.stdout
+
+
+def benchmarks() -> Result:
+    """tt-umd's benchmarks of windows and DMA, compiled unmodified and run in simulated time."""
+    checkout = _checkout()
+    rates: dict[tuple[str, str], float] = {}
+    ran = []
+    with tempfile.TemporaryDirectory(prefix="towpath-") as name:
+        folder = Path(name)
+        (folder / "common").mkdir()
+        utilities = "tests/microbenchmark/common/microbenchmark_utils.hpp"
+        (folder / "common" / "microbenchmark_utils.hpp").write_text(
+            _file(checkout, utilities), encoding="utf-8"
+        )
+        for path in _FILES:
+            stem = Path(path).stem
+            (folder / f"{stem}.cpp").write_text(_file(checkout, path), encoding="utf-8")
+            error = compile_host(folder, f"{stem}.cpp", stem, _STAND_INS, folder)
+            if error:
+                return {"failed": error}
+            text = _run(folder, stem, _WANTED[stem])
+            ran += re.findall(r"^test: (.*)$", text, re.MULTILINE)
+            for title, row, size, time_ns in re.findall(
+                r"^result: (.*?) \| (.*?) \| (.*?) \| (.*)$", text, re.MULTILINE
+            ):
+                rates[title, row] = float(size) / MB / (float(time_ns) / 1e9)
+    errors = []
+    for table in TABLES:
+        title = "TLB_DRAM" if table.kind == "dram" else "TLB_Tensix"
+        kind = "Static" if table.is_static else "Dynamic"
+        for cell in table.cells:
+            ours = rates[title, f"{kind} TLB, write, {cell.size_bytes} bytes"]
+            small_static = table.is_static and table.kind == "dram" and cell.size_bytes <= 4096
+            if not small_static:
+                errors.append(100 * abs(ours / cell.write_mb_per_s - 1))
+    dma = [rates[key] for key in rates if key[0].startswith("DMA")]
+    return {
+        "tables_worst": [
+            max(errors),
+            f"{', '.join(ran)}; worst of {len(errors)} writes in percent, "
+            "without 2 and 4 KB to DRAM through a static window",
+        ],
+        "zero_copy_gb_per_s": max(dma) * MB / 1e9 if dma else 0.0,
+    }
