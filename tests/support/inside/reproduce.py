@@ -4,6 +4,7 @@
 
 from towpath.reproduce import guide_samples, worklog_kernels, worklog_times
 from towpath.reproduce.documents import CannotRun, document
+from towpath.reproduce.execution import perform
 from towpath.reproduce.rules import Verdict, holds, judge
 from towpath.reproduce.runs import RUNS
 from towpath.reproduce.statements import TITLES, Statement, statements
