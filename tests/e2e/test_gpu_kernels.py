@@ -67,6 +67,28 @@ def test_the_variables_of_nvshmem_select_who_drives_adapters_and_by_how_many_que
         kernel.run(MACHINE, 2)
 
 
+def test_memory_that_is_given_back_before_the_stream_has_used_it_is_named_with_its_line(tmp_path):
+    text = """
+    __global__ void send(char* to, char* from) {
+      nvshmemx_putmem_block(to, from, 1024, (nvshmem_my_pe() + 1) % 2);
+    }
+    int main() {
+      nvshmem_init();
+      char* to = (char*)nvshmem_malloc(1024);
+      char* from;
+      cudaMalloc(&from, 1024);
+      nvshmemx_buffer_register(from, 1024);
+      send<<<1, 32>>>(to, from);
+      nvshmemx_buffer_unregister(from);  // line 14
+      cudaDeviceSynchronize();
+      nvshmem_finalize();
+    }
+    """
+    kernel = source(tmp_path, text)
+    with pytest.raises(towpath.HazardError, match="was registered .* at .*program.cu:14 has given"):
+        kernel.run(MACHINE, 2)
+
+
 def test_a_kernel_is_launched_by_name(tmp_path):
     text = """
     template <typename T> __global__ void scale(T* values, T factor, int count) {

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from towpath.reproduce import sequence
 from towpath.reproduce.core_programs import (
     ANSWERS,
     ASKS,
@@ -230,6 +231,7 @@ def flow_control() -> Result:
         "own_ack_word": [same_word.run is None, same_word.error],
         "source_is_in_use": [changed.run is None and waited.run is not None, changed.error],
         "sync_goes_last": [early.run is None, early.error],
+        "figure": sequence.flow_control(),
     }
 
 

@@ -198,6 +198,8 @@ def clusters() -> Result:
         "t3000_on_pcie": on_pcie == [0, 1, 2, 3],
         "pictures": all("<svg" in drawing for drawing in drawn),
         "noc_picture": "<svg" in load("wormhole").draw(),
+        "figure_t3000": {"title": "T3000: four boards, eight chips", "svg": drawn[1]},
+        "figure_wormhole": {"title": "The tiles of a Wormhole", "svg": load("wormhole").draw()},
         **_galaxies(),
     }
 

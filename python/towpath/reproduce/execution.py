@@ -36,7 +36,14 @@ _VARIABLES = (
     "TOWPATH_RTL",
 )
 # Modules of this folder that the runs of several others use.
-_SHARED_MODULES = ("core_programs", "documents", "guide_samples", "worklog_kernels")
+_SHARED_MODULES = (
+    "core_programs",
+    "documents",
+    "guide_samples",
+    "sequence",
+    "worklog_kernels",
+    "worklog_times",
+)
 
 
 @dataclass(frozen=True)

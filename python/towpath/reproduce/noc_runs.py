@@ -127,6 +127,12 @@ def together() -> Result:
                 f"{size} B {change:+.0%}" for size, change in zip(sizes, changes, strict=True)
             )
             found[f"{chip}_{vcs}"] = [mean(changes), text]
+        at_4k = rates.get((2, 4 * _KIB))
+        if at_4k is not None:
+            found[f"{chip}_2_at_4k"] = [
+                at_4k / rates[1, 4 * _KIB] - 1,
+                f"in the mean {found[f'{chip}_2'][0]:+.1%}",
+            ]
         found[f"{chip}_worst"] = min(found[f"{chip}_{vcs}"][0] for vcs in (2, 3, 4))
         found[f"{chip}_ordered"] = [
             found[f"{chip}_4"][0] < found[f"{chip}_3"][0] < found[f"{chip}_2"][0],
@@ -297,7 +303,11 @@ def causes() -> Result:
 def whole() -> Result:
     """256 transactions to each destination, as in the document's kernels, for 64 B."""
     change = _change("wormhole", "all_to_all", 64, 4, transactions=256)
-    return {"change": [change, "all to all, 64 B, 4 VCs against one, NoC 0"]}
+    reads = _change("wormhole", "one_from_all", 8 * _KIB, 4, transactions=256)
+    return {
+        "change": [change, "all to all, 64 B, 4 VCs against one, NoC 0"],
+        "one_from_all": [reads, "one from all, 8 KiB, 4 VCs against one, NoC 0"],
+    }
 
 
 def snippet() -> Result:

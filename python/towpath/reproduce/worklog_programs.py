@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -87,19 +88,7 @@ def _nvcc(folder: Path) -> list[Any]:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         return [None, "nvcc is not installed"]
-    place = importlib.util.find_spec("nvidia")
-    include = (
-        next(
-            (
-                Path(root) / "nvshmem" / "include"
-                for root in (place.submodule_search_locations or ())
-                if (Path(root) / "nvshmem" / "include").is_dir()
-            ),
-            None,
-        )
-        if place
-        else None
-    )
+    include = _nvshmem_headers()
     if include is None:
         return [None, "NVSHMEM's headers are not installed (nvidia-nvshmem-cu13)"]
     made = subprocess.run(
@@ -121,6 +110,17 @@ def _nvcc(folder: Path) -> list[Any]:
         check=False,
     )
     return [made.returncode == 0, made.stderr.strip()[:200] or "nvcc compiles all for sm_90"]
+
+
+def _nvshmem_headers() -> Path | None:
+    """The headers of $NVSHMEM_HOME, or of the package nvidia-nvshmem-cu13."""
+    if home := os.environ.get("NVSHMEM_HOME"):
+        return Path(home) / "include"
+    place = importlib.util.find_spec("nvidia")
+    for root in (place.submodule_search_locations or ()) if place else ():
+        if (Path(root) / "nvshmem" / "include").is_dir():
+            return Path(root) / "nvshmem" / "include"
+    return None
 
 
 def ring_times() -> Result:

@@ -17,13 +17,13 @@ from towpath.reproduce.documents import CannotRun
 Result = dict[str, Any]
 _PROGRAMS = Path(__file__).parent / "programs"
 _MACHINE = "dgx-h100"
-# Kind, PEs, nodes, routes.
+# Kind, PEs, nodes, routes, threads.
 _RUNS = {
-    "ring_simple": (0, 8, 1, 1),
-    "ring_standard": (1, 8, 1, 1),
-    "ring_standard_16": (1, 16, 2, 8),
-    "oneshot": (2, 8, 1, 1),
-    "twoshot": (3, 8, 1, 1),
+    "ring_simple": (0, 8, 1, 1, 256),
+    "ring_standard": (1, 8, 1, 1, 256),
+    "ring_standard_16": (1, 16, 2, 8, 64),
+    "oneshot": (2, 8, 1, 1, 256),
+    "twoshot": (3, 8, 1, 1, 256),
 }
 
 
@@ -69,15 +69,15 @@ def repository() -> Result:
             except TowpathError as error:
                 failed.append(f"{file}: {str(error).splitlines()[0]}")
         own = kernel(_PROGRAMS / "worklog_repository.cu", flags=flags)
-        for case, (kind, pes, nodes, routes) in _RUNS.items():
-            arguments = [str(value) for value in (kind, nodes, routes, 1)]
+        for case, (kind, pes, nodes, routes, threads) in _RUNS.items():
+            arguments = [str(value) for value in (kind, nodes, routes, 1, threads)]
             try:
                 ran = own.run(_MACHINE, pes, arguments=arguments)
                 found[case] = [ran.status == 0, f"{pes} PEs, 128 KiB, {ran.time_us:.1f} us"]
             except TowpathError as error:
                 found[case] = [False, str(error)]
         try:
-            own.run(_MACHINE, 8, arguments=["1", "1", "1", "2"])
+            own.run(_MACHINE, 8, arguments=["1", "1", "1", "2", "256"])
             race = ""
         except TowpathError as error:
             race = str(error)

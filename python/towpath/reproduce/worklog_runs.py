@@ -172,6 +172,8 @@ def exchanges() -> Result:
     }
     places = list(keys.values())
     found["gpus_over_proxy"] = found["gpus_plain"][0] / found["proxy_plain"][0]
+    nvlink = spec.link_types["nvlink"].rate_gb_per_s.value
+    found["share_of_link"] = found["inside_plain"][0] / (2 * nvlink)
     found["slowdown"] = found["inside_separate"][0] / found["inside_plain"][0]
     found["figure"] = {
         "title": "Exchanges: seven bandwidths",

@@ -59,10 +59,29 @@ void Heap::release(const Allocation& allocation) {
 
 void Heap::register_buffer(const void* address, std::uint64_t size_bytes) {
   registered_[number_of(address)] = size_bytes;
+  returned_.erase(number_of(address));
 }
 
-bool Heap::unregister_buffer(const void* address) {
-  return registered_.erase(number_of(address)) > 0;
+bool Heap::unregister_buffer(const void* address, const abi::Site& site) {
+  const auto found = registered_.find(number_of(address));
+  if (found == registered_.end()) return false;
+  returned_[found->first] = {found->second, fmt::format("{}:{}", site.file, site.line)};
+  registered_.erase(found);
+  return true;
+}
+
+void Heap::unregister_all(const abi::Site& site) {
+  for (const auto& [address, size_bytes] : registered_) {
+    returned_[address] = {size_bytes, fmt::format("{}:{}", site.file, site.line)};
+  }
+  registered_.clear();
+}
+
+std::string Heap::returned_at(std::uintptr_t address, std::uint64_t size_bytes) const {
+  const auto found = returned_.upper_bound(address);
+  if (found == returned_.begin()) return {};
+  const auto& [first, returned] = *std::prev(found);
+  return address + size_bytes <= first + returned.size_bytes ? returned.place : std::string();
 }
 
 bool Heap::is_registered(std::uintptr_t address, std::uint64_t size_bytes) const {
@@ -152,6 +171,15 @@ void Heap::check_local(const abi::Access& access, const Block& block, const abi:
   const bool is_private = stack_.contains(access.local) || access.size_bytes <= 8;
   if (is_private || is_allocated(access.local, access.size_bytes)) return;
   if (is_registered(begin, access.size_bytes)) return;
+  const std::string place = returned_at(begin, access.size_bytes);
+  if (!place.empty()) {
+    throw KernelError(
+        Hazard::unregistered_buffer,
+        fmt::format("unregistered buffer: {} {} {} bytes of memory that was registered and that "
+                    "nvshmemx_buffer_unregister at {} has given back; wait for the stream before",
+                    call_of(site, block), access.kind == abi::AccessKind::put ? "sends" : "fills",
+                    access.size_bytes, place));
+  }
   throw KernelError(
       Hazard::unregistered_buffer,
       fmt::format("unregistered buffer: {} {} {} bytes of memory that is neither symmetric nor "

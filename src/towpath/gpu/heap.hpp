@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "towpath/gpu/include/towpath_gpu.h"
@@ -38,8 +39,8 @@ class Heap {
   void release(const Allocation& allocation);
   // Memory of this PE only, allowed in transfers.
   void register_buffer(const void* address, std::uint64_t size_bytes);
-  bool unregister_buffer(const void* address);
-  void unregister_all() { registered_.clear(); }
+  bool unregister_buffer(const void* address, const abi::Site& site);
+  void unregister_all(const abi::Site& site);
   bool is_registered(std::uintptr_t address, std::uint64_t size_bytes) const;
 
   bool contains(const void* address) const;
@@ -73,7 +74,14 @@ class Heap {
   const ThreadStack& stack_;
   int rank_;
   std::map<transport::Offset, Size> allocations_;
+  struct Returned {
+    std::uint64_t size_bytes;
+    std::string place;
+  };
+  // The line that unregistered the memory of these bytes. Empty if none did.
+  std::string returned_at(std::uintptr_t address, std::uint64_t size_bytes) const;
   std::map<std::uintptr_t, std::uint64_t> registered_;
+  std::map<std::uintptr_t, Returned> returned_;  // registered before, and given back
   std::vector<abi::Range> heaps_;  // by rank, empty beyond the reach of loads and stores
   abi::Range all_{};
   std::byte* words_ = nullptr;  // of the teams

@@ -247,10 +247,10 @@ void fill_heap(abi::Table& table) {
     pe_of(self).heap().register_buffer(address, size_bytes);
     return 0;
   };
-  table.unregister_buffer = [](void* self, void* address, bool all) {
+  table.unregister_buffer = [](void* self, void* address, bool all, const abi::Site* site) {
     Heap& heap = pe_of(self).heap();
-    if (!all) return heap.unregister_buffer(address) ? 0 : 1;
-    heap.unregister_all();
+    if (!all) return heap.unregister_buffer(address, *site) ? 0 : 1;
+    heap.unregister_all(*site);
     return 0;
   };
   table.team_words = [](void* self, int team) { return pe_of(self).heap().team_words(team); };

@@ -75,11 +75,13 @@ static inline int nvshmemx_n_pes(nvshmem_team_t team) { return nvshmem_team_n_pe
 static inline int nvshmemx_buffer_register(void* address, size_t length) {
   return TOWPATH_CALL(register_buffer, address, length);
 }
-static inline int nvshmemx_buffer_unregister(void* address) {
-  return TOWPATH_CALL(unregister_buffer, address, false);
+static inline int nvshmemx_buffer_unregister(void* address, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("nvshmemx_buffer_unregister");
+  return TOWPATH_CALL(unregister_buffer, address, false, &towpath_site);
 }
-static inline void nvshmemx_buffer_unregister_all() {
-  TOWPATH_CALL(unregister_buffer, nullptr, true);
+static inline void nvshmemx_buffer_unregister_all(TOWPATH_SITE) {
+  TOWPATH_SITE_OF("nvshmemx_buffer_unregister_all");
+  TOWPATH_CALL(unregister_buffer, nullptr, true, &towpath_site);
 }
 static inline int nvshmemx_collective_launch(const void* function, dim3 grid, dim3 block,
                                              void** arguments, size_t shared,

@@ -278,7 +278,7 @@ struct Table {
                             const Site* site);
   void (*symmetric_free)(void* self, void* address, const Site* site);
   int (*register_buffer)(void* self, void* address, std::uint64_t size_bytes);
-  int (*unregister_buffer)(void* self, void* address, bool all);
+  int (*unregister_buffer)(void* self, void* address, bool all, const Site* site);
   // Memory of the library in every heap: synchronization words, scratch of collectives.
   std::uint64_t* (*team_words)(void* self, int team);
   // clang takes [[noreturn]] on functions only.

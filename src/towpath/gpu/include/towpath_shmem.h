@@ -317,8 +317,8 @@ void combine(const Team& team, T* to, const T* from, std::size_t first, std::siz
     if (member == 0) continue;
     for (std::size_t i = 0; i < count; ++i) to[i] = combine_two(to[i], other[i]);
   }
-  table().unregister_buffer(table().self, to, false);
-  table().unregister_buffer(table().self, other.data(), false);
+  table().unregister_buffer(table().self, to, false, &site);
+  table().unregister_buffer(table().self, other.data(), false, &site);
 }
 // Each member combines a part, and gives it to all.
 template <typename T, typename Combine>
@@ -338,7 +338,7 @@ void reduce(int number, T* to, const T* from, std::size_t count, Combine combine
         site);
   }
   barrier_team(number, site);
-  table().unregister_buffer(table().self, part.data(), false);
+  table().unregister_buffer(table().self, part.data(), false, &site);
 }
 template <typename T, typename Combine>
 void reduce_scatter(int number, T* to, const T* from, std::size_t count, Combine combine_two,
