@@ -13,9 +13,20 @@ from typing import Any
 
 from towpath.reproduce.rules import RULES, SAME, VERDICTS, WITHIN, Verdict
 from towpath.reproduce.statements import TITLES
-from towpath.studies.page import Axis, Curve, Finding, Page, Picture, PlainTable, Plot, Section
+from towpath.studies.page import (
+    COLORS,
+    Axis,
+    Curve,
+    Finding,
+    Page,
+    Picture,
+    PlainTable,
+    Plot,
+    Section,
+)
 
 _SEEN_MAX = 220
+_NO_BREAK = "\u00a0"
 _BAR = 5  # blocks on each side of a difference bar, of 5 % each
 _COLUMNS = (
     "document",
@@ -195,7 +206,7 @@ def _line(verdict: Verdict) -> list[str]:
         ours_text(verdict),
         ""
         if difference is None
-        else f"{bar_text(difference).replace(' ', chr(0x2007))} {difference:+.1%}",
+        else f"{bar_text(difference)} {difference:+.1%}".replace(" ", _NO_BREAK),
         verdict.words,
         seen if len(seen) <= _SEEN_MAX else f"{seen[:_SEEN_MAX]} ...",
         statement.command,
@@ -207,9 +218,13 @@ def _drawing(figure: Mapping[str, Any]) -> Plot | Picture:
         return Picture(figure["title"], figure["svg"], figure.get("how", ""))
     is_size = figure["x"] in ("packet size", "payload", "size")
     x = Axis(figure["x"], "size" if is_size else figure.get("x_scale", "linear"))
-    curves = [
-        Curve(each["name"], each["x"], each["y"], style=each.get("style", "line"))
-        for each in figure["curves"]
-    ]
+    curves = []
+    colors = iter(COLORS * 2)
+    color = ""
+    for each in figure["curves"]:
+        style = each.get("style", "line")
+        # Published points have the color of the curve before them.
+        color = color if style == "points" and color else next(colors)
+        curves.append(Curve(each["name"], each["x"], each["y"], style=style, color=color))
     y = Axis(figure["y"], figure.get("y_scale", "linear"))
     return Plot(figure["title"], x, y, curves, figure.get("how", ""))
