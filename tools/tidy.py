@@ -54,6 +54,7 @@ LAYERS: dict[str, set[str]] = {
     "virtual_gpu/nccl": {"virtual_gpu"},
     "virtual_gpu/rccl": {"virtual_gpu"},
     "virtual_gpu/nccl/replicated": {"virtual_gpu"},
+    "virtual_gpu/nccl/timed": {"virtual_gpu"},
     "transport": {"os"},
     "transport/shm": {"transport"},
     "transport/ucx": {"transport/shm"},

@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from towpath.collectives.nccl.choice import Candidate
 from towpath.collectives.nccl.communicator import COLLECTIVES
+from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.facts import Assumptions, host_facts
+from towpath.collectives.nccl.imitation import Library
 from towpath.collectives.nccl_itself.answer import DecisionRow, NcclAnswer
 from towpath.collectives.nccl_itself.build import find_build
 from towpath.collectives.nccl_itself.decide import Decision, Decisions, Question, decide
@@ -116,6 +118,35 @@ def nccl_host(machine: GpuCluster) -> NcclHost:
         )
     facts = host_facts(machine.spec, machine.ranks_per_host, Assumptions())
     return host_of(facts.topology, facts.generation, facts.cpu)
+
+
+def call_time(
+    machine_of: Callable[[int, int], GpuCluster], release: str, variables: Mapping[str, str]
+) -> Callable[[str, int, int, int], float]:
+    """The simulated time of a call as a release of NCCL makes it.
+
+    Args:
+        machine_of: the machine with a number of hosts, and of ranks on each.
+        release: such as "2.27.5".
+        variables: of the program. Those of NCCL that change its choice act.
+
+    Returns:
+        A function of the collective, the bytes of the whole array, ranks and nodes. It returns
+        microseconds, and raises ConfigError for ranks that are not the same number on each node.
+    """
+    known = {name: value for name, value in variables.items() if name in VARIABLES}
+    library = Library(environment=Environment.of(known), release=release)
+
+    def time_us(collective: str, size_bytes: int, ranks: int, nodes: int) -> float:
+        if ranks % nodes:
+            raise ConfigError(f"{ranks} ranks on {nodes} nodes have no simulated time")
+        machine = machine_of(nodes, ranks // nodes)
+        row = machine.expect(collective, size_bytes=size_bytes, library=library).rows[0]
+        found = row.out_of_place or row.in_place
+        assert found is not None
+        return found.time_us
+
+    return time_us
 
 
 def _simulated_us(machine: GpuCluster, found: Decisions, decision: Decision) -> float | None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,15 +98,26 @@ def run(
         list[str] | None,
         typer.Option("--env", metavar="NAME=VALUE", help="a variable of the program, repeated"),
     ] = None,
+    has_real_time: Annotated[
+        bool, typer.Option("--real-time", help="the program's clocks show real time")
+    ] = False,
 ) -> None:
     """Run a program that uses NCCL on the GPUs of a described machine."""
-    from towpath.api.nccl import nccl_host
+    from towpath.api.nccl import call_time, nccl_host
     from towpath.collectives.nccl_itself.library import library_of
     from towpath.collectives.nccl_itself.run import run_program
 
     host = nccl_host(gpu_cluster(machine, **size))
     variables = dict(each.partition("=")[::2] for each in env or ())
-    raise typer.Exit(run_program(command, host, library_of(release or _newest()), variables))
+    library = library_of(release or _newest())
+    time_us = None
+    if not has_real_time:
+        time_us = call_time(
+            lambda hosts, ranks: gpu_cluster(machine, hosts=hosts, ranks_per_host=ranks),
+            library.release,
+            {**os.environ, **variables},
+        )
+    raise typer.Exit(run_program(command, host, library, variables, time_us))
 
 
 def _newest() -> str:

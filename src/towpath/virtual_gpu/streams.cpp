@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "towpath/virtual_gpu/device/clock.hpp"
+#include "towpath/virtual_gpu/device/times.hpp"
 #include "towpath/virtual_gpu/device/workers.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
@@ -22,6 +24,18 @@ int worker_count() {
       named != nullptr ? std::atoi(named) : static_cast<int>(std::thread::hardware_concurrency());
   return std::clamp(count, 1, 32);
 }
+
+// The earliest time at which the next work of a stream can begin.
+std::int64_t begin_of(const Stream& stream) {
+  const Work& work = stream.queue.front();
+  std::int64_t begin_ns = std::max(work.given_ns, stream.free_ns);
+  if (work.awaited != nullptr) begin_ns = std::max(begin_ns, work.awaited->when_ns);
+  for (const auto& [other, count] : work.after) begin_ns = std::max(begin_ns, other->free_ns);
+  return begin_ns;
+}
+
+// The end of work that takes no simulated time.
+std::int64_t end_of(std::int64_t begin_ns) { return is_time_simulated() ? begin_ns : now_ns(); }
 
 }  // namespace
 
@@ -82,6 +96,7 @@ void Streams::add_locked(Lock& lock, const std::shared_ptr<Stream>& stream, Work
   } else if (stream->is_blocking && common->done < common->added) {
     work.after.emplace_back(common, common->added);
   }
+  work.given_ns = now_ns();
   stream->queue.push_back(std::move(work));
   ++stream->added;
   advance(lock);
@@ -99,19 +114,8 @@ bool Streams::can_start(const Stream& stream) const {
 void Streams::start(Lock& lock, const std::shared_ptr<Stream>& stream) {
   Work& work = stream->queue.front();
   stream->is_busy = true;
-  if (work.grid != nullptr) {
-    Grid* const grid = work.grid;
-    grid->finished = [this, stream] {
-      Lock again(mutex_);
-      finish(again, stream);
-      advance(again);
-    };
-    Workers& all = workers();
-    lock.unlock();
-    all.start(grid);
-    lock.lock();
-    return;
-  }
+  const std::int64_t begin_ns = begin_of(*stream);
+  if (work.grid != nullptr) return start_grid(lock, stream, begin_ns);
   if (work.host_task) {
     host_tasks_.emplace_back(stream, std::move(work.host_task));
     if (!has_host_thread_) std::thread([this] { run_host_tasks(); }).detach();
@@ -127,12 +131,29 @@ void Streams::start(Lock& lock, const std::shared_ptr<Stream>& stream) {
   }
   if (work.recorded != nullptr) {
     work.recorded->completed = std::max(work.recorded->completed, work.generation);
-    work.recorded->when = std::chrono::steady_clock::now();
+    work.recorded->when_ns = end_of(begin_ns);
   }
-  finish(lock, stream);
+  finish(lock, stream, end_of(begin_ns));
 }
 
-void Streams::finish(Lock&, const std::shared_ptr<Stream>& stream) {
+void Streams::start_grid(Lock& lock, const std::shared_ptr<Stream>& stream, std::int64_t begin_ns) {
+  Grid* const grid = stream->queue.front().grid;
+  const std::vector<Call> calls = std::move(grid->calls);
+  grid->finished = [this, stream, calls, begin_ns] {
+    const std::int64_t end_ns = calls.empty() ? end_of(begin_ns) : end_calls(calls, begin_ns);
+    Lock again(mutex_);
+    finish(again, stream, end_ns);
+    advance(again);
+  };
+  Workers& all = workers();
+  lock.unlock();
+  begin_calls(calls, begin_ns);
+  all.start(grid);
+  lock.lock();
+}
+
+void Streams::finish(Lock&, const std::shared_ptr<Stream>& stream, std::int64_t end_ns) {
+  stream->free_ns = end_ns;
   stream->queue.pop_front();
   ++stream->done;
   stream->is_busy = false;
@@ -154,6 +175,7 @@ void Streams::advance(Lock& lock) {
 }
 
 void Streams::run_host_tasks() {
+  read_real_time();
   Lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !host_tasks_.empty(); });
@@ -162,7 +184,7 @@ void Streams::run_host_tasks() {
     lock.unlock();
     task();
     lock.lock();
-    finish(lock, stream);
+    finish(lock, stream, end_of(begin_of(*stream)));
     advance(lock);
   }
 }
@@ -178,6 +200,9 @@ cudaError_t Streams::launch(const abi::Launch& launch, int device) {
   auto* const made = new Grid;
   made->launch = launch;
   made->device = device;
+  if (is_time_simulated()) {
+    made->calls = take_calls(device, static_cast<cudaStream_t>(launch.configuration.stream));
+  }
   add(static_cast<cudaStream_t>(launch.configuration.stream), device, {.grid = made});
   return cudaSuccess;
 }
@@ -189,6 +214,7 @@ cudaError_t Streams::synchronize(cudaStream_t stream) {
   if (is_default(stream)) add_locked(lock, state, {});
   const std::uint64_t last = state->added;
   changed_.wait(lock, [&] { return state->done >= last; });
+  reach(state->free_ns);
   return cudaSuccess;
 }
 
@@ -202,12 +228,15 @@ void Streams::synchronize_device(int device) {
     return std::all_of(last.begin(), last.end(),
                        [](const auto& each) { return each.first->done >= each.second; });
   });
+  for (const auto& [stream, count] : last) reach(stream->free_ns);
 }
 
 bool Streams::is_idle(cudaStream_t stream) {
   const Lock lock(mutex_);
   const std::shared_ptr<Stream> state = find(stream, current_device());
-  return state->done == state->added;
+  if (state->done < state->added) return false;
+  reach(state->free_ns);
+  return true;
 }
 
 void Streams::record(cudaStream_t stream, int device, const std::shared_ptr<EventState>& event) {
@@ -224,18 +253,21 @@ void Streams::await(cudaStream_t stream, int device, const std::shared_ptr<Event
 
 bool Streams::has_happened(const EventState& event) {
   const Lock lock(mutex_);
-  return event.completed >= event.recorded;
+  if (event.completed < event.recorded) return false;
+  reach(event.when_ns);
+  return true;
 }
 
 void Streams::synchronize_event(const EventState& event) {
   Lock lock(mutex_);
   const std::uint64_t last = event.recorded;
   changed_.wait(lock, [&] { return event.completed >= last; });
+  reach(event.when_ns);
 }
 
 double Streams::elapsed_ms(const EventState& from, const EventState& to) {
   const Lock lock(mutex_);
-  return std::chrono::duration<double, std::milli>(to.when - from.when).count();
+  return static_cast<double>(to.when_ns - from.when_ns) / 1e6;
 }
 
 }  // namespace towpath::virtual_gpu

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -22,7 +21,7 @@ class Workers;
 // The state of an event. Work that waits for it may outlive the event.
 struct EventState {
   std::uint64_t recorded = 0, completed = 0;  // how often
-  std::chrono::steady_clock::time_point when{};
+  std::int64_t when_ns = 0;
 };
 
 struct Stream;
@@ -36,6 +35,7 @@ struct Work {
   std::uint64_t generation = 0;  // of the event
   // Streams that must first have done this much.
   std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> after{};
+  std::int64_t given_ns = 0;  // the program's time when it was given
 };
 
 struct Stream {
@@ -46,6 +46,7 @@ struct Stream {
   bool is_busy = false;
   std::deque<Work> queue{};
   std::uint64_t added = 0, done = 0;
+  std::int64_t free_ns = 0;  // the end of the last work that is done
 };
 
 // The streams of all GPUs: queues of work. A stream's work is done in order.
@@ -77,7 +78,8 @@ class Streams {
   void add_locked(Lock& lock, const std::shared_ptr<Stream>& stream, Work work);
   bool can_start(const Stream& stream) const;
   void start(Lock& lock, const std::shared_ptr<Stream>& stream);
-  void finish(Lock& lock, const std::shared_ptr<Stream>& stream);
+  void start_grid(Lock& lock, const std::shared_ptr<Stream>& stream, std::int64_t begin_ns);
+  void finish(Lock& lock, const std::shared_ptr<Stream>& stream, std::int64_t end_ns);
   void advance(Lock& lock);
   Workers& workers();
   [[noreturn]] void run_host_tasks();

@@ -29,3 +29,4 @@ from towpath.collectives.nccl_itself.table import (
     operations,
 )
 from towpath.collectives.nccl_itself.table import releases as table_releases
+from towpath.collectives.nccl_itself.times import TimeServer

@@ -54,6 +54,7 @@ class Library:
         assumptions: properties that a machine file does not contain.
         graph_file: a graph file that replaces the search (NCCL_GRAPH_FILE).
         tuner: lines of the tuner plugin's configuration.
+        release: a release whose own choices are taken, such as "2.27.5". None: the newest one.
     """
 
     name: LibraryName = "nccl"
@@ -61,6 +62,7 @@ class Library:
     assumptions: Assumptions = field(default_factory=Assumptions)
     graph_file: str | None = None
     tuner: tuple[TunerLine, ...] = ()
+    release: str | None = None
 
     @property
     def has_files(self) -> bool:
@@ -375,18 +377,22 @@ def _table_of(
     facts = host_facts(spec, gpus, library.assumptions)
     host = host_of(facts.topology, facts.generation, facts.cpu)
     variables = dict(library.environment.variables)
-    found = None if variables else find_entry(host, spec.host_count)
+    found = None if variables else find_entry(host, spec.host_count, library.release)
     if found is not None:
         return found, facts.notes
     try:
-        found = _asked(host, spec.host_count, variables)
+        found = _asked(host, spec.host_count, variables, library.release)
     except ConfigError as error:
+        if library.release is not None:
+            raise
         return None, (str(error),)
     return found, () if found is None else facts.notes
 
 
-def _asked(host: NcclHost, nodes: int, variables: dict[str, str]) -> TableEntry | None:
-    """The decisions of the newest release that the user has built. None without a build.
+def _asked(
+    host: NcclHost, nodes: int, variables: dict[str, str], release: str | None
+) -> TableEntry | None:
+    """The decisions of a release that the user has built. None without a build.
 
     Raises:
         ConfigError: the release does not run there.
@@ -394,7 +400,7 @@ def _asked(host: NcclHost, nodes: int, variables: dict[str, str]) -> TableEntry 
     ranks = host.gpus * nodes
     if ranks > REPLICATED_MAX:
         return None
-    releases = built_releases(host.is_of_amd)
+    releases = [release] if release is not None else built_releases(host.is_of_amd)
     if not releases:
         return None
     question = Question(host, nodes, operations(ranks), variables, is_replicated=True)

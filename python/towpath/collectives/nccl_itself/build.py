@@ -279,7 +279,7 @@ class Compilation:
     def link(self, archive: Path, program: Path, replicated: Path, end: float) -> None:
         """Links the archive with virtual GPUs into both programs."""
         self._end = end
-        own = self._recipe.own_sources()
+        own = [each for each in self._recipe.own_sources() if each.parent.name != "timed"]
         first_node = [each for each in own if each.parent.name == "replicated"]
         objects = self.compile_all([each for each in own if each not in first_node])
         self._link(archive, objects, program)

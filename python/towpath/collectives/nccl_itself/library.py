@@ -45,6 +45,8 @@ _DEVICE_FLAGS = (
 )  # fmt: skip
 _HOST_FLAGS = ("-std=gnu++17", "-O2", "-g", "-w", "-fPIC", "-DTOWPATH_VIRTUAL_GPU")
 _DEFINES = ("CUDA_MAJOR=12", "CUDA_MINOR=8", "NVTX_DISABLE", "PROFAPI", "NCCL_OS_LINUX")
+# Functions between which and their callers virtual_gpu/nccl/timed/ stands.
+_WRAPPED = ("_Z16ncclEnqueueCheckP8ncclInfo", "pthread_create")
 # The files whose code is in the library itself.
 _ALWAYS = ("common", "onerank", "device_table")
 _ONE_RANK_TYPES = (
@@ -254,6 +256,7 @@ class _Library:
             _compiler(), "-shared", f"-Wl,-soname,{_NAME}", "-x", "c", "-O1", "-fPIC", str(stubs),
             "-x", "none", *map(str, objects), "-Wl,--allow-multiple-definition",
             "-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive", "-Wl,-z,defs",
+            *(f"-Wl,--wrap={name}" for name in _WRAPPED),
             "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", str(unfinished),
         ]  # fmt: skip
         _run(command, f"NCCL {self._version.release}", self._end)

@@ -8,10 +8,12 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from towpath.collectives.nccl_itself.host import NcclHost
 from towpath.collectives.nccl_itself.library import NcclLibrary
+from towpath.collectives.nccl_itself.times import CallTime, TimeServer
 from towpath.errors import ConfigError
 
 
@@ -20,6 +22,7 @@ def run_program(
     host: NcclHost,
     library: NcclLibrary,
     variables: Mapping[str, str] | None = None,
+    time_us: CallTime | None = None,
 ) -> int:
     """Runs a program to completion.
 
@@ -28,6 +31,8 @@ def run_program(
         host: the host with its GPUs.
         library: the release of NCCL that the program gets.
         variables: added to the environment, such as NCCL_ALGO.
+        time_us: the simulated times of NCCL's calls, which the program's clocks then show. None:
+            they show real time.
 
     Returns:
         The status of the program, as a shell has it.
@@ -48,8 +53,13 @@ def run_program(
             "TOWPATH_VIRTUAL_GPU_FILE": str(folder / "gpus"),
             **library.variables(),
         }
-        try:
-            status = subprocess.run(command, env=environment, check=False).returncode
-        except OSError as error:
-            raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
+        with ExitStack() as stack:
+            if time_us is not None:
+                socket = folder / "times"
+                stack.enter_context(TimeServer(socket, time_us))
+                environment["TOWPATH_TIMES"] = str(socket)
+            try:
+                status = subprocess.run(command, env=environment, check=False).returncode
+            except OSError as error:
+                raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
     return status if status >= 0 else 128 - status

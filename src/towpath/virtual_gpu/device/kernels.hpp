@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "towpath/virtual_gpu/device/times.hpp"
 #include "towpath_gpu.h"
 
 // Kernels of the program, and launches of them.
@@ -19,6 +21,7 @@ namespace abi = towpath_gpu;
 struct Grid {
   abi::Launch launch;
   int device = 0;
+  std::vector<Call> calls;         // of a library, which this kernel does
   std::function<void()> finished;  // called by the last block
   std::atomic<unsigned> blocks_left = 0;
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "towpath/virtual_gpu/device/clock.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
 
 namespace towpath::virtual_gpu {
@@ -86,10 +87,11 @@ bool Workers::Worker::turn() {
   bool has_ended = false;
   for (const auto& block : blocks_) {
     block->wake_changed();
-    if (!block->has_ready()) continue;
-    block->run();
-    has_run = true;
-    has_ended = has_ended || block->has_ended();
+    if (block->has_ready()) {
+      block->run();
+      has_run = true;
+    }
+    has_ended = has_ended || block->has_ended();  // here or in `rest`
   }
   if (!has_ended) return has_run;
   std::vector<Grid*> finished;
@@ -127,6 +129,7 @@ void Workers::Worker::report() const {
 }
 
 void Workers::Worker::run() {
+  read_real_time();
   int idle_rounds = 0;
   for (;;) {
     if (blocks_.empty()) {

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""A server of simulated times for a program on virtual GPUs, on a socket in a private folder.
+
+A rank says when it begins a call, and asks when the call ends. The last rank to begin gives the
+begin, and all ranks end together. The other end is src/towpath/virtual_gpu/device/times.hpp.
+"""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from towpath.errors import TowpathError
+
+# The time of a call in us from its collective, bytes, ranks and nodes.
+CallTime = Callable[[str, int, int, int], float]
+_NS_PER_US = 1000.0
+
+
+@dataclass
+class _Calls:
+    """Calls under way, and the times of earlier ones."""
+
+    time_us: CallTime
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    begins_ns: dict[str, int] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
+    known_us: dict[tuple[str, int, int, int], float] = field(default_factory=dict)
+
+    def answer(self, line: str) -> str:
+        word, identity, *words = line.split()
+        with self.lock:
+            if word == "begin":
+                begin_ns = int(words[0])
+                self.begins_ns[identity] = max(begin_ns, self.begins_ns.get(identity, begin_ns))
+                return "ok"
+            collective, *numbers = words
+            size_bytes, ranks, nodes, own_ns = map(int, numbers)
+            call = (collective, size_bytes, ranks, nodes)
+            if call not in self.known_us:
+                self.known_us[call] = self.time_us(*call)
+            begin_ns = max(own_ns, self.begins_ns.get(identity, own_ns))
+            self.ends[identity] = self.ends.get(identity, 0) + 1
+            if self.ends[identity] == ranks:
+                del self.ends[identity]
+                self.begins_ns.pop(identity, None)
+            return str(begin_ns + round(self.known_us[call] * _NS_PER_US))
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        for line in self.rfile:
+            try:
+                answer = self.server.calls.answer(line.decode())
+            except TowpathError as error:
+                answer = f"error {' '.join(str(error).split())}"
+            self.wfile.write(f"{answer}\n".encode())
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+    def __init__(self, path: Path, calls: _Calls) -> None:
+        self.calls = calls
+        super().__init__(str(path), _Handler)
+
+
+class TimeServer:
+    """Answers until the block ends."""
+
+    def __init__(self, path: Path, time_us: CallTime) -> None:
+        """Opens the socket.
+
+        Args:
+            path: of the socket.
+            time_us: the time of a call, asked once for each size.
+        """
+        self._server = _Server(path, _Calls(time_us))
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> TimeServer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#include "towpath/virtual_gpu/device/clock.hpp"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace towpath::virtual_gpu {
+namespace {
+
+// A read of the clock takes about this long on a processor. A program that waits by reading it goes
+// on.
+constexpr std::int64_t kReadNs = 25;
+
+std::atomic<std::int64_t> simulated_ns = 0;
+thread_local bool is_real = false;
+
+}  // namespace
+
+bool is_time_simulated() {
+  static const bool is_named = std::getenv("TOWPATH_TIMES") != nullptr;
+  return is_named;
+}
+
+std::int64_t now_ns() {
+  if (is_time_simulated()) return simulated_ns;
+  timespec now{};
+  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+std::int64_t read_clock_ns() {
+  return is_time_simulated() ? simulated_ns.fetch_add(kReadNs) + kReadNs : now_ns();
+}
+
+void reach(std::int64_t time_ns) {
+  std::int64_t now = simulated_ns;
+  while (now < time_ns && !simulated_ns.compare_exchange_weak(now, time_ns)) {
+  }
+}
+
+void read_real_time() { is_real = true; }
+bool reads_real_time() { return is_real || !is_time_simulated(); }
+
+}  // namespace towpath::virtual_gpu

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Towpath authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+// The time that a program reads. It is real unless $TOWPATH_TIMES names a server of simulated times
+// (`times.hpp`). Simulated time passes only in streams, and the program reaches it when it waits.
+
+namespace towpath::virtual_gpu {
+
+bool is_time_simulated();
+
+// Now, for the program.
+std::int64_t now_ns();
+// The same for a program that reads its clock, which takes time.
+std::int64_t read_clock_ns();
+// The program has waited for work that ended then.
+void reach(std::int64_t time_ns);
+
+// The functions of the C library that read clocks give real time in this thread.
+void read_real_time();
+bool reads_real_time();
+
+}  // namespace towpath::virtual_gpu
