@@ -55,6 +55,7 @@ class Cluster(Machine):
     def __init__(self, spec: Any) -> None:
         """Wraps a checked description; users call `load`."""
         super().__init__(spec)
+        self.described = spec  # without the costs of another way of launching
         self._choosers: dict[tuple[object, ...], Chooser] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -104,6 +105,23 @@ class Cluster(Machine):
         """Sentences about the assumptions that a request makes beyond the machine's description."""
         return ()
 
+    def _launched(self, way: str) -> Cluster:
+        """This machine with the costs of a way of launching.
+
+        Raises:
+            ConfigError: the way has no effect on this kind of machine.
+        """
+        if way != "processes":
+            raise ConfigError(
+                f"launch applies to clusters of GPUs; '{self.name}' is a {self.kind}",
+                field="launch",
+            )
+        return self
+
+    def _least_us(self, request: Request) -> float:
+        """The least time of a call in a series, in microseconds."""
+        return 0.0
+
     def _draw_loads(self, links: list[LinkLoad]) -> str | None:
         """The machine as an SVG drawing with the load of each link; None without a drawing."""
         return None
@@ -138,7 +156,7 @@ class Cluster(Machine):
         """
         request = Request(collective_or_schedule, size_bytes, **options).checked(SIMULATED)
         self._check(request)
-        return run_simulated(self, request, on_row)
+        return run_simulated(self._launched(request.launch), request, on_row)
 
     def tune(
         self,

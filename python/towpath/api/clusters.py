@@ -46,6 +46,12 @@ if TYPE_CHECKING:
     from towpath.studies.exchange import ExchangeStudy
     from towpath.studies.penny import PennyStudy
 
+_LAUNCHES = {
+    "processes": "by one process per GPU",
+    "threads": "by one process with a thread per GPU",
+    "one-process": "by one thread for all GPUs of a host",
+    "graph": "as a node of a CUDA graph",
+}
 _CHANNELS_MAX = 32  # of the listed algorithms that a written schedule is compared with
 
 
@@ -99,10 +105,16 @@ class GpuCluster(Cluster):
         collective: str | None = None,
     ) -> Options:  # fmt: skip
         return Options(
-            self.ranks, channels or powers_to(channels_to_fill(self.spec, collective)),
+            self.ranks, channels or self._channels_for(collective),
             protocols or self.protocols, hosts=hosts_of(self.spec, self._gpus),
             reaches=reaches_of(self.spec, self._gpus),
         )  # fmt: skip
+
+    def _channels_for(self, collective: str | None) -> tuple[int, ...]:
+        """The numbers of channels to try. Inside a host, channels beyond the links add faster."""
+        fill = channels_to_fill(self.spec, collective)
+        most = _CHANNELS_MAX if hosts_of(self.spec, self._gpus) == 1 else fill
+        return tuple(sorted({*powers_to(most), fill}))
 
     def _place_for(
         self, schedule: _core.Schedule, source: ScheduleSource | None,
@@ -384,10 +396,26 @@ class GpuCluster(Cluster):
         )  # fmt: skip
         return row, imitation.sentence(choice)
 
+    def _launched(self, way: str) -> GpuCluster:
+        from towpath.collectives.launch import launched
+
+        spec = launched(self.spec, way)
+        if spec is self.spec:
+            return self
+        found = GpuCluster(spec, self._used_per_host)
+        found.described = self.spec
+        return found
+
+    def _least_us(self, request: Request) -> float:
+        from towpath.collectives.launch import least_us
+
+        return least_us(self.spec, request.launch, self.ranks_per_host)
+
     def _assumed(self, request: Request) -> tuple[str, ...]:
         if request.library is None:
             return ()
-        return self.imitate(request.library).notes
+        how = _LAUNCHES[request.launch]
+        return (f"launched {how} (--launch)", *self.imitate(request.library).notes)
 
     def __repr__(self) -> str:
         hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"

@@ -65,6 +65,8 @@ class Request:
         network: simulated: the model of networks on chips: "flits", or "packets", which is several
             times as fast with a difference of a few percent.
         link_faults: simulated: links between chips that fail: "0:9,every=100us,training=5us".
+        launch: simulated on GPUs: "processes", one per GPU, "threads" of one process, "one-process"
+            whose thread launches for all GPUs of a host, or "graph", a node of a CUDA graph.
         library: simulated: "nccl" or "rccl" runs the choice of that library on GPUs, and a
             `Library` also has its variables and files; None: Towpath chooses.
         iterations: live: number of timed calls per size.
@@ -104,6 +106,10 @@ class Request:
     link_faults: tuple[LinkFault, ...] = _option(
         (), "a failing link between chips: loss=0.01, at=20us, every=100us, dead=5us, training=5us",
         "--link-fault", only=SIMULATED, metavar="CHIP:CHANNEL,...", type=list[str], advanced=True,
+    )  # fmt: skip
+    launch: str = _option(
+        "processes", "of GPUs: processes (one per GPU), threads, one-process, graph",
+        only=SIMULATED, metavar="WAY", advanced=True,
     )  # fmt: skip
     library: Library | str | None = _option(None, "", only=SIMULATED)
     iterations: int = _option(

@@ -75,6 +75,7 @@ def run_simulated(machine: Cluster, request: Request, on_row: OnRow) -> RunResul
                 result = _without_rows(machine, request, call)
                 on_row(result, None)
             row = simulated.measure_size(place, call, size_bytes, with_data=request.data, kept=kept)
+            row = row.at_least(machine._least_us(request), request.collective, call.ranks)
             row = replace(row, steps=schedule, again=_again(machine, place, call, kept))
             if source is not None and source.file is None:
                 row = replace(row, algorithm=source.algorithm_name())
@@ -161,7 +162,7 @@ def _without_rows(machine: Cluster, request: Request, call: Call | None) -> RunR
             f"{simulated.DATA_BYTES_MAX >> 30} GiB: only time is simulated, #wrong is N/A"
         )
     if machine.has_nccl:
-        notes.append(_accuracy_note(is_measured(machine.spec, ranks, request.collective)))
+        notes.append(_accuracy_note(is_measured(machine.described, ranks, request.collective)))
     where = machine._where(ranks)
     result = described(where, machine.name, request, ranks, notes)
     return replace(result, draw=machine._draw_loads, has_limit=machine.has_nccl)
@@ -190,7 +191,7 @@ def _with_error(
     has_files = library is not None and not isinstance(library, str) and library.has_files
     if not machine.has_nccl or has_files:
         return row  # channels and choices from a user's files were not measured
-    found = accuracy_of(machine.spec, ranks, request.collective, row.algorithm, size_bytes)
+    found = accuracy_of(machine.described, ranks, request.collective, row.algorithm, size_bytes)
     if found is None:
         return row
     return replace(row, error_pct=(found.median_pct, found.p90_pct), error_rows=found.rows)

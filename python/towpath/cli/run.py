@@ -142,7 +142,8 @@ def run(
 
 
 @takes(
-    sizes=SIZES, options=request_options("dtype", "root", "data", "fold", "threads"), size=MACHINE,
+    sizes=SIZES, options=request_options("dtype", "root", "data", "fold", "threads", "launch"),
+    size=MACHINE,
     library=LIBRARY, output=OUTPUT,
 )  # fmt: skip
 def expect(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # A thread block moves 16 KiB in the time of a signal over NVLink, about half a microsecond.
 _CHUNK_BYTES_LEAST = 16 << 10
+_NEVER_STORE = ("reduce", "reduce_scatter")
 
 
 def gpus_used(spec: MachineSpec, ranks_per_host: int | None) -> list[int]:
@@ -69,14 +70,14 @@ def channels_to_fill(spec: MachineSpec, collective: str | None = None) -> int:
 
     Args:
         spec: the machine.
-        collective: the collective of the channels; in a broadcast each thread block also stores the
-            bytes that it forwards.
+        collective: the collective of the channels; in a reduction to one part or one rank, no
+            thread block stores the bytes that it forwards.
     """
     cost = spec.gpu_cost.simple
-    rate = cost.block_rate_gb_per_s
-    if collective == "broadcast" and cost.forward_rate_gb_per_s is not None:
-        rate = cost.forward_rate_gb_per_s
-    blocks = max(_blocks_of_host(host, rate.value) for host in spec.host_kinds())
+    rates = [cost.block_rate_gb_per_s.value]
+    if collective not in _NEVER_STORE and cost.forward_rate_gb_per_s is not None:
+        rates.append(cost.forward_rate_gb_per_s.value)
+    blocks = max(_blocks_of_host(host, min(rates)) for host in spec.host_kinds())
     rails = spec.gpus_per_host if spec.host_count > 1 else 1
     return int(min(-(-blocks // rails) * rails, 32))
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from towpath.errors import ConfigError
@@ -300,6 +300,30 @@ class RunRow:
     is_simulated: bool = True
     steps: _core.Schedule | None = field(default=None, repr=False, compare=False)
     again: Callable[[int, bool], Outcome] | None = field(default=None, repr=False, compare=False)
+
+    def at_least(self, least_us: float, collective: str, ranks: int) -> RunRow:
+        """The row with no time below a limit.
+
+        Args:
+            least_us: the limit in microseconds.
+            collective: name of the collective.
+            ranks: number of ranks.
+
+        Returns:
+            The same row, or one with longer times and their bandwidths.
+        """
+        if all(way.time_us >= least_us for way in self.measurements):
+            return self
+
+        def at_least(way: Measurement | None) -> Measurement | None:
+            if way is None:
+                return None
+            time_us = max(way.time_us, least_us)
+            return measure(time_us, self.size_bytes, collective, ranks, way.wrong)
+
+        return replace(
+            self, out_of_place=at_least(self.out_of_place), in_place=at_least(self.in_place)
+        )
 
     @property
     def measurements(self) -> list[Measurement]:

@@ -69,6 +69,13 @@ _OPTIONAL_COSTS = (
     "adapter_rate_gb_per_s",
     "adapter_overhead_ns",
     "start_overhead_ns",
+    "overlap_ns",
+)
+_SWITCH_COSTS = (
+    "in_switch_rate_gb_per_s",
+    "in_switch_staging_ns",
+    "in_switch_stage_ns",
+    "in_switch_copy_rate_gb_per_s",
 )
 
 
@@ -77,9 +84,7 @@ def _cost_rows(spec: MachineSpec) -> Rows:
     rows: Rows = [("per run", [("launch_ns", cost.launch_ns)])]
     if cost.in_switch_reduction:
         figures = [
-            (name, figure)
-            for name in ("in_switch_rate_gb_per_s", "in_switch_staging_ns")
-            if (figure := getattr(cost, name)) is not None
+            (name, figure) for name in _SWITCH_COSTS if (figure := getattr(cost, name)) is not None
         ]
         rows.append(("through a switch that combines and copies", figures))
     for name, protocol in (("simple", cost.simple), ("ll", cost.ll), ("ll128", cost.ll128)):

@@ -1,19 +1,23 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The expected errors of predictions, from the nearest shipped measurements.
+"""The expected errors of predictions, from the nearest measurements that no cost was fitted to.
 
-`python -m towpath.validation.accuracy` validates the shipped tables of GPU collectives again and
-writes validation/accuracy.json, which is part of the package.
+`python -m towpath.validation.accuracy FILE...` writes validation/accuracy.json, which is part of
+the package. A file has a line for each row that a fit left out: machine, hosts, collective, GPUs,
+algorithm, size in bytes, and the logarithm of predicted over measured (tools/fit_gpu_costs.py).
 """
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from towpath.validation import shipped
 
@@ -21,8 +25,6 @@ if TYPE_CHECKING:
     from towpath.specs.machine_spec import LinkType, MachineSpec
 
 FILE = "accuracy.json"
-_MACHINE = "dgx-h100"  # the machine of the tables of GPU collectives
-_FOLDER = "gpu_collectives/"
 # The largest size of each band, in bytes; the last band has no end.
 BANDS_BYTES = (1 << 10, 64 << 10, 1 << 20, 32 << 20)
 
@@ -34,16 +36,19 @@ class Accuracy:
     Attributes:
         machine: the machine.
         hosts: number of hosts.
+        gpus: number of GPUs of all hosts.
         collective: the collective.
         algorithm: the algorithm.
         band: the number of the band of sizes, from 0.
         rows: number of rows that were measured and simulated.
         median_pct: the median of their absolute errors in percent.
-        p90_pct: the 90th percentile.
+        p90_pct: the error that holds for nine of ten further rows of the same kind: the 90th
+            percentile, or the largest of fewer than ten.
     """
 
     machine: str
     hosts: int
+    gpus: int
     collective: str
     algorithm: str
     band: int
@@ -66,19 +71,28 @@ def accuracy_of(
 ) -> Accuracy | None:
     """The errors of the measurements nearest to a prediction; None if it is not validated.
 
-    Near rows have the same machine, number of hosts, algorithm and band of sizes.
+    Near rows have the same machine, number of hosts, algorithm and band of sizes. Between two
+    numbers of GPUs, the rows with the larger errors count.
 
     Args:
         spec: the machine; a machine that differs in a link or a cost from the measured one is not
             validated, whatever its name.
-        ranks: number of GPUs; with several hosts, all of their GPUs.
+        ranks: number of GPUs.
         collective: name of the collective.
         algorithm: the algorithm; None for a schedule from a file.
         size_bytes: the array's size.
     """
-    sought = (spec.host_count, collective, algorithm, band_of(size_bytes))
-    found = next((each for each in _table() if _place(each) == sought), None)
-    return found if found is not None and is_measured(spec, ranks, collective) else None
+    band = band_of(size_bytes)
+    near = [
+        each
+        for each in _measured(spec, ranks, collective)
+        if (each.algorithm, each.band) == (algorithm, band)
+    ]
+    fewer = max((each.gpus for each in near if each.gpus <= ranks), default=None)
+    more = min((each.gpus for each in near if each.gpus >= ranks), default=None)
+    if fewer is None or more is None:
+        return None
+    return max((each for each in near if each.gpus in (fewer, more)), key=lambda each: each.p90_pct)
 
 
 def is_measured(spec: MachineSpec, ranks: int, collective: str) -> bool:
@@ -89,18 +103,17 @@ def is_measured(spec: MachineSpec, ranks: int, collective: str) -> bool:
         ranks: number of GPUs.
         collective: name of the collective.
     """
+    return bool(_measured(spec, ranks, collective))
+
+
+def _measured(spec: MachineSpec, ranks: int, collective: str) -> list[Accuracy]:
     if spec.host_count > 1 and ranks < spec.ranks:
-        return False
-    machines = {
-        each.machine
-        for each in _table()
-        if (each.hosts, each.collective) == (spec.host_count, collective)
-    }
-    return any(_is_like(spec, machine) for machine in machines)
-
-
-def _place(each: Accuracy) -> tuple[int, str, str, int]:
-    return each.hosts, each.collective, each.algorithm, each.band
+        return []
+    near = [
+        each for each in _table() if (each.hosts, each.collective) == (spec.host_count, collective)
+    ]
+    machines = {machine for machine in {each.machine for each in near} if _is_like(spec, machine)}
+    return [each for each in near if each.machine in machines]
 
 
 def _is_like(spec: MachineSpec, name: str) -> bool:
@@ -116,21 +129,36 @@ def _features_of(name: str, hosts: int) -> tuple[object, ...]:
 
 def _features(spec: MachineSpec) -> tuple[object, ...]:
     """The inputs that determine the time of a collective: devices, wires and costs, without their
-    names.
+    names. Inside a host, adapters do not count.
     """
     from towpath.specs.spec_model import quantities_of
+
+    counted = _IN_A_HOST if spec.host_count == 1 else None
 
     layout = spec.layout()
     link_types = {
         name: (link.kind, *(_value(link, field) for field in _LINK_FIELDS))
         for name, link in spec.link_types.items()
     }
-    wires = Counter((link_types[wire.link_type], wire.parallel) for wire in layout.wires)
-    kinds = Counter((device.kind, device.host) for device in layout.devices)
-    costs = {path: value for path, value, _ in quantities_of(spec.gpu_cost)}
+    wires = Counter(
+        (link_types[wire.link_type], wire.parallel)
+        for wire in layout.wires
+        if counted is None or all(layout.devices[end].kind in counted for end in (wire.a, wire.b))
+    )
+    kinds = Counter(
+        (device.kind, device.host)
+        for device in layout.devices
+        if counted is None or device.kind in counted
+    )
+    costs = {
+        path: value
+        for path, value, _ in quantities_of(spec.gpu_cost)
+        if not path.startswith("kernel.")
+    }
     return kinds, wires, costs
 
 
+_IN_A_HOST = ("gpu", "nvswitch")
 _LINK_FIELDS = ("rate_gb_per_s", "latency_ns", "message_overhead_ns")
 
 
@@ -146,47 +174,36 @@ def _table() -> tuple[Accuracy, ...]:
     return tuple(Accuracy(**each) for each in json.loads(path.read_text(encoding="utf-8")))
 
 
-def measure(rows: Iterable[dict[str, Any]]) -> Iterator[Accuracy]:
-    """The errors of validated rows, by hosts, algorithm and band.
+def measure(lines: Iterable[list[str]]) -> Iterator[Accuracy]:
+    """The errors of rows that a fit left out, by their kind.
 
     Args:
-        rows: rows of a `Validation` of GPU collectives; `algorithm_run` is the simulated algorithm.
+        lines: the fields of a line of the files.
 
     Yields:
-        An entry for each group with at least one row that could be simulated.
+        An entry for each kind.
     """
-    from towpath.validation.statistics import error_statistics
-
-    groups: dict[tuple[int, str, int], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["error_pct"] is not None:
-            hosts, band = int(row.get("nodes") or 1), band_of(int(row["size_bytes"]))
-            groups[hosts, row["algorithm_run"], band].append(row)
-    for (hosts, algorithm, band), found in sorted(groups.items()):
-        errors = error_statistics(found)
-        assert errors.median_pct is not None and errors.p90_pct is not None
+    groups: dict[tuple[str, int, int, str, str, int], list[float]] = defaultdict(list)
+    for machine, hosts, collective, gpus, algorithm, size_bytes, error in lines:
+        kind = (machine, int(hosts), int(gpus), collective, algorithm, band_of(int(size_bytes)))
+        groups[kind].append(100 * abs(math.expm1(float(error))))
+    for kind, errors in sorted(groups.items()):
+        errors.sort()
+        count = len(errors)
+        within = min(count, math.ceil(0.9 * (count + 1)))
         yield Accuracy(
-            _MACHINE, hosts, "all_reduce", algorithm, band, errors.predicted,
-            round(errors.median_pct, 1), round(errors.p90_pct, 1),
+            *kind, count, round(errors[(count - 1) // 2], 1), round(errors[within - 1], 1),
         )  # fmt: skip
 
 
-def measure_shipped() -> list[Accuracy]:
-    """The errors of the shipped tables of GPU collectives."""
-    from towpath.validation.validate import validate
-
-    found: list[Accuracy] = []
-    for name in shipped.names():
-        if name.startswith(_FOLDER):
-            found += measure(validate(name).rows)
-    return found
-
-
-def main() -> None:
-    """Validates the shipped tables again and writes the errors."""
-    lines = ",\n".join(json.dumps(asdict(each)) for each in measure_shipped())
-    (shipped.folder() / FILE).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+def main(files: list[str]) -> None:
+    """Writes the errors of the files."""
+    lines = [row for name in files for row in csv.reader(Path(name).read_text().splitlines())]
+    text = ",\n".join(json.dumps(asdict(each)) for each in measure(lines))
+    (shipped.folder() / FILE).write_text(f"[\n{text}\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    import sys
+
+    main(sys.argv[1:])

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
+from towpath.collectives.launch import GRAPH, PROCESSES, THREADS, launched
 from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.facts import is_of_amd
 from towpath.collectives.nccl.imitation import Imitation, Library
@@ -52,7 +53,7 @@ _FABRICS = (
     (("efa",), "efa"),
     (("slingshot",), "slingshot"),
     (("omni-path",), "omni"),
-    (("tcp", "ethernet", "gpudirect-tcpx"), "ethernet"),
+    (("tcp", "ethernet", "gpudirect-tcpx", "gpudirect-tcpxo"), "ethernet"),
     (("infiniband", "hdr", "ndr"), "infiniband"),
 )
 
@@ -63,8 +64,8 @@ def _spec(machine: str, hosts: int) -> MachineSpec:
 
 
 @lru_cache(maxsize=8)
-def _place(machine: str, hosts: int, gpus: int) -> GpuPlace:
-    spec = _spec(machine, hosts)
+def _place(machine: str, hosts: int, gpus: int, launch: str) -> GpuPlace:
+    spec = launched(_spec(machine, hosts), launch)
     places = (
         host * spec.gpus_per_host + gpu for host in range(hosts) for gpu in range(gpus // hosts)
     )
@@ -78,6 +79,7 @@ class _Setup(NamedTuple):
     hosts: int
     gpus: int
     environment: Environment
+    launch: str = PROCESSES
 
 
 @lru_cache(maxsize=32)
@@ -116,14 +118,17 @@ def _machine_of(row: Row, context: Context) -> str:
 def _check_fabric(row: Row, spec: MachineSpec) -> None:
     """Rejects a row whose hosts were joined by another network than the machine's."""
     said = " ".join(row.get(column) or "" for column in ("fabric", "note", "source")).lower()
+    denied = {word for words, _ in _FABRICS for word in words if f"not {word}" in said}
     own = " ".join(spec.link_types).lower()
     for words, link in _FABRICS:
         word = next((word for word in words if re.search(rf"\b{word}\b", said)), None)
-        if word is not None and link not in own:
-            raise CannotSimulate(
-                f"it was measured over {word}, and {quoted(spec.name)} has no link type "
-                f"{quoted(link)}; name a machine with it"
-            )
+        if word is None or (link in own) != (word in denied):
+            continue
+        how, has = ("not over", "a") if word in denied else ("over", "no")
+        raise CannotSimulate(
+            f"it was measured {how} {word}, and {quoted(spec.name)} has {has} link type "
+            f"{quoted(link)}; name another machine"
+        )
     found = re.search(r"\b(\d{1,2}) ?x ?[^,;]{0,20}?\b(\d{2,3}) ?g\b", said)
     if found is None or spec.host_count == 1:
         return
@@ -147,8 +152,8 @@ def _fabric_gb_per_s(spec: MachineSpec) -> float:
     )
 
 
-def _time_us(machine: str, hosts: int, gpus: int, call: Call, size_bytes: int) -> float:
-    place = _place(machine, hosts, gpus)
+def _time_us(setup: _Setup, call: Call, size_bytes: int) -> float:
+    place = _place(setup.machine, setup.hosts, setup.gpus, setup.launch)
     return simulated.time_us(place, call, size_bytes)
 
 
@@ -165,7 +170,7 @@ def _predict_nccl(setup: _Setup, collective: str, size_bytes: int) -> Prediction
         raise CannotSimulate(f"NCCL would run {choice.name}, of which there is no schedule")
     source = imitation.source(collective, size_bytes, choice)
     call = _call(source)
-    time_us = _time_us(setup.machine, setup.hosts, setup.gpus, call, size_bytes)
+    time_us = _time_us(setup, call, size_bytes)
     return Prediction(time_us, {
         "algorithm_run": source.algorithm, "chosen": choice.name, "channels": choice.channels,
     })  # fmt: skip
@@ -175,7 +180,7 @@ def _predict_all_to_all(setup: _Setup, imitation: Imitation, size_bytes: int) ->
     """The time of NCCL's sends and receives."""
     spec = _spec(setup.machine, setup.hosts)
     source = all_to_all_source(spec, setup.gpus, imitation.channels, size_bytes)
-    time_us = _time_us(setup.machine, setup.hosts, setup.gpus, _call(source), size_bytes)
+    time_us = _time_us(setup, _call(source), size_bytes)
     return Prediction(time_us, {
         "algorithm_run": source.algorithm, "chosen": f"send/{source.protocol}",
         "channels": source.channels,
@@ -242,13 +247,13 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
     name = one_of(row, "algorithm", ("pynccl", *_KERNELS))
     if name == "pynccl":
-        return _predict_nccl(_Setup(machine, 1, gpus, _VLLM), "all_reduce", size_bytes)
+        return _predict_nccl(_Setup(machine, 1, gpus, _VLLM, GRAPH), "all_reduce", size_bytes)
     algorithm, blocks = _KERNELS[name]
     source = ScheduleSource(
         collective="all_reduce", algorithm=algorithm, ranks=gpus, channels=blocks, protocol="Simple"
     )
     call = _call(source)
-    time_us = _time_us(machine, 1, gpus, call, size_bytes)
+    time_us = _time_us(_Setup(machine, 1, gpus, _VLLM, GRAPH), call, size_bytes)
     return Prediction(time_us, {"algorithm_run": algorithm})
 
 
@@ -263,7 +268,8 @@ def _predict_of_release(row: Row, context: Context) -> Prediction:
     collective = _collective_named(row, "op")
     gpus = whole(row, "gpus", _spec(machine, 1).gpus_per_host, 2)
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
-    return _predict_nccl(_Setup(machine, 1, gpus, Environment()), collective, size_bytes)
+    setup = _Setup(machine, 1, gpus, Environment(), THREADS)
+    return _predict_nccl(setup, collective, size_bytes)
 
 
 def _group_of_release(row: Row) -> str:

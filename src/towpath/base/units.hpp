@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 
@@ -103,6 +104,13 @@ constexpr Time transfer_time(Bytes size, Rate rate) {
   const Int128 scaled = static_cast<Int128>(size.count()) * 1'000'000'000'000;
   const Int128 divisor = rate.bytes_per_second();
   return Time::from_ps(static_cast<std::int64_t>((scaled + divisor - 1) / divisor));
+}
+
+// The rate that takes `time`, above 0, for `size`: rounded down, at least a byte per second.
+constexpr Rate rate_of(Bytes size, Time time) {
+  const Int128 scaled = static_cast<Int128>(size.count()) * 1'000'000'000'000;
+  return Rate::from_bytes_per_second(
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(scaled / time.ps())));
 }
 
 // A number of clock cycles since a clock's origin, or a duration in cycles of one clock.

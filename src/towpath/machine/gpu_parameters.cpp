@@ -41,11 +41,31 @@ constexpr Parameter kProtocolParameters[] = {
     {"start_overhead_ns", TOWPATH_MEMBER(ProtocolCost, start_overhead), kDurationNs,
      "what a kernel takes under it, beyond its launch, before its first step",
      Form::optional_quantity},
+    {"overlap_ns", TOWPATH_MEMBER(ProtocolCost, overlap), kDurationNs,
+     "time of a step's bytes that passes during the step's latency, at most half of their time: "
+     "the first turn of the block's loop sends while it receives",
+     Form::optional_quantity},
 };
 
 constexpr Parameter kGpuParameters[] = {
     {"launch_ns", TOWPATH_MEMBER(GpuCost, launch), kDurationNs,
-     "from the host's call to the first step"},
+     "from the host's call to the first step, if every GPU has a process of its own"},
+    {"launch_by_threads_ns", TOWPATH_MEMBER(GpuCost, launch_by_threads), kDurationNs,
+     "the same, if a process has a thread for each GPU", Form::optional_quantity},
+    {"launch_in_graph_ns", TOWPATH_MEMBER(GpuCost, launch_in_graph), kDurationNs,
+     "the same, if the kernel is a node of a CUDA graph", Form::optional_quantity},
+    {"host_launch_ns", TOWPATH_MEMBER(GpuCost, host_launch), kDurationNs,
+     "time of a thread of the host for each launch: one that launches for several GPUs needs it "
+     "for each of them",
+     Form::optional_quantity},
+    {"direct_overhead_ns", TOWPATH_MEMBER(GpuCost, direct_overhead), kDurationNs,
+     "from a step that loads from or stores to the memory of other GPUs itself to its first byte; "
+     "without it, send_overhead of the protocol",
+     Form::optional_quantity},
+    {"direct_rate_gb_per_s", TOWPATH_MEMBER(GpuCost, direct_rate), kRateGbPerS,
+     "payload that a thread block moves in such a step, all operands together; without it, "
+     "block_rate of the protocol",
+     Form::optional_quantity},
     {TOWPATH_PARAMETER(GpuCost, in_switch_reduction), kYesOrNo,
      "NVSwitches combine what is loaded from a group of GPUs and copy what is stored to one (NVLS)",
      Form::optional_flag},
@@ -55,6 +75,13 @@ constexpr Parameter kGpuParameters[] = {
     {"in_switch_staging_ns", TOWPATH_MEMBER(GpuCost, in_switch_staging), kDurationNs,
      "what a load or a store through the switch takes besides where its other end is the own "
      "memory, from which another thread block goes on",
+     Form::optional_quantity},
+    {"in_switch_stage_ns", TOWPATH_MEMBER(GpuCost, in_switch_stage), kDurationNs,
+     "time of a stage of a pipeline through the switch for each piece beyond its bytes: the "
+     "barrier of its threads, a fence and the flags of all GPUs",
+     Form::optional_quantity},
+    {"in_switch_copy_rate_gb_per_s", TOWPATH_MEMBER(GpuCost, in_switch_copy_rate), kRateGbPerS,
+     "payload that such a stage copies into or out of the memory that the switch reaches",
      Form::optional_quantity},
 };
 

@@ -69,13 +69,21 @@ struct ProtocolCost {
   Rate copy_rate{};
   Rate forward_rate{};
   Time start_overhead{};
+  Time overlap{};
 };
 
 struct GpuCost {
   Time launch;
+  Time launch_by_threads{};
+  Time launch_in_graph{};
+  Time host_launch{};
+  Time direct_overhead{};
+  Rate direct_rate{};
   bool in_switch_reduction = false;
   Rate in_switch_rate{};
   Time in_switch_staging{};
+  Time in_switch_stage{};
+  Rate in_switch_copy_rate{};
   std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol
   std::optional<KernelCost> kernel{};             // empty: the machine runs no kernels
 };

@@ -64,7 +64,7 @@ def test_the_slower_hosts_decide_and_data_are_right(file):
     fast = towpath.load("dgx-h100", hosts=3).run("all_reduce", **large)
     small = towpath.load(str(file())).run("all_reduce", size_bytes="4K", algorithm="ring")
     assert small.rows[0].out_of_place.wrong == 0
-    assert fast.rows[0].time_us < 0.6 * mixed.rows[0].time_us
+    assert fast.rows[0].time_us < 0.75 * mixed.rows[0].time_us
     assert mixed.rows[0].time_us == pytest.approx(slow.rows[0].time_us, rel=0.02)
 
 

@@ -359,3 +359,20 @@ def test_a_table_of_a_release_has_a_group_per_collective_gpus_and_band(tmp_path)
     assert [(row["chosen"], row["channels"]) for row in result.rows[1:]] == [
         ("send/Simple", 2), ("send/Simple", 4),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("note", "machine", "reason"),
+    [
+        ("not InfiniBand; GPUDirect-TCPXO", "dgx-h100", "measured over gpudirect-tcpxo"),
+        ("not InfiniBand", "dgx-h100", "measured not over infiniband"),
+        ("8 x 400G RoCE", "dgx-h100", "measured over roce"),
+        ("8 x 400G RoCE", "gcp-a3-ultra", None),
+        ("not InfiniBand; EFA", "aws-p5", None),
+    ],
+)
+def test_a_network_that_a_note_names_or_denies_decides(tmp_path, note, machine, reason):
+    path = table(tmp_path, f"here,2,16,default,1024,30,{note}")
+    (row,) = validate_table(path, machine=machine).rows
+    assert (row.get("error") is None) == (reason is None)
+    assert reason is None or reason in row["error"]

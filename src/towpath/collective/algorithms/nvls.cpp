@@ -63,6 +63,7 @@ struct Lane {
 
 void build_nvls_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
   take_two_channels_each(schedule);
+  schedule.has_switch_stages = true;
   schedule.groups = {all_ranks(schedule)};
   for (int rank = 0; rank < options.ranks; ++rank) {
     program_of(schedule, rank).scratch_chunks = schedule.chunks;

@@ -466,6 +466,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
          static_cast<std::uint64_t>(schedule.notification));
   }
   if (schedule.has_double_scratch) mix(1);
+  if (schedule.has_switch_stages) mix(2);
   if (schedule.scratch_bytes_max > 0) mix(schedule.scratch_bytes_max);
   return mixer.hash();
 }

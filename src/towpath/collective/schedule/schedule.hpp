@@ -127,6 +127,8 @@ struct Schedule {
   // One-sided steps only.
   std::vector<std::vector<std::int32_t>> groups{};  // ascending ranks behind one switch
   bool has_double_scratch = false;                  // alternate invocations use separate scratch
+  // Copies and direct steps are stages of a pipeline through the switch of a group.
+  bool has_switch_stages = false;
   std::uint64_t scratch_bytes_max = 0;  // a larger scratch is reused piece by piece; 0: no limit
 
   int rank_count() const { return static_cast<int>(ranks.size()); }

@@ -122,7 +122,9 @@ bool TimeEngine::move_slice(Block& block) {
   ++slices_;
   const std::uint64_t size_bytes = table_.size_of_slice(block);
   const bool is_combined = (receives(type) && reads_source(type)) || type == StepType::reduce;
-  const Work work = work_of(sends(type), writes_destination(type), is_combined);
+  const bool is_stage = type == StepType::copy && table_.plan().schedule->has_switch_stages;
+  const Work work =
+      is_stage ? Work::stage : work_of(sends(type), writes_destination(type), is_combined);
   if (size_bytes != block.memo_bytes || work != block.memo_work) {
     set_memo(block, Bytes(size_bytes), work);
   }
@@ -140,7 +142,7 @@ void TimeEngine::set_memo(Block& block, Bytes size, Work work) {
   block.memo_train = nullptr;
   if (block.flow == kNobody || size == Bytes(0)) return;
   block.memo_train =
-      &flow_table_.train(block.flow, block.cost->on_wire_of(size), block.cost->pace(work));
+      &flow_table_.train(block.flow, block.cost->on_wire_of(size), block.cost->pace(size, work));
 }
 
 bool TimeEngine::put(Block& block) {
@@ -148,11 +150,12 @@ bool TimeEngine::put(Block& block) {
   Mark& arrival = table_.arrival(block.send_to, slice);
   arrival.slots = block.cursor.slots_sent + block.cursor.slice().slots;
   arrival.time = Flows::kUnknown;
-  const Time when = block.at + block.cost->before_put();
+  const Time when = block.at + block.cost->before_put(block.leaves_host);
   if (block.memo_train == nullptr) {
     // A put to the own rank, or an empty one, does not load a link.
     const Bytes size = block.cost->on_wire_of(Bytes(block.memo_bytes));
-    block.at = when + transfer_time(size, block.cost->pace(block.memo_work));
+    block.at =
+        when + transfer_time(size, block.cost->pace(Bytes(block.memo_bytes), block.memo_work));
     note_arrival(block, slice, block.at + block.latency);
     return true;
   }

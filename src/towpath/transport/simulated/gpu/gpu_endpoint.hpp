@@ -80,6 +80,7 @@ class GpuEndpoint final : public simulated::Endpoint {
   // At the rank that a Move goes to.
   StepCost cost_at(const Move& move) const { return {ranks_.cost_of(move.peer), move.protocol}; }
   static Work work_of(const Move& move) {
+    if (move.is_stage) return Work::stage;
     return simulated::work_of(move.peer != kNoPeer, move.has_destination, move.has_addend);
   }
   void start_local(Move& move);

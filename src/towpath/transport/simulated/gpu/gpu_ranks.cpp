@@ -48,10 +48,10 @@ void GpuEndpoint::start_put(Move& move) {
   const StepCost price = cost(move.protocol);
   const gpu_links::Route& route = *delivery.peer->route;
   delivery.size = price.on_wire_of(Bytes(move.size_bytes));
-  delivery.pace = price.pace(work_of(move));
+  delivery.pace = price.pace(Bytes(move.size_bytes), work_of(move));
   delivery.delay +=
       move.has_signal ? price.after_put(route, cost_at(move)) : price.by_adapter(route);
-  ranks_.network_.send_at(simulation().from_now(price.before_put()), delivery);
+  ranks_.network_.send_at(simulation().from_now(price.before_put(route.leaves_host)), delivery);
 }
 
 // A flag without data is a posted store: its sender continues immediately.

@@ -14,8 +14,8 @@
 
 namespace towpath::transport::simulated {
 
-// Depends on the operands of a thread block.
-enum class Work : std::uint8_t { copy, combine, forward };
+// Depends on the operands of a thread block. A stage is a copy of a pipeline through the switch.
+enum class Work : std::uint8_t { copy, combine, forward, stage };
 
 constexpr Work work_of(bool is_sent, bool is_stored, bool is_combined) {
   if (is_sent && is_stored) return Work::forward;
@@ -35,13 +35,22 @@ class StepCost {
     Rate own;
     if (work == Work::copy) own = cost_->copy_rate;
     if (work == Work::forward) own = cost_->forward_rate;
+    if (work == Work::stage) own = gpu_->in_switch_copy_rate;
     return own == Rate() ? cost_->block_rate : own;
   }
-  Time local(Bytes size, Work work) const { return transfer_time(size, rate(work)); }
+  Time local(Bytes size, Work work) const {
+    const Time time = transfer_time(size, rate(work));
+    if (work == Work::stage) return time + gpu_->in_switch_stage;
+    return time - std::min(cost_->overlap, Time::from_ps(time.ps() / 2));
+  }
 
-  // From the step to its first byte on a link.
-  Time before_put() const { return cost_->send_overhead; }
-  Rate pace(Work work) const { return on_wire(rate(work), protocol_); }
+  // From the step to its first byte on a link. An adapter sends from a buffer, so that the thread
+  // block is not held up.
+  Time before_put(bool leaves_host) const { return leaves_host ? Time() : cost_->send_overhead; }
+  Rate pace(Bytes size, Work work) const {
+    if (cost_->overlap == Time() || size == Bytes(0)) return on_wire(rate(work), protocol_);
+    return on_wire(rate_of(size, local(size, work)), protocol_);
+  }
   Bytes on_wire_of(Bytes size) const { return on_wire(size, protocol_); }
   // From the last byte at the far end until the receiver continues. A fenced flag is a separate
   // message that leaves when the payload is acknowledged: three trips instead of one.
@@ -51,24 +60,28 @@ class StepCost {
     return time + by_adapter(route);
   }
   Time by_adapter(const gpu_links::Route& route) const {
-    return route.leaves_host ? cost_->adapter_overhead : Time();
+    return route.leaves_host ? cost_->send_overhead + cost_->adapter_overhead : Time();
   }
   // From a flag's arrival at this GPU until its reader continues.
   Time after_flag() const { return cost_->receive_overhead; }
 
   // --- direct moves ------------------------------------------------------------------------------
-  // A switch that only combines, or only copies, is reached through a stage.
-  Time before_direct(bool is_staged) const {
-    return cost_->send_overhead + (is_staged ? gpu_->in_switch_staging : Time());
+  // A switch that only combines, or only copies, is reached through a stage. `is_of_pipeline`: the
+  // move is a stage itself.
+  Time before_direct(bool is_staged, bool is_of_pipeline) const {
+    const bool has_own = gpu_->direct_overhead > Time();
+    return (has_own ? gpu_->direct_overhead : cost_->send_overhead) +
+           (is_staged ? gpu_->in_switch_staging : Time()) +
+           (is_of_pipeline ? gpu_->in_switch_stage : Time());
   }
   // A move from `sources` within the GPU.
   Time direct_locally(Bytes size, std::size_t sources) const {
-    return transfer_time(size * (std::max<std::size_t>(sources, 2) - 1), cost_->block_rate);
+    return transfer_time(size * (std::max<std::size_t>(sources, 2) - 1), direct_rate());
   }
   // The pace of each of several operands at once.
   Rate direct_pace(std::size_t operands) const {
     const std::int64_t share =
-        cost_->block_rate.bytes_per_second() / static_cast<std::int64_t>(operands);
+        direct_rate().bytes_per_second() / static_cast<std::int64_t>(operands);
     return on_wire(Rate::from_bytes_per_second(share), protocol_);
   }
   Rate in_switch_rate() const { return gpu_->in_switch_rate; }
@@ -78,6 +91,10 @@ class StepCost {
   }
 
  private:
+  Rate direct_rate() const {
+    return gpu_->direct_rate == Rate() ? cost_->block_rate : gpu_->direct_rate;
+  }
+
   const machine::GpuCost* gpu_;
   const machine::ProtocolCost* cost_;
   Protocol protocol_;
