@@ -47,3 +47,10 @@ def test_all_reduce_is_exact(sweep, ranks, algorithm, protocol):
         NCCL_ALGO=algorithm, NCCL_PROTO=protocol,
     )  # fmt: skip
     assert found == "15 cases, 0 wrong"
+
+
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_all_reduce_in_the_switch_is_exact(sweep, ranks):
+    words = (str(ranks), "all_reduce", "float", "sum", "out,in,shifted", COUNTS)
+    found = result_of(sweep, *words, NCCL_ALGO="NVLS", NCCL_PROTO="Simple")
+    assert found == "15 cases, 0 wrong"

@@ -174,6 +174,7 @@ class Translation {
       case PtxForm::store: return store();
       case PtxForm::atomic: return atomic(row.call == "fetch");
       case PtxForm::copy: return copy();
+      case PtxForm::multimem: return multimem(row);
     }
     return {};
   }
@@ -332,6 +333,28 @@ class Translation {
     std::string text = fmt::format("{{ const auto towpath_before = {};", call);
     for (std::size_t i = 0; i < count; ++i) {
       if (to[i] != "_") text += put(to[i], fmt::format("towpath_before.item[{}]", i));
+    }
+    return text + " }";
+  }
+
+  // order, reach, space, operation, accumulator, vector, type
+  std::string multimem(const PtxRow& row) const {
+    const std::string& type = captures_[6];
+    const std::size_t count = elements(captures_[5], type);
+    const std::string how =
+        fmt::format("{}, {}, {}, {}", argument_of(captures_[0]), argument_of(captures_[1]),
+                    argument_of(captures_[3]), argument_of(type));
+    if (row.call == "multimem_store") {
+      return fmt::format("::towpath_ptx::multimem_store<{}>({}, {}, {});", how, site(), address(0),
+                         values(1, count));
+    }
+    const std::vector<std::string> to = elements_of(operand(0));
+    if (to.size() != count) refuse_operands();
+    std::string text =
+        fmt::format("{{ const auto towpath_loaded = ::towpath_ptx::multimem_load<{}, {}>({}, {});",
+                    how, count, site(), address(1));
+    for (std::size_t i = 0; i < count; ++i) {
+      if (to[i] != "_") text += put(to[i], fmt::format("towpath_loaded.item[{}]", i));
     }
     return text + " }";
   }

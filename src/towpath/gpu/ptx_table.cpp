@@ -19,6 +19,8 @@ namespace {
 #define TOWPATH_ACCESS                                                                   \
   "?global|shared|shared::cta|local|const=generic * ?v2|v4|v8=v1 * b8|b16|b32|b64|b128|" \
   "u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
+#define TOWPATH_MULTIMEM \
+  "?weak|relaxed|acquire|release=weak ?cta|cluster|gpu|sys=sys ?global=generic"
 #define TOWPATH_ATOMIC                                                                   \
   "?relaxed|acquire|release|acq_rel=relaxed ?cta|cluster|gpu|sys=gpu ?global|shared|sha" \
   "red::cta=generic add|and|or|xor|min|max|inc|dec|exch|cas !noftz * ?v2|v4|v8=v1 b16|b" \
@@ -158,6 +160,18 @@ constexpr PtxRow kRows[] = {
     {"st", "mmio -relaxed sys " TOWPATH_ACCESS, "", PtxForm::store, 2, 3},
     {"atom", TOWPATH_ATOMIC, "fetch", PtxForm::atomic, 3, 5},
     {"red", TOWPATH_ATOMIC, "", PtxForm::atomic, 2, 3},
+    {"multimem",
+     "-ld_reduce " TOWPATH_MULTIMEM " add|min|max|and|or|xor ?acc::f32=none *"
+     " ?v2|v4|v8=v1 u32|u64|s32|s64|b32|b64|f16|bf16|f16x2|bf16x2|f32|f64",
+     "multimem_load", PtxForm::multimem, 2, 2},
+    {"multimem",
+     "-st " TOWPATH_MULTIMEM " ?none=none ?none=none ?v2|v4|v8=v1"
+     " u32|u64|s32|s64|b32|b64|f16|bf16|f16x2|bf16x2|f32|f64",
+     "multimem_store", PtxForm::multimem, 2, 2},
+    {"multimem",
+     "-red " TOWPATH_MULTIMEM " add|min|max|and|or|xor ?none=none ?v2|v4|v8=v1"
+     " u32|u64|s32|s64|b32|b64|f16|bf16|f16x2|bf16x2|f32|f64",
+     "multimem_store", PtxForm::multimem, 2, 2},
     {"cp", "async ca|cg shared|shared::cta global *", "", PtxForm::copy, 3, 5},
     {"cp", "async commit_group", "", PtxForm::none, 0, 0},
     {"cp", "async wait_all", "", PtxForm::none, 0, 0},

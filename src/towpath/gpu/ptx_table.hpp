@@ -21,7 +21,8 @@ enum class PtxForm : std::uint8_t {
   load,
   store,
   atomic,
-  copy,  // cp.async
+  copy,      // cp.async
+  multimem,  // of multicast memory: order, reach, space, operation, accumulator, vector, type
 };
 
 // A pattern has a token for each modifier, in order. "a|b" is one of them and captured, "?a|b=c"

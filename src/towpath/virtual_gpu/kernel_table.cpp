@@ -65,6 +65,10 @@ void outside_shared(void*, std::uint64_t address, unsigned size, const char* ver
        " bytes at the shared address " + std::to_string(address) +
        ", which is outside of the block's shared memory");
 }
+unsigned replicas(void*, const void* address, unsigned char** found) {
+  return towpath::virtual_gpu::system().multicast().replicas(
+      reinterpret_cast<std::uintptr_t>(address), found);
+}
 void begin_atomic(void*, const volatile void*, unsigned, const void*) {}
 void end_atomic(void*, const volatile void*, unsigned) {}
 int launch(void*, const abi::Launch* made) {
@@ -109,6 +113,7 @@ constinit const towpath_gpu::Table towpath_gpu_table = [] {
   table.wait_for_change = wait_for_change;
   table.misaligned = misaligned;
   table.outside_shared = outside_shared;
+  table.replicas = replicas;
   table.begin_atomic = begin_atomic;
   table.end_atomic = end_atomic;
   table.launch = launch;

@@ -269,6 +269,24 @@ std::optional<SharedBlock> Memory::share_allocation(std::uintptr_t address) {
   return share(found->handle);
 }
 
+void* Memory::view(std::uint64_t handle, std::size_t size_bytes) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = blocks_.find(handle);
+  if (found == blocks_.end() || size_bytes > found->second.size_bytes) return nullptr;
+  return mapped(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                {descriptor_of(found->second), found->second.offset});
+}
+
+void* Memory::map_part(int process, int descriptor, std::size_t offset, std::size_t size_bytes) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) stop("virtual GPUs cannot map memory of process " + std::to_string(process));
+  void* const address =
+      mapped(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, {file, offset});
+  close(file);
+  return address;
+}
+
 std::uint64_t Memory::open(const SharedBlock& shared) {
   if (shared.magic != kMagic) return 0;
   if (shared.process == getpid()) return retain(shared.handle) ? shared.handle : 0;

@@ -47,8 +47,8 @@ struct SharedBlock {
 
 // The memory of all GPUs of a process, on the host. A page takes memory when it is first touched.
 // All of it lies in one file without a name, so that it ends with the process and a peer can map
-// it. Errors of the system end the process by `stop`. A multicast block has memory of its own: what
-// is stored there does not reach the memory that is bound to it.
+// it. Errors of the system end the process by `stop`. The memory of a multicast block lists the
+// memory that is bound to it (multicast.hpp).
 class Memory {
  public:
   Memory();
@@ -86,6 +86,10 @@ class Memory {
 
   std::optional<SharedBlock> share(std::uint64_t handle) const;
   std::optional<SharedBlock> share_allocation(std::uintptr_t address);
+  // A block mapped for this process, its first bytes. Null if there is none.
+  void* view(std::uint64_t handle, std::size_t size_bytes) const;
+  // A part of the file of memory of this or another process.
+  static void* map_part(int process, int descriptor, std::size_t offset, std::size_t size_bytes);
   // The handle of a shared block of this or another process. 0 if it no longer exists.
   std::uint64_t open(const SharedBlock& shared);
 

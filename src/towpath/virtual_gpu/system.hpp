@@ -9,6 +9,7 @@
 #include "cuda_runtime.h"
 #include "towpath/virtual_gpu/machine.hpp"
 #include "towpath/virtual_gpu/memory.hpp"
+#include "towpath/virtual_gpu/multicast.hpp"
 
 struct towpath_memory_pool {
   int device;
@@ -35,6 +36,7 @@ class System {
 
   const Machine& machine() const { return machine_; }
   Memory& memory() { return memory_; }
+  Multicast& multicast() { return multicast_; }
 
   // Kernels then do not run. The observer gets each launch, in the thread that launches.
   void observe_launches(std::function<void(const Launch&)> observer);
@@ -43,6 +45,7 @@ class System {
  private:
   Machine machine_;
   Memory memory_;
+  Multicast multicast_{memory_};
   std::mutex mutex_;
   std::function<void(const Launch&)> observer_;
 };

@@ -17,6 +17,8 @@ namespace {
 
 Memory& memory() { return towpath::virtual_gpu::system().memory(); }
 
+Multicast& multicast() { return towpath::virtual_gpu::system().multicast(); }
+
 CUresult result_of(bool is_good) { return is_good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
 }  // namespace
@@ -51,9 +53,14 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 CUresult cuMemMap(CUdeviceptr address, std::size_t size, std::size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long) {
-  return result_of(memory().map(address, size, offset, handle));
+  if (!memory().map(address, size, offset, handle)) return CUDA_ERROR_INVALID_VALUE;
+  if (memory().block(handle)->is_multicast) {
+    multicast().add_mapping(address, size, offset, handle);
+  }
+  return CUDA_SUCCESS;
 }
 CUresult cuMemUnmap(CUdeviceptr address, std::size_t size) {
+  multicast().remove_mapping(address);
   return result_of(memory().unmap(address, size));
 }
 CUresult cuMemSetAccess(CUdeviceptr address, std::size_t size, const CUmemAccessDesc* access,
@@ -140,24 +147,28 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice devi
   const auto block = memory().block(handle);
   return result_of(block && block->is_multicast && has_device(device));
 }
-CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, std::size_t offset,
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast_handle, std::size_t offset,
                             CUmemGenericAllocationHandle own, std::size_t own_offset,
                             std::size_t size, unsigned long long) {
-  const auto object = memory().block(multicast);
+  const auto object = memory().block(multicast_handle);
   const auto block = memory().block(own);
   return result_of(object && object->is_multicast && block && offset + size <= object->size_bytes &&
-                   own_offset + size <= block->size_bytes);
+                   own_offset + size <= block->size_bytes &&
+                   multicast().bind(multicast_handle, offset, own, own_offset, size));
 }
-CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, std::size_t offset,
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast_handle, std::size_t offset,
                              CUdeviceptr address, std::size_t size, unsigned long long) {
-  const auto object = memory().block(multicast);
-  return result_of(object && object->is_multicast && offset + size <= object->size_bytes &&
-                   memory().find(address));
+  const auto object = memory().block(multicast_handle);
+  const auto found = memory().find(address);
+  return result_of(object && object->is_multicast && offset + size <= object->size_bytes && found &&
+                   multicast().bind(multicast_handle, offset, found->handle,
+                                    address - found->address + found->block_offset, size));
 }
-CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice, std::size_t,
-                           std::size_t) {
-  const auto object = memory().block(multicast);
-  return result_of(object && object->is_multicast);
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast_handle, CUdevice device,
+                           std::size_t offset, std::size_t) {
+  const auto object = memory().block(multicast_handle);
+  return result_of(object && object->is_multicast &&
+                   multicast().unbind(multicast_handle, device, offset));
 }
 CUresult cuMulticastGetGranularity(std::size_t* size, const CUmulticastObjectProp*,
                                    CUmulticastGranularity_flags) {

@@ -18,6 +18,7 @@ inline constexpr int kWarpThreads = 32;
 inline constexpr int kKernelsMax = 1024;  // of an object
 inline constexpr int kThreadsPerBlockMax = 1024;
 inline constexpr unsigned kNamedBarriers = 16;  // of a block
+inline constexpr unsigned kReplicasMax = 64;    // of multicast memory
 // Teams of PEs, and the words that each has in every heap.
 inline constexpr int kTeamsMax = 64;
 inline constexpr std::uint64_t kWordsPerTeam = 64;
@@ -237,6 +238,8 @@ struct Table {
   // A shared address that is outside of the block's shared memory.
   void (*outside_shared)(void* self, std::uint64_t address, unsigned size, const char* verb,
                          const void* where);
+  // The replicas of an address of multicast memory, on a virtual GPU. Returns their number.
+  unsigned (*replicas)(void* self, const void* address, unsigned char** found);
   // Before and after an atomic operation that the thread does itself.
   void (*begin_atomic)(void* self, const volatile void* address, unsigned size,
                        const void* where);

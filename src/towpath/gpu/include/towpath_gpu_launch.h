@@ -16,6 +16,7 @@
 extern "C" __thread towpath_gpu::Current towpath_gpu_current
     __attribute__((tls_model("initial-exec")));
 extern "C" const towpath_gpu::Table towpath_gpu_table;
+extern "C" towpath_gpu::Range towpath_gpu_multicast;  // around all multicast memory
 #else
 extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Current towpath_gpu_current;
 extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Table towpath_gpu_table;
@@ -234,6 +235,12 @@ class Volatile {
  private:
   volatile T value_;
 };
+inline bool is_multicast(const void* address) {
+  return towpath_gpu_multicast.contains(reinterpret_cast<std::uintptr_t>(address));
+}
+inline unsigned replicas_of(const void* address, unsigned char** found) {
+  return towpath_gpu_table.replicas(towpath_gpu_table.self, address, found);
+}
 // The thread has changed memory.
 __attribute__((always_inline)) inline void note_store() {
   ++towpath_gpu_current.polls->round;
@@ -255,6 +262,8 @@ inline void* dynamic_shared() { return table().dynamic_shared(table().self); }
 // The compiler reports volatile accesses.
 inline bool has_waited(const volatile void*, const void*, unsigned) { return false; }
 inline void note_store() {}
+inline bool is_multicast(const void*) { return false; }
+inline unsigned replicas_of(const void*, unsigned char**) { return 0; }
 #endif
 
 }  // namespace towpath_gpu

@@ -146,6 +146,14 @@ TOWPATH_PTX void store(const Site& site, A base, s64 offset, Values... values) {
   Word words[kBytes / sizeof(Word)];
   __builtin_memcpy(words, &vector, kBytes);
   release<How, To>(site);
+  if constexpr (Of == m_global || Of == m_generic) {
+    if (towpath_gpu::is_multicast(address)) {
+      unsigned char* replicas[towpath_gpu::kReplicasMax];
+      const unsigned count = towpath_gpu::replicas_of(address, replicas);
+      for (unsigned i = 0; i < count; ++i) __builtin_memcpy(replicas[i], words, kBytes);
+      return;
+    }
+  }
   for (unsigned i = 0; i < kBytes / sizeof(Word); ++i) {
     store_word<How>(static_cast<Word*>(address) + i, words[i]);
   }
@@ -203,6 +211,97 @@ TOWPATH_PTX Vector<T, sizeof...(Values)> atom_vector(const Site& site, A base, s
   s64 at = offset - static_cast<s64>(sizeof(T));
   return {{atom<m_relaxed, To, Of, Operation, T>(site, base, at += sizeof(T), values)...}};
 }
+
+// --- multicast memory ---------------------------------------------------------------------------
+#ifdef TOWPATH_VIRTUAL_GPU
+// Sums of halves are made in single precision and rounded once. The order of a switch is not known.
+template <Combination How, typename T>
+TOWPATH_PTX T combined(const T* values, unsigned count) {
+  if constexpr (How == m_add && (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)) {
+    float sum = widen(values[0]);
+    for (unsigned i = 1; i < count; ++i) sum += widen(values[i]);
+    return narrow_to(T{}, static_cast<double>(sum));
+  } else if constexpr (std::is_same_v<T, f16x2> || std::is_same_v<T, bf16x2>) {
+    decltype(T{}.low) low[towpath_gpu::kReplicasMax], high[towpath_gpu::kReplicasMax];
+    for (unsigned i = 0; i < count; ++i) {
+      low[i] = values[i].low;
+      high[i] = values[i].high;
+    }
+    return {combined<How>(low, count), combined<How>(high, count)};
+  } else {
+    T result = values[0];
+    for (unsigned i = 1; i < count; ++i) result = changed<How>(result, values[i], T{});
+    return result;
+  }
+}
+template <Order How, Reach To, Combination Operation, typename T, int Count, typename A>
+TOWPATH_PTX Vector<T, Count> multimem_load(const Site&, A base, s64 offset) {
+  constexpr unsigned kBytes = sizeof(T) * Count;
+  const void* const address = pointer_to<m_global>(base, offset, kBytes, "loads");
+  Vector<T, Count> parts[towpath_gpu::kReplicasMax];
+  Vector<T, Count> result;
+  unsigned char* replicas[towpath_gpu::kReplicasMax];
+  const unsigned count = towpath_gpu::replicas_of(address, replicas);
+  // A thread that polls waits for the replica that has the result, which is the last one to change.
+  const void* last = nullptr;
+  do {
+    for (unsigned i = 0; i < count; ++i) {
+      if constexpr (kBytes <= 8) {
+        parts[i] = cast_bits<Vector<T, Count>>(
+            load_word<m_volatile, Bits<kBytes>>(replicas[i]));
+      } else {
+        __builtin_memcpy(&parts[i], replicas[i], kBytes);
+      }
+    }
+    T values[towpath_gpu::kReplicasMax];
+    for (int item = 0; item < Count; ++item) {
+      for (unsigned i = 0; i < count; ++i) values[i] = parts[i].item[item];
+      result.item[item] = combined<Operation>(values, count);
+    }
+    for (unsigned i = 0; i < count; ++i) {
+      if (__builtin_memcmp(&parts[i], &result, kBytes) == 0) last = replicas[i];
+    }
+  } while (How == m_acquire && kBytes <= 16 && last != nullptr &&
+           towpath_gpu::has_waited(last, &result, kBytes));
+  if constexpr (How == m_acquire) __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return result;
+}
+// Stores to all replicas, or combines with the value of each.
+template <Order How, Reach To, Combination Operation, typename T, typename A, typename... Values>
+TOWPATH_PTX void multimem_store(const Site& site, A base, s64 offset, Values... values) {
+  constexpr unsigned kBytes = sizeof(T) * sizeof...(Values);
+  const void* const address = pointer_to<m_global>(base, offset, kBytes, "stores");
+  const Vector<T, sizeof...(Values)> vector{{as<T>(values)...}};
+  unsigned char* replicas[towpath_gpu::kReplicasMax];
+  const unsigned count = towpath_gpu::replicas_of(address, replicas);
+  release<How, To>(site);
+  for (unsigned i = 0; i < count; ++i) {
+    if constexpr (Operation == m_none) {
+      const auto to = reinterpret_cast<std::uintptr_t>(replicas[i]);
+      [&]<std::size_t... Item>(std::index_sequence<Item...>) {
+        store<m_volatile, To, m_global, T>(
+            site, to, 0, cast_bits<Bits<sizeof(T)>>(vector.item[Item])...);
+      }(std::make_index_sequence<sizeof...(Values)>());
+    } else {
+      const auto to = reinterpret_cast<std::uintptr_t>(replicas[i]);
+      for (unsigned item = 0; item < sizeof...(Values); ++item) {
+        atom<m_relaxed, To, m_global, Operation, T>(
+            site, to, static_cast<s64>(item * sizeof(T)),
+            cast_bits<Bits<sizeof(T)>>(vector.item[item]));
+      }
+    }
+  }
+}
+#else
+template <Order How, Reach To, Combination Operation, typename T, int Count, typename A>
+TOWPATH_PTX Vector<T, Count> multimem_load(const Site& site, A, s64) {
+  refuse("multicast memory, which Towpath models for programs of towpath nccl run only", site);
+}
+template <Order How, Reach To, Combination Operation, typename T, typename A, typename... Values>
+TOWPATH_PTX void multimem_store(const Site& site, A, s64, Values...) {
+  refuse("multicast memory, which Towpath models for programs of towpath nccl run only", site);
+}
+#endif
 
 // --- copies to shared memory --------------------------------------------------------------------
 // As if the copy were done at once.
