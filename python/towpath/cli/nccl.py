@@ -71,7 +71,10 @@ _OfRelease = Annotated[
 
 @app.command("compile")
 def compile_files(
-    files: Annotated[list[Path], typer.Argument(help="C++ and CUDA sources of one program")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="C++ and CUDA sources of one program, or a checkout of nccl-tests"),
+    ],
     output: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="the program")] = Path(
         "a.out"
     ),
@@ -82,9 +85,18 @@ def compile_files(
     release: _OfRelease = None,
 ) -> None:
     """Compile a program that uses NCCL, its kernels included, for virtual GPUs."""
-    from towpath.collectives.nccl_itself.library import compile_program, library_of
+    from towpath.collectives.nccl_itself.library import (
+        compile_nccl_tests,
+        compile_program,
+        library_of,
+    )
 
-    compile_program(files, output, library_of(release or _newest()), flag or ())
+    library = library_of(release or _newest())
+    if files[0].is_dir():
+        for program in compile_nccl_tests(files[0], output, library):
+            print(program)
+    else:
+        compile_program(files, output, library, flag or ())
 
 
 @app.command("run", context_settings={"ignore_unknown_options": True})

@@ -138,21 +138,46 @@ class Rewriter {
     if (word == "__global__") return global(end);
     if (word == "asm" || word == "__asm__" || word == "__asm") return assembly(end);
     if (word == "__noinline__") return no_inline(end);
+    name(word, end);
+  }
+  void name(std::string_view word, std::size_t end) {
     if (word == "namespace") note_namespace(end);
     if (is_member_template(end)) out_ += "template ";
     if (file_shared_.contains(word) && !is_member()) return replace(end, accessor_of(word));
     if (word == "main" && is_main(end)) return replace(end, main_name(end));
+    if (kernel_templates_.contains(word) && instance_end(end) > end) return instance(end);
     copy_to(end);
   }
 
-  void replace(std::size_t end, const std::string& text) {
-    out_ += text;
-    at_ = end;
-  }
+  void replace(std::size_t end, const std::string& text) { out_ += text, at_ = end; }
   bool is_member() const { return out_.ends_with('.') || out_.ends_with("->"); }
 
-  // True for `name` in `object.name<1, 2>(`. The compiler of CUDA knows a member template of an
-  // object of unknown type without the word.
+  // The position after the arguments of a kernel template, unless a launch follows.
+  std::size_t instance_end(std::size_t begin) const {
+    if (begin >= text_.size() || text_[begin] != '<' || text_.substr(begin, 3) == "<<<")
+      return begin;
+    int depth = 0;
+    std::size_t i = begin;
+    do {
+      if (text_[i] == '(') i = skip_brackets(text_, i) - 1;
+      if (text_[i] == '<') ++depth;
+      if (text_[i] == '>') --depth;
+      ++i;
+    } while (i < text_.size() && depth > 0 && text_[i] != ';');
+    if (depth > 0 || text_.substr(skip_space(text_, i), 3) == "<<<") return begin;
+    return i;
+  }
+  // An instance whose address the program takes is registered there.
+  void instance(std::size_t end) {
+    std::size_t begin = out_.size();
+    while (begin > 0 && (is_word(out_[begin - 1]) || out_[begin - 1] == ':')) --begin;
+    const std::string scope = out_.substr(begin);
+    out_.resize(begin > 0 && out_[begin - 1] == '&' ? begin - 1 : begin);
+    const std::string_view name = text_.substr(at_, instance_end(end) - at_);
+    replace(at_ + name.size(), fmt::format("::towpath_gpu::registered(&{}{})", scope, name));
+  }
+
+  // True for `name` in `object.name<1, 2>(`. CUDA's compiler needs no word `template` there.
   bool is_member_template(std::size_t end) const {
     if (!is_member()) return false;
     if (end >= text_.size() || text_[end] != '<') return false;
@@ -435,6 +460,8 @@ class Rewriter {
       std::string qualified;
       for (const BraceScope& scope : scopes_) qualified += scope.qualifier;
       register_kernel(qualified + name, parameters);
+    } else if (keeps_main_) {
+      kernel_templates_.insert(name);
     }
     at_ = end;
   }
@@ -500,6 +527,7 @@ class Rewriter {
   std::string registrations_;
   std::unordered_set<std::string> registered_;
   std::set<std::string, std::less<>> file_shared_;  // __shared__ variables outside of functions
+  std::set<std::string, std::less<>> kernel_templates_;  // of a linked program
   int slots_ = 0;
   int statements_ = 0;        // of PTX
   std::size_t main_end_ = 0;  // after its closing brace

@@ -128,6 +128,19 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 
 // No stream captures, so that no program can come here with a graph.
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  stop_at_unknown("cudaStreamBeginCapture");
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) {
+  stop_at_unknown("cudaStreamEndCapture");
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, cudaGraphNode_t*, char*,
+                                 std::size_t) {
+  stop_at_unknown("cudaGraphInstantiate");
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { stop_at_unknown("cudaGraphLaunch"); }
+cudaError_t cudaGraphDestroy(cudaGraph_t) { stop_at_unknown("cudaGraphDestroy"); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { stop_at_unknown("cudaGraphExecDestroy"); }
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t, cudaGraphNode_t*, std::size_t,
                                                 unsigned) {
   stop_at_unknown("cudaStreamUpdateCaptureDependencies");

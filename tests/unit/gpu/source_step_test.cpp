@@ -75,6 +75,16 @@ TEST(GpuSourceStep, TemplatesAreRegisteredWhereAnInstanceIsNamed) {
   EXPECT_TRUE(contains(cpp_from_cuda(text, {"k<float>"}), "(\"k<float>\", k<float>)"));
 }
 
+TEST(GpuSourceStep, AnInstanceIsRegisteredWhereAProgramTakesItsAddress) {
+  const std::string text =
+      "template <typename T> __global__ void k(T* p) {}\n"
+      "void f() { g((void const*)&k<a::B<int>>); k<int><<<1, 2>>>(p); } int main() {}";
+  const std::string out = cpp_from_cuda(text, {}, true);
+  EXPECT_TRUE(contains(out, "g((void const*)::towpath_gpu::registered(&k<a::B<int>>));")) << out;
+  EXPECT_TRUE(contains(out, "{ k<int>(towpath_arguments...); }")) << out;
+  EXPECT_TRUE(contains(out, "int main() {}")) << out;
+}
+
 TEST(GpuSourceStep, MainIsRenamedAndReturnsZeroAtItsEnd) {
   const std::string out = step("int main(int argc, char** argv) { if (argc) { } }");
   EXPECT_TRUE(contains(out, "int towpath_gpu_user_main(int argc, char** argv)"));

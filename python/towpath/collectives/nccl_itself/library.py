@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from towpath import _core
@@ -49,10 +50,6 @@ _DEFINES = ("CUDA_MAJOR=12", "CUDA_MINOR=8", "NVTX_DISABLE", "PROFAPI", "NCCL_OS
 _WRAPPED = ("_Z16ncclEnqueueCheckP8ncclInfo", "pthread_create")
 # The files whose code is in the library itself.
 _ALWAYS = ("common", "onerank", "device_table")
-_ONE_RANK_TYPES = (
-    "int8_t", "uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "half", "__nv_bfloat16",
-    "float", "double",
-)  # fmt: skip
 _DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)")
 _SYMBOL = re.compile(r"_Z\d+nccl(?:DevFunc|DevKernel)_")
 # A spin of a thread is seen at its loads of the abort flag. NCCL loads it after many spins.
@@ -162,33 +159,89 @@ def compile_program(
     Raises:
         ConfigError: a file is missing or does not compile.
     """
-    end = time.monotonic() + _TIMEOUT_S
-    includes = [f"-I{library.header_folder}", f"-I{INSTALLED / 'gpu_include'}"]
     with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
-        objects = []
-        for number, file in enumerate(files):
+        build = _ProgramBuild(library, Path(scratch), flags)
+        build.link(build.objects(files), program)
+
+
+def compile_nccl_tests(source: Path, folder: Path, library: NcclLibrary) -> list[Path]:
+    """Compiles the programs of NVIDIA's nccl-tests.
+
+    Args:
+        source: a checkout of nccl-tests.
+        folder: for the programs: all_reduce_perf and the like.
+        library: of the release whose nccl.h is used.
+
+    Returns:
+        The programs.
+
+    Raises:
+        ConfigError: `source` is not nccl-tests, or does not compile.
+    """
+    common = source / "src" / "common.cu"
+    if not common.is_file():
+        raise ConfigError(f"{source} is not a checkout of nccl-tests: it has no src/common.cu")
+    files = [common, source / "src" / "timer.cc", source / "verifiable" / "verifiable.cu"]
+    files += [source / "src" / "util.cu", source / "os" / "linux.cc"]
+    folders = ("src", "verifiable", "os")
+    flags = ["-DNCCL_OS_LINUX", *(f"-I{source / name}" for name in folders)]
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
+        build = _ProgramBuild(library, Path(scratch), flags)
+        shared = build.objects([file for file in files if file.is_file()])
+        others = ("common", "util")
+        mains = [each for each in sorted(common.parent.glob("*.cu")) if each.stem not in others]
+        for main, own in zip(mains, build.objects(mains), strict=True):
+            made.append(folder / f"{main.stem}_perf")
+            build.link([own, *shared], made[-1])
+    return made
+
+
+class _ProgramBuild:
+    """Compiles files for virtual GPUs in a scratch folder, several at once."""
+
+    def __init__(self, library: NcclLibrary, scratch: Path, flags: Sequence[str]) -> None:
+        self._library = library
+        self._scratch = scratch
+        self._flags = list(flags)
+        self._count = 0
+        self._end = time.monotonic() + _TIMEOUT_S
+
+    def objects(self, files: Sequence[Path]) -> list[Path]:
+        """The objects of C++ and CUDA sources."""
+        names = []
+        for file in files:
             if not file.is_file():
                 raise ConfigError(f"there is no file {file}")
-            made = Path(scratch) / f"{number}.o"
-            objects.append(made)
-            if file.suffix in (".cu", ".cuh"):
-                _compile_cuda(file, made, [*_DEVICE_FLAGS, *includes, *flags], (), end)
-            else:
-                command = [_compiler(), *_HOST_FLAGS, *includes, *flags, "-c", str(file)]
-                _run([*command, "-o", str(made)], str(file), end)
+            self._count += 1
+            names.append(self._scratch / f"{self._count}.o")
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(self._compile, files, names))
+        return names
+
+    def link(self, objects: Sequence[Path], program: Path) -> None:
+        """Links objects and the library."""
         command = [_compiler(), *map(str, objects), "-o", str(program)]
-        libraries = [str(library.folder / _NAME), "-lpthread", "-ldl", "-lrt"]
-        links = [flag for flag in flags if flag.startswith(("-L", "-l", "-Wl,"))]
-        _run([*command, *libraries, *links], str(program), end)
+        libraries = [str(self._library.folder / _NAME), "-lpthread", "-ldl", "-lrt"]
+        links = [flag for flag in self._flags if flag.startswith(("-L", "-l", "-Wl,"))]
+        _run([*command, *libraries, *links], str(program), self._end)
+
+    def _compile(self, file: Path, made: Path) -> None:
+        includes = [f"-I{self._library.header_folder}", f"-I{INSTALLED / 'gpu_include'}"]
+        if file.suffix == ".cu":
+            flags = [*_DEVICE_FLAGS, *includes, *self._flags]
+            return _compile_cuda(file, made, flags, self._end)
+        command = [_compiler(), *_HOST_FLAGS, *includes, *self._flags, "-c", str(file)]
+        _run([*command, "-o", str(made)], str(file), self._end)
+        return None
 
 
-def _compile_cuda(
-    file: Path, made: Path, flags: Sequence[str], kernels: Sequence[str], end: float
-) -> None:
+def _compile_cuda(file: Path, made: Path, flags: Sequence[str], end: float) -> None:
     preprocess = [_compiler(), "-E", "-x", "c++", *flags, "-include", "cuda_runtime.h", str(file)]
     text = _run(preprocess, str(file), end)
     cpp = made.with_suffix(".ii")
-    cpp.write_text(_core.translate_cuda(text, list(kernels)), encoding="utf-8")
+    cpp.write_text(_core.translate_cuda(text, []), encoding="utf-8")
     command = [_compiler(), "-fpreprocessed", "-x", "c++", *flags, "-c", str(cpp), "-o", str(made)]
     _run(command, str(file), end)
 
@@ -200,9 +253,8 @@ def _compiled_device_file(folder: Path, file: Path, scratch: Path, end: float) -
     includes += [source / "src" / name for name in ("", "include", "include/plugin", "device")]
     flags = [*_DEVICE_FLAGS, *(f"-D{define}" for define in _DEFINES)]
     flags += [f"-I{include}" for include in includes]
-    kernels = [f"oneRankReduce<FuncPreMulSum<{each}>>" for each in _ONE_RANK_TYPES]
     made = scratch / f"{file.stem}.o"
-    _compile_cuda(file, made, flags, kernels if file.stem == "onerank" else (), end)
+    _compile_cuda(file, made, flags, end)
     return made
 
 

@@ -36,6 +36,7 @@ static inline __half __float2half(float value) { return value; }
 static inline __half __float2half_rn(float value) { return value; }
 static inline __half __double2half(double value) { return value; }
 static inline __half __int2half_rn(int value) { return value; }
+static inline __half __ull2half_rn(unsigned long long value) { return value; }
 static inline int __half2int_rn(__half value) { return static_cast<int>(nearbyintf(value)); }
 static inline __half2 __floats2half2_rn(float x, float y) { return {x, y}; }
 static inline __half2 __float2half2_rn(float value) { return {value, value}; }

@@ -45,7 +45,9 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice = 3,
   cudaMemcpyDefault = 4,
 };
-enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+// Macros as in CUDA: a literal zero is also a stream.
+#define cudaStreamDefault 0x00
+#define cudaStreamNonBlocking 0x01
 enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2 };
 enum { cudaMemAttachGlobal = 1 };

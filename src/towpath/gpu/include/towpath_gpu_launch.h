@@ -25,6 +25,7 @@ extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Table towpath_gpu_
 #ifdef TOWPATH_VIRTUAL_GPU
 extern "C" {
 void towpath_virtual_gpu_add_kernel(const towpath_gpu::Kernel* kernel);
+bool towpath_virtual_gpu_has_kernel(const void* function);
 // The place of a variable in the shared memory of all blocks. Without a name it is a new one.
 std::uint64_t towpath_virtual_gpu_shared_offset(const char* name, std::uint64_t size_bytes,
                                                 std::uint64_t alignment);
@@ -126,8 +127,10 @@ struct Registry {
 };
 inline Registry registry;
 inline void add_kernel(const Kernel* kernel) { registry.add(kernel); }
+inline bool has_kernel(const void*) { return false; }
 #else
 inline void add_kernel(const Kernel* kernel) { towpath_virtual_gpu_add_kernel(kernel); }
+inline bool has_kernel(const void* function) { return towpath_virtual_gpu_has_kernel(function); }
 #endif
 
 template <typename... Parameters>
@@ -169,6 +172,16 @@ struct Registration {
 };
 template <typename... Parameters>
 Registration(const char*, void (*)(Parameters...)) -> Registration<Parameters...>;
+
+// An instance of a kernel template whose address a program takes.
+template <typename... Parameters>
+auto registered(void (*function)(Parameters...)) {
+  // The registration adds the kernel, and stays.
+  if (!has_kernel(reinterpret_cast<const void*>(function))) {
+    new Registration<Parameters...>("(a kernel template)", function);
+  }
+  return function;
+}
 
 // Shared memory of the block: one slot per declaration, known by the type that the source step
 // makes of it. A variable outside of functions is known by its name, also in other files.

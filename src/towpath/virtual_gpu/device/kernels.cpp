@@ -67,6 +67,10 @@ void towpath_virtual_gpu_add_kernel(const towpath_gpu::Kernel* kernel) {
   all.kernels[kernel->function] = kernel;
 }
 
+bool towpath_virtual_gpu_has_kernel(const void* function) {
+  return towpath::virtual_gpu::kernel_at(function) != nullptr;
+}
+
 std::uint64_t towpath_virtual_gpu_shared_offset(const char* name, std::uint64_t size_bytes,
                                                 std::uint64_t alignment) {
   auto& all = towpath::virtual_gpu::program();
