@@ -57,7 +57,7 @@ def diagnose(
     Raises:
         ConfigError: a file cannot be read, or there is no such machine.
     """
-    documents = [_document(Path(file)) for file in files]
+    documents = [read_document(Path(file)) for file in files]
     observed = read_documents(documents)
     diagnosis = Diagnosis([document.file for document in documents], observed)
     times = typical([each for each in observed.times if each.collective])
@@ -78,7 +78,12 @@ def diagnose(
     return diagnosis
 
 
-def _document(path: Path) -> Document:
+def read_document(path: Path) -> Document:
+    """Reads a file of an operator.
+
+    Raises:
+        ConfigError: it cannot be read, or is too large.
+    """
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             problem = f"is larger than {FILE_BYTES_MAX >> 20} MiB, the maximum"

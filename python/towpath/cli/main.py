@@ -49,6 +49,10 @@ class Commands(groups.LazyGroup):
                 "doctor:doctor",
                 "Find the cause of a slow or hanging job in logs, traces and topologies.",
             ),
+            "job": (
+                "job:job",
+                "Print the communication of a traced job, as traced and on machines.",
+            ),
             "whatif": (
                 "whatif:whatif",
                 "Improve each link, latency and constant in turn, and print the gains.",

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""`towpath job`: the communication of a traced job, as traced and on machines."""
+
+import gzip
+import json
+
+import pytest
+
+import towpath
+from conftest import refusal, towpath_command
+from job_traces import chakra_json, chakra_protobuf, kineto
+from operator_logs import dump, entry
+
+MIB = 1 << 20
+# Computation until 1,000 us. The first collective is hidden, the second half of the second is not.
+STEP = [
+    ("", 0.0, 1000.0, 0), ("all_gather", 100.0, 400.0, 64 * MIB),
+    ("all_reduce", 800.0, 400.0, 64 * MIB),
+]  # fmt: skip
+
+
+def times(path, *words):
+    text = towpath_command("job", str(path), *words, "--json").stdout
+    return json.loads(text)["results"][0]["times"]
+
+
+def expected_us(machine, collective, size, **options):
+    result = towpath.load(machine, **options).run(
+        collective, size_bytes=size, library="nccl", data=False
+    )
+    return result.rows[0].time_us
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_kineto_shows_communication_and_its_exposed_part(tmp_path, packs):
+    path = tmp_path / "trace.json"
+    text = json.dumps(kineto(STEP, 8))
+    path.write_bytes(gzip.compress(text.encode()) if packs else text.encode())
+    traced, other = times(path, "--machine", "dgx-h100")
+    assert traced["communication_us"] == 800 and traced["exposed_us"] == 200
+    assert traced["step_us"] == 1200
+    gather = expected_us("dgx-h100", "all_gather", 64 * MIB, hosts=1)
+    reduce = expected_us("dgx-h100", "all_reduce", 64 * MIB, hosts=1)
+    assert other["communication_us"] == pytest.approx(gather + reduce)
+    # 200 us of computation are left to hide the second one.
+    exposed = max(gather - 400, 0) + max(reduce - 200, 0)
+    assert other["exposed_us"] == pytest.approx(exposed)
+    assert other["step_us"] == pytest.approx(1200 + exposed - 200)
+
+
+def test_a_group_is_placed_where_its_ranks_are(tmp_path):
+    path = tmp_path / "trace.json"
+    content = kineto(STEP[:2], 16)
+    content["traceEvents"][1]["args"] |= {
+        "Process Group Ranks": "[0, 8]", "Group size": 2, "Out msg nelems": 32 * MIB,
+    }  # fmt: skip
+    path.write_text(json.dumps(content))
+    _, found = times(path, "--machine", "dgx-h100")
+    between = expected_us("dgx-h100", "all_gather", 64 * MIB, hosts=2, ranks_per_host=1)
+    assert found["communication_us"] == pytest.approx(between)
+
+
+NODES = [
+    (1, "", 100, 0, ()), (2, "all_reduce", 0, 16 * MIB, (1,)), (3, "", 50, 0, (1,)),
+    (4, "", 30, 0, (2, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_chakra_follows_dependencies(tmp_path, is_json):
+    path = tmp_path / "trace.0.et"
+    if is_json:
+        path.write_text(json.dumps(chakra_json(NODES)))
+    else:
+        path.write_bytes(chakra_protobuf(NODES))
+    (found,) = times(path, "--machine", "dgx-h100", "--ranks", "8")
+    reduce = expected_us("dgx-h100", "all_reduce", 16 * MIB, hosts=1)
+    assert found["communication_us"] == pytest.approx(reduce)
+    assert found["exposed_us"] == pytest.approx(max(reduce - 50, 0))
+    assert found["step_us"] == pytest.approx(100 + max(reduce, 50) + 30)
+
+
+def test_a_dump_has_communication_only(tmp_path):
+    path = tmp_path / "trace_rank_0"
+    path.write_bytes(dump(8, [entry(n, size=MIB) for n in range(3)]))
+    traced, found = times(path, "--machine", "dgx-h100")
+    assert traced["communication_us"] == 3000 and traced["exposed_us"] is None
+    assert found["groups"][0]["count"] == 3 and found["groups"][0]["size_bytes"] == 4 * MIB
+
+
+def test_a_job_on_three_machines_has_a_page(tmp_path):
+    path, page = tmp_path / "trace.json", tmp_path / "page.html"
+    path.write_text(json.dumps(kineto(STEP, 8)))
+    names = "dgx-h100,dgx-b200,dgx-a100"
+    done = towpath_command("job", str(path), "--machine", names, "--out", str(page))
+    assert done.stdout.count("ms of communication") == 4
+    assert "Exposed and hidden communication" in page.read_text()
+
+
+@pytest.mark.long
+def test_ten_thousand_gpus_take_longer_than_sixteen_hosts(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(kineto(STEP[:1] + STEP[2:], 8)))
+    small = times(path, "--machine", "dgx-h100", "--ranks", "128")[-1]
+    large = times(path, "--machine", "dgx-h100", "--ranks", "10000")[-1]
+    assert "10000 GPUs on 1250 hosts" in large["where"]
+    assert large["communication_us"] > small["communication_us"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"{}", "is neither a Kineto trace nor a Chakra trace"),
+        (b'{"traceEvents": []}', "has no collective kernel with its size"),
+        (b'{"traceEvents": 1}', "has no list 'traceEvents'"),
+        (b"\xff\xff\xff", "is neither JSON nor Chakra's protobuf"),
+        (b"\x1f\x8b\x00", "is damaged: gzip cannot unpack it"),
+        (json.dumps(chakra_json(NODES[:1])).encode(), "has no collective: it needs nodes"),
+    ],
+)
+def test_what_is_not_a_trace_is_refused(tmp_path, content, expected):
+    path = tmp_path / "trace.json"
+    path.write_bytes(content)
+    assert expected in refusal(towpath_command, "job", str(path), "--machine", "dgx-h100")
