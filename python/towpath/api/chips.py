@@ -392,6 +392,7 @@ class ChipCluster(RunsKernels, Cluster):
         merged: bool = True,
         samples: int = 100,
         seed: int = 1,
+        links: Sequence[int] = (),
     ) -> list[float]:
         """Sends packets around a ring of chips.
 
@@ -402,16 +403,17 @@ class ChipCluster(RunsKernels, Cluster):
             merged: True if payload and sync word are one command.
             samples: number of trips.
             seed: seed of the simulation.
+            links: one of the parallel links of each hop, from 0; empty: the first unused ones.
 
         Returns:
             The time of each trip in nanoseconds.
 
         Raises:
-            ValueError: two consecutive chips are not joined.
+            ValueError: two consecutive chips are not joined, or a link does not exist.
         """
         return _core.ring_ping_ns(
             self._cluster, chips=list(chips), packet_bytes=packet_bytes, channels=channels,
-            merged=merged, samples=samples, seed=seed,
+            merged=merged, samples=samples, seed=seed, links=list(links),
         )  # fmt: skip
 
     def link_ping(

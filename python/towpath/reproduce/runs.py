@@ -44,7 +44,7 @@ RUNS: dict[str, Run] = {
     "eth.guarantees": Run("ethernet_calls.tiles_and_programs", seconds=1),
     "eth.best": Run("ethernet_numbers.best_bandwidth"),
     "eth.fixed": Run("ethernet_numbers.fixed_channels", seconds=0.5),
-    "eth.ring": Run("ethernet_numbers.ring_trips", seconds=0.5),
+    "eth.ring": Run("ethernet_numbers.ring_trips", seconds=6),
     "eth.sizes": Run("ethernet_numbers.ring_sizes", seconds=0.5),
     "eth.ping": Run("ethernet_numbers.link_pings", seconds=0.3),
     "eth.outstanding": Run("ethernet_calls.full_queue", seconds=2),

@@ -115,19 +115,21 @@ void bind_ethernet(nb::module_& module) {
   module.def(
       "ring_ping_ns",
       [](const MutableCluster& cluster, std::vector<int> chips, std::uint64_t packet_bytes,
-         int channels, bool merged, int samples, std::uint64_t seed, bool finds_hazards) {
+         int channels, bool merged, int samples, std::uint64_t seed, bool finds_hazards,
+         std::vector<int> links_of_hops) {
         nb::gil_scoped_release released;
         Links links(cluster, seed, finds_hazards);
         std::vector<double> times_ns;
-        for (const towpath::Time time : run_ring_ping(
-                 links.cluster, {std::move(chips), packet_bytes, channels, merged, samples})) {
+        for (const towpath::Time time :
+             run_ring_ping(links.cluster, {std::move(chips), packet_bytes, channels, merged,
+                                           samples, std::move(links_of_hops)})) {
           times_ns.push_back(time.ns());
         }
         return times_ns;
       },
       "cluster"_a, nb::kw_only(), "chips"_a, "packet_bytes"_a = 16, "channels"_a = 1,
       "merged"_a = true, "samples"_a = 100, "seed"_a = 1, "finds_hazards"_a = true,
-      "The time of each trip around a ring of chips.");
+      "links"_a = std::vector<int>{}, "The time of each trip around a ring of chips.");
   module.def("t3000_ring", &t3000_ring, "hops"_a,
              "The chips of the rings of 2, 4, 8 and 12 hops through a T3000.");
 }

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+import towpath
 from conftest import towpath_command
 from inside.pages import Curve, ethernet_page, page_text, write_page
 from inside.studies import ethernet_study, plot
@@ -78,3 +79,18 @@ def test_the_page_stands_alone_and_is_escaped(tmp_path):
     assert "Links of &lt;a&gt;" in html
     assert html.count('class="plot"') == 2
     assert "1 < 2" not in html
+
+
+def test_the_links_of_a_ring_can_be_chosen():
+    t3000 = towpath.load("t3000")
+    ring = [0, 1, 2, 3]
+    times = {
+        links: max(t3000.ring_ping(ring, samples=2, links=links))
+        for links in ((0, 0, 0, 0), (1, 1, 1, 1))
+    }
+    assert times[0, 0, 0, 0] == max(t3000.ring_ping(ring, samples=2))
+    assert times[1, 1, 1, 1] != times[0, 0, 0, 0]
+    with pytest.raises(ValueError, match="there is no link 3 from chip 0 to chip 1"):
+        t3000.ring_ping(ring, links=(2, 0, 0, 0))
+    with pytest.raises(ValueError, match="links has 1 numbers; it must have one for each of 4"):
+        t3000.ring_ping(ring, links=(0,))

@@ -43,6 +43,7 @@ struct RingPing {
   // Packet and sync word in one command; otherwise two, and the receiver acknowledges immediately.
   bool is_merged = true;
   int samples = 100;
+  std::vector<int> links = {};  // one of the parallel links of each hop; empty: the first unused
 };
 
 // Round-trip times from the master's profiler. The first trip is excluded, because it waits for all

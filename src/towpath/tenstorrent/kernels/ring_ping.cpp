@@ -181,7 +181,7 @@ void check(const RingPing& ping) {
 
 std::vector<Time> run_ring_ping(Cluster& cluster, const RingPing& ping) {
   check(ping);
-  const std::vector<Socket> sockets = ring_sockets(cluster, ping.chips);
+  const std::vector<Socket> sockets = ring_sockets(cluster, ping.chips, ping.links);
   std::map<int, Program*> programs;  // one per chip, even if the ring visits it several times
   std::map<int, Hop> hops;
   for (const int chip : ping.chips) {

@@ -24,13 +24,19 @@ Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int 
                   number + 1, sender_chip, receiver_chip, links));
 }
 
-std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips) {
+std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips,
+                                 const std::vector<int>& links) {
+  if (!links.empty() && links.size() != chips.size()) {
+    throw std::invalid_argument(fmt::format(
+        "links has {} numbers; it must have one for each of {} hops", links.size(), chips.size()));
+  }
   std::vector<Socket> sockets;
   std::map<std::pair<int, int>, int> visits;
   for (std::size_t i = 0; i < chips.size(); ++i) {
     const int next = chips[(i + 1) % chips.size()];
     int& visited = visits[std::minmax(chips[i], next)];
-    sockets.push_back(socket_between(cluster, chips[i], next, visited++));
+    const int number = links.empty() ? visited++ : links[i];
+    sockets.push_back(socket_between(cluster, chips[i], next, number));
   }
   return sockets;
 }

@@ -23,7 +23,10 @@ Socket socket_between(Cluster& cluster, int sender_chip, int receiver_chip, int 
 // A different link from each chip to the next, and from the last to the first (tt-metal, Basic
 // Ethernet Multichip, "Identifying Ethernet Links"). There the return path is a separate edge,
 // which could reuse the link and put both kernels of a two-chip ring on the same cores.
-std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips);
+// `links` selects one of the parallel links of each hop, from 0. Empty: the first unused one.
+// Throws std::invalid_argument if there is another number of links than of hops.
+std::vector<Socket> ring_sockets(Cluster& cluster, const std::vector<int>& chips,
+                                 const std::vector<int>& links = {});
 
 // The walkthrough's rings of 2, 4, 8 and 12 hops through a T3000. Throws std::invalid_argument for
 // other numbers.
