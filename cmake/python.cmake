@@ -33,6 +33,8 @@ install(DIRECTORY src/towpath/gpu/include/ DESTINATION towpath/gpu_include COMPO
 # What is compiled with the host part of NCCL.
 install(DIRECTORY src/towpath/virtual_gpu DESTINATION towpath/virtual_gpu_source/towpath
   COMPONENT towpath)
+# A function of CMake for tests of programs that use NCCL.
+install(DIRECTORY cmake/programs/ DESTINATION towpath/cmake COMPONENT towpath)
 # The library of kernels that is compiled at its first use.
 install(DIRECTORY penny/ DESTINATION towpath/penny_source COMPONENT towpath)
 # OpenSHMEM for programs, and its header.

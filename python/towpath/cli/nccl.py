@@ -63,6 +63,14 @@ def list_releases(as_json: AsJson = False) -> None:
         print("\n".join(releases or ["none; towpath nccl build PATH builds a release"]))
 
 
+@app.command("cmake")
+def print_cmake_file() -> None:
+    """Print the file that has CMake's function towpath_nccl_test."""
+    from towpath.collectives.nccl_itself.recipe import INSTALLED
+
+    print(INSTALLED / "cmake" / "TowpathNccl.cmake")
+
+
 _OfRelease = Annotated[
     str | None,
     typer.Option("--release", metavar="RELEASE", help="a built release; default: the newest"),

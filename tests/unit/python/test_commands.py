@@ -216,7 +216,7 @@ def test_every_command_that_finds_something_out_prints_json():
     without.update([("import",), ("nccl",)])
     without |= {("kernel",), ("kernel", "run")}  # the options are those of the file's kind
     without |= {("shmem",), ("shmem", "run")}  # what a program prints is its own
-    without |= {("nccl", "compile"), ("nccl", "run")}
+    without |= {("nccl", "cmake"), ("nccl", "compile"), ("nccl", "run")}
     without.add(("shmem", "flags"))  # for a compiler
     for words in all_commands():
         assert ("--json" in options_of(words)) == (words not in without), words
