@@ -58,7 +58,12 @@ inline machine::GpuCost random_cost(Figures& figures) {
     if (figures.flip()) protocol.copy_rate = figures.rate();
     if (figures.flip()) protocol.forward_rate = figures.rate();
     protocol.start_overhead = figures.time(1_us);
+    protocol.overlap = figures.time(100_ns);
   }
+  cost.in_switch_stage = figures.time(2_us);
+  if (figures.flip()) cost.in_switch_copy_rate = figures.rate();
+  cost.direct_overhead = figures.time(300_ns);
+  if (figures.flip()) cost.direct_rate = figures.rate();
   return cost;
 }
 

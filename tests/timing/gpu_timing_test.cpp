@@ -102,6 +102,22 @@ TEST(GpuTiming, ProxiesAddToWhatLeavesAHost) {
   EXPECT_EQ(seen(cost, {}, machine::LinkKind::network), 1_us + 2_us + 9_us);
 }
 
+TEST(GpuTiming, AThreadBlockIsFreeWhenItsAdapterSends) {
+  machine::ProtocolCost cost = block_of_50();
+  cost.send_overhead = 3_us;
+  EXPECT_EQ(seen(cost, {}, machine::LinkKind::nvlink), 1_us + 2_us + 3_us);
+  EXPECT_EQ(seen(cost, {}, machine::LinkKind::network), 1_us + 2_us + 3_us);
+}
+
+TEST(GpuTiming, AStepOverlapsItsLatencyWithAtMostHalfOfItsBytes) {
+  machine::ProtocolCost cost = block_of_50();
+  cost.overlap = 500_ns;
+  constexpr double kRounded = 10;  // picoseconds, of a rate
+  EXPECT_NEAR(seen(cost, {}).ps(), (1_us + 1500_ns).ps(), kRounded);
+  cost.overlap = 5_us;
+  EXPECT_NEAR(seen(cost, {}).ps(), (1_us + 1_us).ps(), kRounded);
+}
+
 // Three GPUs behind a switch that combines and copies; no link takes time to pass.
 std::shared_ptr<const machine::Machine> behind_a_switch(machine::GpuCost cost) {
   machine::MachineBuilder builder("switch");
@@ -119,7 +135,8 @@ std::shared_ptr<const machine::Machine> behind_a_switch(machine::GpuCost cost) {
 }
 
 // When rank 0 may go on after a move between the group and itself, or within the group.
-Time direct_done(const machine::GpuCost& cost, bool loads_group, bool stores_group) {
+Time direct_done(const machine::GpuCost& cost, bool loads_group, bool stores_group,
+                 bool is_stage = false) {
   SimulatedGpusOptions options;
   options.carries_data = false;
   SimulatedGpus gpus(behind_a_switch(cost), 3, options);
@@ -137,6 +154,7 @@ Time direct_done(const machine::GpuCost& cost, bool loads_group, bool stores_gro
   move.sources = {location(loads_group)};
   move.destinations = {location(stores_group)};
   move.size_bytes = kSize;
+  move.is_stage = is_stage;
   struct Watch {
     sim::Simulation& simulation;
     Time at;
@@ -158,6 +176,23 @@ TEST(GpuTiming, WhatIsStagedBetweenSwitchAndOwnMemoryTakesLonger) {
   EXPECT_EQ(direct_done(staged, true, false), direct_done(plain, true, false) + 22_us);
   EXPECT_EQ(direct_done(staged, false, true), direct_done(plain, false, true) + 22_us);
   EXPECT_EQ(direct_done(staged, true, true), direct_done(plain, true, true));
+}
+
+TEST(GpuTiming, AStageOfAPipelineThroughTheSwitchHasATimeOfItsOwn) {
+  machine::GpuCost cost;
+  cost.in_switch_stage = 4_us;
+  EXPECT_EQ(direct_done(cost, true, true, true), direct_done({}, true, true) + 4_us);
+  EXPECT_EQ(direct_done(cost, true, true), direct_done({}, true, true));
+}
+
+TEST(GpuTiming, ADirectStepMayHaveItsOwnOverheadAndRate) {
+  machine::GpuCost cost;
+  cost.protocol[0].send_overhead = 7_us;
+  EXPECT_EQ(direct_done(cost, true, false), direct_done({}, true, false) + 7_us);
+  cost.direct_overhead = 2_us;
+  EXPECT_EQ(direct_done(cost, true, false), direct_done({}, true, false) + 2_us);
+  cost.direct_rate = 50_GBps;
+  EXPECT_EQ(direct_done(cost, true, false), 2_us + 2_us);  // 100,000 B at 50 GB/s
 }
 
 TEST(GpuTiming, ASwitchThatCombinesMaySlowItsLinksDown) {

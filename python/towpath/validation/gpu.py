@@ -247,7 +247,7 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
     name = one_of(row, "algorithm", ("pynccl", *_KERNELS))
     if name == "pynccl":
-        return _predict_nccl(_Setup(machine, 1, gpus, _VLLM, GRAPH), "all_reduce", size_bytes)
+        return _predict_nccl(_Setup(machine, 1, gpus, _VLLM), "all_reduce", size_bytes)
     algorithm, blocks = _KERNELS[name]
     source = ScheduleSource(
         collective="all_reduce", algorithm=algorithm, ranks=gpus, channels=blocks, protocol="Simple"

@@ -200,7 +200,7 @@ TEST_F(MachineFolder, IsNotNeededForThePathOfAFile) {
 TEST_F(MachineFolder, AndWhatIsShippedAreNamedWhenNothingIsFound) {
   const std::string sentence = sentence_of([] { load_host("yours"); });
   EXPECT_EQ(sentence.find("there is no machine 'yours'"), 0u);
-  EXPECT_NE(sentence.find("choose one of aws-p5, blackhole-host"), std::string::npos);
+  EXPECT_NE(sentence.find("choose one of aws-p4d, aws-p5"), std::string::npos);
   EXPECT_NE(sentence.find("TOWPATH_MACHINES"), std::string::npos);
 }
 

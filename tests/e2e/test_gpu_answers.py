@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Answers on clusters of GPUs: the choice is not beaten by its own options, and times rise."""
+
+import random
+
+import pytest
+
+from towpath import ConfigError, load
+
+MACHINES = ("dgx-h100", "dgx-b200", "dgx-a100", "mi300x", "pcie-8gpu", "gh200-4gpu")
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce")
+PROTOCOLS = ("Simple", "LL", "LL128")
+CHANNELS = (1, 2, 4, 8, 16, 24, 32)
+GAIN = 0.97  # what a single change may reach at best, of the chosen time
+
+
+def faster_options(machine, collective, size_bytes):
+    """The chosen row, and every single change that is faster than it may be."""
+    chosen = machine.run(collective, size_bytes=size_bytes, data=False).rows[0]
+    own = {"algorithm": chosen.algorithm, "protocol": chosen.protocol}
+    changes = [own | {"channels": channels} for channels in CHANNELS]
+    changes += [own | {"channels": chosen.channels, "protocol": protocol} for protocol in PROTOCOLS]
+    found = []
+    for options in changes:
+        try:
+            row = machine.run(collective, size_bytes=size_bytes, data=False, **options).rows[0]
+        except ConfigError:
+            continue
+        if row.time_us < GAIN * chosen.time_us:
+            found.append((row, options))
+    return chosen, found
+
+
+def random_cases(count, seed):
+    numbers = random.Random(seed)
+    for _ in range(count):
+        place = numbers.choice(MACHINES), numbers.choice(COLLECTIVES)
+        yield *place, 1 << numbers.randrange(10, 29)
+
+
+@pytest.mark.parametrize(
+    ("name", "collective", "size_bytes"),
+    [("mi300x", "all_reduce", 64 << 20), *random_cases(6, 1)],
+)
+def test_no_single_option_beats_the_choice(name, collective, size_bytes):
+    chosen, found = faster_options(load(name, hosts=1), collective, size_bytes)
+    assert not found, chosen
+
+
+@pytest.mark.long
+def test_no_single_option_beats_many_choices():
+    beaten = []
+    for name, collective, size_bytes in random_cases(300, 2):
+        chosen, found = faster_options(load(name, hosts=1), collective, size_bytes)
+        if found:
+            beaten.append((name, chosen, found))
+    assert not beaten
+
+
+def falling_times(name, hosts, collective, options):
+    """Neighboring sizes with a time that falls, by more than the rounding of chunks."""
+    sizes = [8 << power for power in range(0, 27, 2)]
+    try:
+        rows = load(name, hosts=hosts).run(
+            collective, size_bytes=sizes, data=False, **options
+        ).rows  # fmt: skip
+    except ConfigError:
+        return []
+    return [
+        (small, large)
+        for small, large in zip(rows, rows[1:], strict=False)
+        if large.time_us < 0.99 * small.time_us
+    ]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "nvls", "two_shot", "one_shot_pull"])
+def test_times_rise_with_the_size(algorithm, protocol):
+    options = {"algorithm": algorithm, "protocol": protocol, "channels": 8}
+    assert not falling_times("dgx-h100", 1, "all_reduce", options)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MACHINES)
+def test_times_rise_on_every_machine(name):
+    found = [
+        (collective, hosts, options)
+        for collective in COLLECTIVES
+        for hosts in (1, 2)
+        for protocol in PROTOCOLS
+        for channels in (1, 8, 32)
+        if falling_times(
+            name, hosts, collective,
+            options := {"algorithm": None, "protocol": protocol, "channels": channels},
+        )
+    ]  # fmt: skip
+    assert not found
+
+
+@pytest.mark.parametrize("link", ["nvlink", "pcie", "infiniband"])
+def test_a_better_link_slows_no_answer_down(link):
+    usual = load("dgx-h100", hosts=2)
+    rate = usual.spec.link_types[link].rate_gb_per_s.value
+    better = load("dgx-h100", hosts=2, settings=[f"link_types.{link}.rate_gb_per_s={1.5 * rate:g}"])
+    for protocol in PROTOCOLS:
+        options = {"algorithm": "ring", "protocol": protocol, "data": False}
+        for size in ("8", "64K", "4M", "256M"):
+            before = usual.run(size_bytes=size, **options).time_us
+            assert better.run(size_bytes=size, **options).time_us < 1.01 * before
