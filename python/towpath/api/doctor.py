@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from towpath.api.machine import load
 from towpath.errors import ConfigError
-from towpath.operators import topology
+from towpath.operators import nccl_log, topology
 from towpath.operators.diagnosis import (
     ERROR_ASSUMED_PCT,
     Diagnosis,
@@ -21,6 +21,7 @@ from towpath.operators.diagnosis import (
     conclude,
     typical,
 )
+from towpath.operators.nccl_difference import differences
 from towpath.operators.observed import Document, Observed, Timed
 from towpath.operators.readers import FILE_BYTES_MAX, read_documents
 from towpath.specs.importers.gpu_models import gpu_of_product
@@ -69,6 +70,8 @@ def diagnose(
             )
     elif times or machine is not None:
         _compare(diagnosis, name, hosts, times, progress)
+    if name is not None:
+        _compare_with_nccl(diagnosis, name, hosts, documents)
     if len(times) < len(observed.times) and any(not each.collective for each in observed.times):
         diagnosis.notes.append(
             "a table does not name its collective: put it into the name of the file, such as "
@@ -126,6 +129,38 @@ def _compare(
             return expect(timed)
 
         compare(diagnosis, counted, times)
+
+
+def _compare_with_nccl(
+    diagnosis: Diagnosis, name: str, hosts: int | None, documents: Sequence[Document]
+) -> None:
+    """Adds the differences of a log of NCCL from the same release itself, if that is built."""
+    from towpath.api.nccl import NcclOptions, ask_nccl
+    from towpath.collectives.nccl_itself.build import built_releases
+    from towpath.collectives.nccl_itself.decide import RANKS_MAX
+
+    for document in documents:
+        if not nccl_log.is_log(document):
+            continue
+        log = nccl_log.parse_log(document)
+        release = next(iter(log.versions), "")
+        if release not in built_releases():
+            if release:
+                _note(
+                    diagnosis,
+                    f"NCCL {release} is not built here: after `towpath nccl build PATH --release "
+                    f"{release}` its own decisions are compared with the log",
+                )
+            continue
+        machine = _loaded(name, hosts or log.nodes, diagnosis.observed, [])
+        if machine.ranks > RANKS_MAX or machine.ranks != log.ranks:
+            continue
+        answer = ask_nccl(
+            machine, release, "all_reduce", [1 << 26], NcclOptions(), is_connected=True
+        )
+        own = nccl_log.parse_log(Document.of("NCCL itself", answer.decisions.log.encode()))
+        diagnosis.observed.findings += differences(log, own)
+        _note(diagnosis, f"compared with NCCL {release} itself on {answer.where}")
 
 
 def _loaded(name: str, hosts: int | None, observed: Observed, times: list[Timed]) -> GpuCluster:

@@ -209,6 +209,8 @@ def _rails(log: NcclLog) -> Iterator[Finding]:
     """Connections that leave on one adapter and arrive on another, where NCCL keeps rails."""
     if not log.patterns or any(cross for _, cross, *_ in log.patterns):
         return
+    if "NCCL_P2P_DISABLE" in log.variables:
+        return  # adapters then also join GPUs of one host
     pairs = [
         (send, receive, one[2], other[2])
         for send, receive in rails_of(log)
