@@ -47,9 +47,10 @@ def test_a_log_without_a_fault_is_healthy(build, tmp_path):
         ("algorithm", ["--env", "NCCL_MAX_CTAS=2"]),
         ("adapter_missing", ["--without", "nic3"]),
         ("adapter_missing", ["--without", "nic0", "--without", "nic1"]),
-        ("adapter_missing", ["--env", "NCCL_IB_HCA=mlx5_0"]),
-        ("adapter_missing", ["--env", "NCCL_IB_HCA=^mlx5_7"]),
-        ("sockets", ["--env", "NCCL_NET=Socket"]),
+        ("adapter_missing", ["--without", "nic7"]),
+        ("adapter_missing", ["--without", "nic2", "--without", "nic4", "--without", "nic6"]),
+        ("algorithm", ["--env", "NCCL_MAX_NCHANNELS=8"]),
+        ("algorithm", ["--env", "NCCL_MAX_CTAS=6"]),
     ],
 )
 def test_the_planted_fault_is_named(build, tmp_path, cause, words):
