@@ -30,7 +30,7 @@ class Mutation(NamedTuple):
 
 MUTATIONS = [
     Mutation("wormhole", "ethernet.frame_overhead_bytes", 1, "000", 22),
-    Mutation("wormhole", "ethernet.line_rate_gb_per_s", 25.0, "000", 18),
+    Mutation("wormhole", "ethernet.line_rate_gb_per_s", 6.25, "000", 18),
     Mutation("wormhole", "ethernet.path_time_ns", 100.0, "000", 83),
     Mutation("wormhole", "ethernet.delivery_rate_gb_per_s", 1000.0, "000", 78),
     Mutation("wormhole", "router.hop_cycles", 1, "000", 72),
