@@ -70,6 +70,11 @@ def topology() -> Result:
     only = import_host([(table, "topo.txt")])
     adapters = [device for device in spec.devices if device.kind == "nic"]
     joined = [device for device in adapters if device.joins_fabric]
+    assert spec.fabric is not None
+    rates = [
+        spec.link_types[device.fabric_link_type or spec.fabric.link_type].rate_gb_per_s.value
+        for device in joined
+    ]
     with tempfile.TemporaryDirectory() as folder:
         from towpath.specs.write import yaml_of
 
@@ -83,9 +88,10 @@ def topology() -> Result:
         "ethernet": len(adapters) - len(joined),
         "table_alone": [len(only.devices) > 8, f"{len(only.devices)} devices"],
         "slow_left_out": [len(joined) == 8, "adapters of 25 Gb/s do not join the fabric"],
-        "busbw": [
-            2 * 15 / 16 * rate.size_bytes / rate.time_us / 1e3,
-            "all-reduce of 256 MiB on two such hosts",
+        "adapter_gb_per_s": [
+            min(rates),
+            f"{len(rates)} adapters. All-reduce of 256 MiB on two such hosts: "
+            f"{2 * 15 / 16 * rate.size_bytes / rate.time_us / 1e3:.0f} GB/s of bus bandwidth",
         ],
     }
 
