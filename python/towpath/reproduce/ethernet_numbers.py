@@ -213,21 +213,16 @@ def ring_sizes() -> Result:
         for size in (*_RING, 3072, 5120, 8192)
     }
     less = {size: time - ring_wire_us(cluster, 8, size) for size, time in whole.items()}
-    curves = [
-        _curve("ours", [float(size) for size in _RING], [whole[size] for size in _RING]),
-        _curve(
-            "ours, less bytes on links",
-            [float(size) for size in _RING],
-            [less[size] for size in _RING],
-        ),
-    ]
-    for name, series in (
-        ("plot", "8-hop ring measured"),
-        ("plot, less bytes on links", "8-hop ring minus"),
+    curves = []
+    for name, values, series in (
+        ("", whole, "8-hop ring measured"),
+        (", less bytes on links", less, "8-hop ring minus"),
     ):
+        own = [values[size] for size in _RING]
+        curves.append(_curve(f"ours{name}", [float(size) for size in _RING], own))
         xs, ys = theirs("ubench4", series)
         if xs:
-            curves.append(_curve(name, xs, ys, "points"))
+            curves.append(_curve(f"plot{name}", xs, ys, "points"))
     return {
         **{f"{size}": time for size, time in whole.items()},
         **{f"less_{size}": time for size, time in less.items()},
