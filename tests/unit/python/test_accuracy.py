@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The errors that are printed beside predictions are those of the shipped measurements."""
+"""The errors next to predictions come from rows that no cost was fitted to."""
 
 import json
+import math
 
 import pytest
 
@@ -12,9 +13,16 @@ from inside.machines import catalogue
 from inside.validation import accuracy
 
 
-@pytest.mark.slow
-def test_the_shipped_errors_are_those_of_the_shipped_measurements():
-    assert accuracy.measure_shipped() == list(accuracy._table())
+def test_few_errors_are_bounded_by_their_largest_and_many_by_nine_of_ten():
+    def lines(count):
+        kind = ["dgx-h100", "1", "all_gather", "8", "ring_all_gather", "2048"]
+        return [[*kind, str(math.log1p(number / 100))] for number in range(1, count + 1)]
+
+    (few,) = accuracy.measure(lines(8))
+    assert (few.rows, few.median_pct, few.p90_pct) == (8, 4.0, 8.0)
+    (many,) = accuracy.measure(lines(30))
+    assert (many.rows, many.median_pct, many.p90_pct) == (30, 15.0, 28.0)
+    assert (many.gpus, many.band) == (8, accuracy.band_of(2048))
 
 
 def test_the_nearest_measurements_are_of_the_same_machine_hosts_and_band():
