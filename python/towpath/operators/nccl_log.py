@@ -43,6 +43,7 @@ _CHOICE = re.compile(
     r"Algo (\S{1,20}) proto (\S{1,20})"
 )
 _VARIABLES_MAX = 200
+_LINE_LENGTH_MAX, _PREFIX_LENGTH_MAX = 4000, 160
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,11 @@ def parse_log(document: Document) -> NcclLog:
     log = NcclLog()
     host_of = ""
     for number, line in document.lines():
-        text = line[:4000]
+        place = line.find("NCCL ", 0, _LINE_LENGTH_MAX)
+        if place < 0:
+            continue
+        # A launcher's prefix may precede the host, and is not read.
+        text = line[max(place - _PREFIX_LENGTH_MAX, 0) : _LINE_LENGTH_MAX]
         if version := _VERSION.search(text):
             log.versions.setdefault(version[1], document.evidence(number, line))
         match = _LINE.search(text)

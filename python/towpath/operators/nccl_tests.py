@@ -68,11 +68,11 @@ def read(document: Document) -> Observed:
 def _read_other(document: Document, number: int, line: str, found: Observed) -> None:
     """Reads a line that is not a row: a rank with its GPU, or the sum of wrong elements."""
     text = line[:1000]
-    if rank := _RANK.search(text):
+    if "Rank" in text and (rank := _RANK.search(text)):
         found.ranks = max(found.ranks or 0, int(rank[1]) + 1)
         found.hosts.add(rank[2])
         found.gpu = found.gpu or rank[3].strip()
-    if wrong := _WRONG_FOOTER.search(text):
+    if "Out of bounds" in text and (wrong := _WRONG_FOOTER.search(text)):
         sentence = f"{wrong[1]} elements of the results are wrong"
         evidence = (document.evidence(number, line),)
         found.findings.append(Finding("wrong_data", sentence, evidence))
