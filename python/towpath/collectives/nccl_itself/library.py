@@ -30,7 +30,7 @@ from towpath.collectives.nccl_itself.build import (
     link_digest,
     source_of,
 )
-from towpath.collectives.nccl_itself.recipe import INSTALLED, recipe_of
+from towpath.collectives.nccl_itself.recipe import INSTALLED, OWN_SOURCE, recipe_of
 from towpath.collectives.nccl_itself.source import Version, unpack
 from towpath.compiled import is_intact, made_once
 from towpath.errors import ConfigError
@@ -40,6 +40,7 @@ _NAME = "libnccl.so.2"
 _TIMEOUT_S = 3600.0
 _KEPT = 8
 _UNITS_KEPT = 4096
+_WAITING = OWN_SOURCE / "towpath" / "virtual_gpu" / "nccl" / "waiting.cu"
 _DEVICE_FLAGS = (
     "-std=gnu++20", "-O2", "-g1", "-w", "-fPIC", "-march=native", "-fno-strict-aliasing",
     "-ffp-contract=off", "-DTOWPATH_VIRTUAL_GPU", "-DTOWPATH_DEVICE_CODE",
@@ -50,8 +51,7 @@ _DEFINES = ("CUDA_MAJOR=12", "CUDA_MINOR=8", "NVTX_DISABLE", "PROFAPI", "NCCL_OS
 _WRAPPED = ("_Z16ncclEnqueueCheckP8ncclInfo", "pthread_create")
 # The files whose code is in the library itself.
 _ALWAYS = ("common", "onerank", "device_table")
-_DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)")
-_SYMBOL = re.compile(r"_Z\d+nccl(?:DevFunc|DevKernel)_")
+_DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)|__global__ void (nccl\w+)\(")
 # A spin of a thread is seen at its loads of the abort flag. NCCL loads it after many spins.
 _CHANGES = {
     "src/device/primitives.h": (
@@ -295,6 +295,7 @@ class _Library:
             _compiled_device_file(self._folder, self._device_file(name), self._scratch, self._end)
             for name in _ALWAYS
         ]
+        objects.append(_compiled_device_file(self._folder, _WAITING, self._scratch, self._end))
         own = [
             each
             for each in recipe_of(False).own_sources()
@@ -340,10 +341,18 @@ class _Library:
             file.write_text(changed, encoding="utf-8")
         generated = self._folder / "source" / "generated"
         generated.mkdir()
-        command = [sys.executable, "./generate.py", str(generated)]
-        done = subprocess.run(
-            command, cwd=self._source / "device", capture_output=True, text=True, check=False
-        )
+        self._generate(self._source / "device", generated)
+        symmetric = self._source / "device" / "symmetric"
+        if (symmetric / "generate.py").is_file():
+            self._generate(symmetric, self._scratch / "symmetric")
+            # Both programs write files of the same names.
+            for file in (self._scratch / "symmetric").glob("*.cu"):
+                file.rename(generated / f"symmetric_{file.name}")
+
+    def _generate(self, folder: Path, target: Path) -> None:
+        target.mkdir(exist_ok=True)
+        command = [sys.executable, "./generate.py", str(target)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ConfigError(f"generate.py of NCCL {self._version.release} does not run")
 
@@ -355,8 +364,8 @@ class _Library:
             if file.stem in _ALWAYS:
                 continue
             units.append(file.stem)
-            for kind, name in _DEFINITION.findall(file.read_text(encoding="utf-8")):
-                symbols[f"nccl{kind}_{name}"] = file.stem
+            for kind, name, kernel in _DEFINITION.findall(file.read_text(encoding="utf-8")):
+                symbols[kernel or f"nccl{kind}_{name}"] = file.stem
         (self._folder / "units.json").write_text(json.dumps(units), encoding="utf-8")
         return symbols
 

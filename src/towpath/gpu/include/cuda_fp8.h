@@ -53,6 +53,8 @@ static inline unsigned char e5m2_from_float(float value) { return float8_from_fl
 }  // namespace towpath_gpu
 
 typedef unsigned char __nv_fp8_storage_t;
+typedef unsigned short __nv_fp8x2_storage_t;
+typedef unsigned __nv_fp8x4_storage_t;
 #define TOWPATH_FLOAT8(type, to_float, from_float)                     \
   struct type {                                                        \
     __nv_fp8_storage_t __x;                                            \
@@ -62,9 +64,45 @@ typedef unsigned char __nv_fp8_storage_t;
     type(int value) : __x(from_float(static_cast<float>(value))) {}    \
     type(__half value) : __x(from_float(static_cast<float>(value))) {} \
     operator float() const { return to_float(__x); }                   \
+    explicit operator __half() const { return to_float(__x); }         \
   };
 TOWPATH_FLOAT8(__nv_fp8_e4m3, towpath_gpu::e4m3_to_float, towpath_gpu::e4m3_from_float)
 TOWPATH_FLOAT8(__nv_fp8_e5m2, towpath_gpu::e5m2_to_float, towpath_gpu::e5m2_from_float)
+
+// Two and four of them. The first one has the low bits.
+#define TOWPATH_FLOAT8_VECTORS(pair, four, to_float, from_float)                                  \
+  struct __attribute__((aligned(2))) pair {                                                       \
+    __nv_fp8x2_storage_t __x;                                                                     \
+    pair() = default;                                                                             \
+    explicit pair(float2 v)                                                                       \
+        : __x(static_cast<__nv_fp8x2_storage_t>(from_float(v.x) | from_float(v.y) << 8)) {}       \
+    explicit pair(__half2 v) : pair(float2{v.x, v.y}) {}                                          \
+    explicit operator float2() const {                                                            \
+      return {to_float(static_cast<unsigned char>(__x)),                                          \
+              to_float(static_cast<unsigned char>(__x >> 8))};                                    \
+    }                                                                                             \
+    explicit operator __half2() const {                                                           \
+      const float2 v = static_cast<float2>(*this);                                                \
+      return {v.x, v.y};                                                                          \
+    }                                                                                             \
+  };                                                                                              \
+  struct __attribute__((aligned(4))) four {                                                       \
+    __nv_fp8x4_storage_t __x;                                                                     \
+    four() = default;                                                                             \
+    explicit four(float4 v)                                                                       \
+        : __x(from_float(v.x) | from_float(v.y) << 8 | from_float(v.z) << 16 |                    \
+              static_cast<unsigned>(from_float(v.w)) << 24) {}                                    \
+    explicit operator float4() const {                                                            \
+      const auto part = [this](int bits) {                                                        \
+        return to_float(static_cast<unsigned char>(__x >> bits));                                 \
+      };                                                                                          \
+      return {part(0), part(8), part(16), part(24)};                                              \
+    }                                                                                             \
+  };
+TOWPATH_FLOAT8_VECTORS(__nv_fp8x2_e4m3, __nv_fp8x4_e4m3, towpath_gpu::e4m3_to_float,
+                       towpath_gpu::e4m3_from_float)
+TOWPATH_FLOAT8_VECTORS(__nv_fp8x2_e5m2, __nv_fp8x4_e5m2, towpath_gpu::e5m2_to_float,
+                       towpath_gpu::e5m2_from_float)
 
 enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
 enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 };
@@ -73,4 +111,9 @@ static inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float value, __nv_saturat
                                                        __nv_fp8_interpretation_t format) {
   return format == __NV_E4M3 ? towpath_gpu::e4m3_from_float(value)
                              : towpath_gpu::e5m2_from_float(value);
+}
+static inline __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t bits,
+                                                 __nv_fp8_interpretation_t format) {
+  return __half(format == __NV_E4M3 ? towpath_gpu::e4m3_to_float(bits)
+                                    : towpath_gpu::e5m2_to_float(bits));
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <sstream>
 #include <utility>
 
@@ -12,6 +11,9 @@
 #include "towpath_gpu_launch.h"
 
 __thread towpath_gpu::Current towpath_gpu_current;
+// The reason for which a kernel of NCCL polls a word. Missing without NCCL.
+extern "C" __attribute__((weak)) bool towpath_nccl_waiting(const void* address, char* text,
+                                                           unsigned long size);
 
 namespace towpath::virtual_gpu {
 namespace {
@@ -68,22 +70,34 @@ std::string ThreadBlock::describe() const {
          std::to_string(grid_.device);
 }
 
-std::string ThreadBlock::waiting() const {
-  std::map<const volatile void*, int> spinning;
-  const auto add = [&](int number) {
-    const abi::Polls& polls = threads_[static_cast<std::size_t>(number)].polls;
-    ++spinning[polls.last[(polls.next - 1) % abi::kPollsKept].address];
-  };
-  polling_.for_each(add);
-  for (std::size_t warp = 0; warp < spinning_.size(); ++warp) {
-    for (std::uint32_t left = spinning_[warp]; left != 0; left &= left - 1) {
-      add(static_cast<int>(warp) * abi::kWarpThreads + std::countr_zero(left));
+std::string ThreadBlock::reason_of_nccl(const abi::Polls& polls) {
+  if (towpath_nccl_waiting == nullptr || std::strncmp(grid_.launch.name, "nccl", 4) != 0) return {};
+  show_memory();
+  for (const abi::Poll& poll : polls.last) {
+    char text[512] = {};
+    if (poll.address == nullptr || poll.round + 1 < polls.round) continue;
+    if (towpath_nccl_waiting(const_cast<const void*>(poll.address), text, sizeof text)) {
+      return std::string(text) + "; ";
     }
   }
-  std::ostringstream text;
-  for (const auto& [address, count] : spinning) {
-    text << count << " poll " << const_cast<const void*>(address) << ", ";
+  return {};
+}
+
+std::string ThreadBlock::waiting() {
+  ThreadSet all = polling_;
+  for (int number = 0; number < count_; ++number) {
+    const std::uint32_t lanes = spinning_[static_cast<std::size_t>(number / abi::kWarpThreads)];
+    if ((lanes >> (number % abi::kWarpThreads) & 1) != 0) all.add(number);
   }
+  int polling = 0;
+  std::string reason;
+  all.for_each([&](int number) {
+    ++polling;
+    if (reason.empty()) reason = reason_of_nccl(thread(number).polls);
+  });
+  std::ostringstream text;
+  text << reason;
+  if (polling > 0) text << polling << " threads poll, ";
   for (std::size_t id = 0; id < barriers_.size(); ++id) {
     const Barrier& barrier = barriers_[id];
     if (barrier.arrived == 0) continue;
@@ -124,14 +138,20 @@ void ThreadBlock::enter(int number) {
   towpath_gpu_current.polls = &next.polls;
 }
 
-void ThreadBlock::run() {
-  const abi::Configuration& configuration = grid_.launch.configuration;
+// The block's shared memory becomes the current one.
+void ThreadBlock::show_memory() {
   abi::Current& current = towpath_gpu_current;
   const auto begin = reinterpret_cast<std::uintptr_t>(shared_.get());
   current.shared.begin = (begin + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
   current.shared.size = shared_bytes_;
   current.dynamic_shared =
       reinterpret_cast<void*>(current.shared.begin + (static_shared_bytes() + 15) / 16 * 16);
+}
+
+void ThreadBlock::run() {
+  const abi::Configuration& configuration = grid_.launch.configuration;
+  abi::Current& current = towpath_gpu_current;
+  show_memory();
   current.block = index_in(number_, configuration.grid);
   current.block_dim = configuration.block;
   current.grid_dim = configuration.grid;

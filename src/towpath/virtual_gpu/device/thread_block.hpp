@@ -72,7 +72,7 @@ class ThreadBlock {
   std::string describe() const;
   // The reasons for which its threads wait: "32 threads spin at 0x7f.., barrier 1 has 64 of 96
   // threads".
-  std::string waiting() const;
+  std::string waiting();
 
   // --- calls of the running thread ---
   int sync_named(unsigned id, unsigned threads, abi::NamedBarrier action, int vote);
@@ -100,6 +100,8 @@ class ThreadBlock {
 
   static void thread_body();
   void note_end();
+  void show_memory();
+  std::string reason_of_nccl(const abi::Polls& polls);
   [[noreturn]] void leave_stack(int next);
   void prepare(int number);
   bool is_full(const Meeting& meeting) const;
