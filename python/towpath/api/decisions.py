@@ -19,7 +19,10 @@ from towpath.errors import ConfigError
 
 RELEASES = ("2.21.5", "2.25.1", "2.27.5", "2.28.9", "2.29.7", "2.30.7")
 # The NVLink domain of gb200-nvl72 spans hosts, which is not described to NCCL.
-MACHINES = ("dgx-h100", "dgx-a100", "dgx-b200", "hgx-h200", "aws-p5", "pcie-8gpu")
+MACHINES = (
+    "dgx-h100", "dgx-a100", "dgx-b200", "hgx-h200", "aws-p5", "pcie-8gpu", "dgx-b300", "aws-p4d",
+    "gcp-a3-mega", "gh200-4gpu", "rtx-pro-6000-8gpu",
+)  # fmt: skip
 RCCL_MACHINES = ("mi300x",)
 NODES = (1, 2, 4, 8, 16, 32, 128)
 
