@@ -3,6 +3,7 @@
 """NCCL's kernels with data. `$TOWPATH_NCCL_SOURCE` names its repository, which these tests need."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -54,3 +55,21 @@ def test_all_reduce_in_the_switch_is_exact(sweep, ranks):
     words = (str(ranks), "all_reduce", "float", "sum", "out,in,shifted", COUNTS)
     found = result_of(sweep, *words, NCCL_ALGO="NVLS", NCCL_PROTO="Simple")
     assert found == "15 cases, 0 wrong"
+
+
+def test_a_line_that_is_overwritten_before_it_is_read_is_named(sweep, monkeypatch):
+    """A chunk of this release is longer than its slot with few threads and channels."""
+    monkeypatch.setenv("TOWPATH_VIRTUAL_GPU_DEADLINE_S", "5")
+    variables = {"NTHREADS": 64, "MAX_NCHANNELS": 2, "ALGO": "Ring", "PROTO": "LL"}
+    found = subprocess.run(
+        [
+            sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
+            "--release", RELEASE, "--real-time",
+            *(f"--env=NCCL_{name}={value}" for name, value in variables.items()),
+            "--", str(sweep), "8", "all_reduce", "float", "sum", "out", "262144",
+        ],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert found.returncode != 0
+    assert "rank 7, channel 1 waits for data of rank 6 in slot 7 (LL)" in found.stderr
+    assert "its data reaches beyond the end of it" in found.stderr

@@ -27,16 +27,17 @@ struct Text {
   }
 };
 
-// A line of LL holds the number of its step, plus one, as its flags. Its slot follows from the step.
-void add_line(Text& text, const char* line, int slot) {
+// A line of LL holds the number of its step, plus one, as its flags. The receiver has read as many
+// steps as it has posted to the sender.
+void add_line(Text& text, const char* line, int slot, unsigned long long step) {
   unsigned flag = 0;
   std::memcpy(&flag, line + 4, sizeof flag);
-  if (flag == 0) return;
-  const auto own = static_cast<int>((flag - 1) % NCCL_STEPS);
-  text.add(", whose line has the flag of step %u", flag - 1);
+  const auto own = static_cast<int>(step % NCCL_STEPS);
+  text.add(", for step %llu", step);
+  if (flag != 0) text.add(", whose line has the flag of step %u", flag - 1);
   if (own == slot) return;
-  text.add(" of slot %d: the sender stored beyond the end of slot %d, over data that was not read",
-           own, own);
+  text.add(": step %llu has slot %d, and its data reaches beyond the end of it", step, own);
+  if (flag > step + 1) text.add(", where step %u has overwritten it before it was read", flag - 1);
 }
 
 bool add_receive(Text& text, const ncclConnInfo& connection, int peer, const char* address) {
@@ -55,7 +56,9 @@ bool add_receive(Text& text, const ncclConnInfo& connection, int peer, const cha
     const int slot = offset / slot_bytes;
     text.add("waits for data of rank %d in slot %d (%s), byte %d", peer, slot, kProtocols[protocol],
              offset % slot_bytes);
-    if (protocol == NCCL_PROTO_LL) add_line(text, address, slot);
+    if (protocol == NCCL_PROTO_LL && connection.head != nullptr) {
+      add_line(text, address, slot, *connection.head);
+    }
     return true;
   }
   return false;
