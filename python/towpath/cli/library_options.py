@@ -26,6 +26,12 @@ LIBRARY: dict[str, Any] = {
             "repeatable",
         ),
     ],
+    "release": Annotated[
+        str | None,
+        advanced(
+            "--release", metavar="RELEASE", help="whose own choices: 2.27.5; default: the newest"
+        ),
+    ],
     "graph": Annotated[
         str | None,
         typer.Option("--graph", metavar="FILE", help="channels from a file, as NCCL_GRAPH_FILE"),
@@ -67,6 +73,7 @@ def library_from(name: str, options: dict[str, Any]) -> Library:
     return Library.of(
         name, variables=values, graph_file=options.get("graph"), tuner_file=options.get("tuner"),
         generation=options.get("generation"), cpu=options.get("cpu"),
+        release=options.get("release"),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import towpath
+from conftest import refusal
 from inside.nccl import (
     GRID,
     IMITATION,
@@ -74,6 +75,22 @@ def test_a_written_table_is_read_again(tmp_path, monkeypatch):
     assert entry.choice("all_gather", 8) is None
     assert find_entry(own, 2) is None
     assert find_entry(own, 1, "2.27.5") is None
+
+
+def test_a_release_makes_the_choices_of_its_table():
+    machine = towpath.load("dgx-b200", hosts=1)
+    older = machine.imitate(Library.of("nccl", release="2.25.1"))
+    assert older.source_note.startswith("NCCL 2.25.1 itself")
+    newest = machine.imitate("nccl")
+    sizes = [1 << power for power in range(10, 31)]
+    assert any(older.launch("all_reduce", s) != newest.launch("all_reduce", s) for s in sizes)
+    wrong = Library.of("nccl", release="2.1.1")
+    assert "2.1.1 is not built here" in refusal(machine.imitate, wrong)
+    assert "no graph file" in refusal(Library.of, "nccl", release="2.27.5", graph_file="g.xml")
+
+
+def test_the_same_hosts_of_another_gpu_of_amd_have_the_table():
+    assert "itself" in towpath.load("mi325x", hosts=1).imitate("rccl").source_note
 
 
 def test_a_build_that_does_not_decide_is_named_in_the_notes(monkeypatch):

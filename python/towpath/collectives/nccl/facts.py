@@ -33,7 +33,7 @@ _NAMES: tuple[tuple[str, Generation], ...] = (
     (r"sm_?8[0-9]|a[1-9]00|ampere", "ampere"),
     (r"sm_?7[0-9]|v100|volta", "volta"),
 )
-_OF_AMD = re.compile(r"mi300|gfx94")
+_OF_AMD = re.compile(r"mi3[02][05]|gfx94")
 # GB/s of all NVLinks of a GPU, from which a generation has them (src/graph/topo.h).
 _NVLINK_RATES: tuple[tuple[float, Generation], ...] = (
     (600.0, "blackwell"),

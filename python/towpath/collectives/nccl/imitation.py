@@ -79,6 +79,7 @@ class Library:
         cpu: str | None = None,
         graph_file: str | None = None,
         tuner_file: str | None = None,
+        release: str | None = None,
     ) -> Library:
         """A library by its name, with its settings.
 
@@ -90,6 +91,7 @@ class Library:
             cpu: vendor of the CPUs: intel, amd, arm, other; None: Intel.
             graph_file: the file that NCCL_GRAPH_FILE would name.
             tuner_file: a configuration of NVIDIA's example tuner plugin.
+            release: a release with a table or a build, whose own choices are taken: "2.27.5".
 
         Raises:
             ConfigError: a word, variable or file is wrong.
@@ -97,12 +99,15 @@ class Library:
         known = next((one for one in LIBRARIES if one == name.lower()), None)
         if known is None:
             raise ConfigError(f"there is no library {quoted(name)}; choose nccl or rccl")
+        if release is not None and (graph_file is not None or tuner_file is not None):
+            raise ConfigError("a release makes its own choices; give no graph file or tuner file")
         return cls(
             known,
             Environment.of(variables),
             Assumptions.of(generation, cpu),
             graph_file,
             () if tuner_file is None else load_tuner(tuner_file),
+            release,
         )
 
 

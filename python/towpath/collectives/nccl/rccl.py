@@ -32,7 +32,7 @@ from towpath.errors import ConfigError
 from towpath.specs.machine_spec import MachineSpec
 
 _GPUS = 8
-_NAME = re.compile(r"mi300|gfx94")
+_NAME = re.compile(r"mi3[02][05]|gfx94")
 _XGMI_GB_PER_S = 48.0  # GFX94X_XGMI_WIDTH, src/graph/topo.h
 _ALL_LINKS_GB_PER_S = 7 * _XGMI_GB_PER_S
 # Model 79, one host: 14 rings, twice in the model, and doubled again when they are joined.
