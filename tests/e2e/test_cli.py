@@ -120,7 +120,7 @@ def test_machines_and_their_pictures(tmp_path):
 
 
 def test_chips_and_their_pictures(tmp_path):
-    assert "\n  wormhole         Tenstorrent Wormhole" in towpath("machines", tmp_path).stdout
+    assert "\n  wormhole           Tenstorrent Wormhole" in towpath("machines", tmp_path).stdout
     shown = towpath("show wormhole --harvest-mask 1 --svg chip.svg", tmp_path).stdout
     assert "a logical grid of 8 x 9" in shown
     assert "rows 1 harvested" in (tmp_path / "chip.svg").read_text()

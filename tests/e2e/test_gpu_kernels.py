@@ -450,12 +450,12 @@ def test_what_does_not_compile_says_what_the_compiler_says(tmp_path):
 
 
 HAZARDS = {
-    "device_memory": ("PE 0 at", "device_memory.cu:16 loads 4 bytes", "device_memory.cu:13"),
+    "device_memory": ("PE 7 at", "device_memory.cu:16 loads 4 bytes", "device_memory.cu:13"),
     "divergent_barrier": ("divergent_barrier.cu:9", "thread 32"),
     "fence_for_quiet": ("fence_for_quiet.cu:11", "fence_for_quiet.cu:9"),
     "host_memory": ("thread 0 of block (0,0,0)", "host_memory.cu:8 stores 4 bytes"),
     "misaligned_access": ("misaligned_access.cu:9", "16 bytes", "4 bytes into the 4096 bytes"),
-    "mismatched_allocation": ("1024 symmetric bytes", "1536 symmetric bytes"),
+    "mismatched_allocation": ("1024 symmetric bytes", "4608 symmetric bytes"),
     "out_of_bounds": (
         "thread 104 of block (7,0,0)",
         "out_of_bounds.cu:9 stores 4 bytes",
