@@ -156,7 +156,6 @@ Time direct_done(const machine::GpuCost& cost, bool loads_group, bool stores_gro
   move.sources = {location(loads_group)};
   move.destinations = {location(stores_group)};
   move.size_bytes = kSize;
-  move.is_stage = is_stage;
   struct Watch {
     sim::Simulation& simulation;
     Time at;
@@ -166,7 +165,10 @@ Time direct_done(const machine::GpuCost& cost, bool loads_group, bool stores_gro
     Watch& seen = *static_cast<Watch*>(done.context);
     seen.at = seen.simulation.now();
   };
-  gpus.simulation().spawn("rank 0", [&] { gpus.transport(0).start_direct(move); });
+  collective::Schedule schedule;
+  schedule.has_switch_stages = is_stage;
+  gpus.on_begin = [&](int) { gpus.transport(0).start_direct(move); };
+  gpus.start(0, schedule);
   gpus.run();
   return watch.at;
 }

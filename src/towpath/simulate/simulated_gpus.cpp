@@ -55,9 +55,10 @@ collective::TimeOnlyRun* SimulatedGpus::time_only(std::shared_ptr<const collecti
   return time_only_.get();
 }
 
-void SimulatedGpus::start(int rank, Protocol protocol) {
+void SimulatedGpus::start(int rank, const collective::Schedule& schedule) {
+  ranks_.set_switch_stages(schedule.has_switch_stages);
   simulation(rank).after(
-      transport::simulated::StepCost(ranks_.cost_of(rank), protocol).start(),
+      transport::simulated::StepCost(ranks_.cost_of(rank), schedule.protocol).start(),
       [](void* context) {
         const Launch& launch = *static_cast<Launch*>(context);
         launch.gpus->on_begin(launch.rank);

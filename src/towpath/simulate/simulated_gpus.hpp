@@ -37,7 +37,7 @@ class SimulatedGpus final : public SimulatedRanks {
   sim::Simulation& simulation(int rank = 0) override { return ranks_.simulation(rank); }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
   collective::TimeOnlyRun* time_only(std::shared_ptr<const collective::Plan> plan) override;
-  void start(int rank, Protocol protocol) override;
+  void start(int rank, const collective::Schedule& schedule) override;
   void run(Time limit = Time::max()) override { simulations_.run(limit); }
   int simulated_ranks(int ranks) const override { return fold_ ? fold_.period : ranks; }
   bool may_differ() const override {

@@ -28,7 +28,7 @@ class SimulatedMailboxes final : public SimulatedRanks {
 
   sim::SimulationGroup& simulations() override { return simulations_; }
   transport::Transport& transport(int rank) override { return ranks_.transport(rank); }
-  void start(int rank, Protocol) override { on_begin(rank); }
+  void start(int rank, const collective::Schedule&) override { on_begin(rank); }
   void run(Time limit = Time::max()) override { simulations_.run(limit); }
 
  private:

@@ -74,9 +74,8 @@ class SimulatedRanks {
   virtual int simulated_ranks(int ranks) const { return ranks; }
   // True if represented ranks may have behaved differently, if detected.
   virtual bool may_differ() const { return false; }
-  // The host of `rank` calls now, for a plan under `protocol`. The rank starts later, or
-  // immediately.
-  virtual void start(int rank, Protocol protocol) = 0;
+  // The host of `rank` calls now, for a plan of `schedule`. The rank starts later, or immediately.
+  virtual void start(int rank, const collective::Schedule& schedule) = 0;
   // Called when a simulated rank starts. Must be set.
   std::function<void(int rank)> on_begin;
   // Runs the simulation until no event is left up to `limit`.

@@ -106,7 +106,7 @@ std::optional<Time> SimulatedRun::invoke(const std::vector<Buffers>& buffers, Ti
   finished_.assign(executors_.size(), Time::max());
   for (std::size_t rank = 0; rank < executors_.size(); ++rank) {
     buffers_[rank] = buffers.empty() ? Buffers{} : buffers.at(rank);
-    ranks_->start(static_cast<int>(rank), plan_->schedule->protocol);
+    ranks_->start(static_cast<int>(rank), *plan_->schedule);
   }
   ranks_->run(ranks_->simulation().from_now(limit));
   const Time last = std::ranges::max(finished_);

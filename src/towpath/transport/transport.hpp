@@ -93,7 +93,6 @@ struct Move {
   std::uint64_t signal_value = 0;
   SignalOperation signal_operation = SignalOperation::set;
   Protocol protocol = Protocol::simple;
-  bool is_stage = false;  // of a pipeline through a switch; a simulated GPU has a cost for it
   // Tie-break among this rank's puts that reach a simulated link at the same instant; lowest first.
   // Without it, in starting order.
   std::uint16_t turn = kNoTurn;
@@ -129,8 +128,7 @@ struct DirectMove {
   std::uint64_t size_bytes = 0;
   Reduction reduction;
   Protocol protocol = Protocol::simple;
-  bool is_port = false;   // an adapter moves the bytes asynchronously
-  bool is_stage = false;  // as in Move
+  bool is_port = false;  // an adapter moves the bytes asynchronously
   // Tie-break among moves that start at the same instant, after all other events: lowest rank, then
   // lowest turn. Without it, in starting order.
   std::uint16_t turn = kNoTurn;

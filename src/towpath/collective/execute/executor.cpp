@@ -194,7 +194,6 @@ void Executor::set_operands(Block& block) {
   move.has_signal = false;
   move.peer = transport::kNoPeer;
   move.size_bytes = at.slice().count * chunking().element_bytes();
-  move.is_stage = plan_->schedule->has_switch_stages && step.type == StepType::copy;
 
   const auto add_operand = [&move](const std::byte* address) {
     (move.has_source ? move.addend : move.source) = address;

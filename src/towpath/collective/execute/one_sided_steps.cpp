@@ -151,7 +151,6 @@ void Executor::fill_direct(const Block& block, DirectMove& move) const {
   move.reduction = plan_->reduction;
   move.protocol = plan_->schedule->protocol;
   move.is_port = access.is_port;
-  move.is_stage = plan_->schedule->has_switch_stages;
 }
 
 }  // namespace towpath::collective

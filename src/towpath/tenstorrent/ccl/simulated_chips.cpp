@@ -197,7 +197,7 @@ void SimulatedChips::set_notification(const collective::Schedule& schedule) {
   unicasts_->set_notification(notification, packets);
 }
 
-void SimulatedChips::start(int rank, Protocol) {
+void SimulatedChips::start(int rank, const collective::Schedule&) {
   chips_.of(rank).workers.launch();
   rendezvous_->enter(rank);
 }

@@ -38,7 +38,7 @@ class SimulatedChips : public simulate::SimulatedRanks, public simulate::Connect
   sim::Simulation& simulation(int rank = 0) override { return chips_.of(rank).simulation; }
   transport::Transport& transport(int rank) override;
   // Launches the program of a rank, which then waits for the others.
-  void start(int rank, Protocol protocol) override;
+  void start(int rank, const collective::Schedule& schedule) override;
   // Throws TransportError::Kind::timeout, with the state of the links, if the deadline passes
   // first.
   void run(Time limit = Time::max()) override;

@@ -182,7 +182,7 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
   ++under_way_[static_cast<std::size_t>(from.rank())];
   const bool is_staged = is_through_switch(move.sources) != is_through_switch(move.destinations);
   const Time when =
-      simulation_.from_now(delay + cost(flight).before_direct(is_staged, move.is_stage));
+      simulation_.from_now(delay + cost(flight).before_direct(is_staged, has_switch_stages_));
   const auto begin = [](void* context) {
     Flight& begun = *static_cast<Flight*>(context);
     begun.all->begin(begun);

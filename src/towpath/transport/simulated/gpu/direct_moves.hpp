@@ -39,6 +39,8 @@ class DirectMoves {
   // Adds the endpoint of the next rank, starting with rank 0.
   void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
 
+  // Moves are stages of a pipeline through the switch.
+  void set_switch_stages(bool has_stages) { has_switch_stages_ = has_stages; }
   // Starts a move after `delay`.
   void start(Endpoint& from, DirectMove& move, Time delay);
   bool has_under_way(int rank) const { return under_way_[static_cast<std::size_t>(rank)] > 0; }
@@ -93,6 +95,7 @@ class DirectMoves {
   sim::Simulation& simulation_;
   gpu_links::Network& network_;
   std::vector<int> places_;
+  bool has_switch_stages_ = false;
   std::vector<Endpoint*> endpoints_;
   std::vector<std::size_t> under_way_;  // per rank
   std::map<std::pair<int, std::vector<int>>, GroupRoutes> groups_;

@@ -79,8 +79,9 @@ class GpuEndpoint final : public simulated::Endpoint {
   StepCost cost(Protocol protocol) const { return {ranks_.cost_of(rank()), protocol}; }
   // At the rank that a Move goes to.
   StepCost cost_at(const Move& move) const { return {ranks_.cost_of(move.peer), move.protocol}; }
-  static Work work_of(const Move& move) {
-    if (move.is_stage) return Work::stage;
+  Work work_of(const Move& move) const {
+    const bool is_copy = move.peer == kNoPeer && move.has_destination && !move.has_addend;
+    if (is_copy && ranks_.has_switch_stages_) return Work::stage;
     return simulated::work_of(move.peer != kNoPeer, move.has_destination, move.has_addend);
   }
   void start_local(Move& move);

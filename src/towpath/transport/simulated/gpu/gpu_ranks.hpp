@@ -61,6 +61,8 @@ class GpuRanks {
   sim::Simulation& simulation(int rank) const { return *parts_.simulations[part_of(rank)]; }
   // For routes and error messages.
   DirectMoves& direct_moves() { return *direct_moves_; }
+  // Copies and direct moves are stages of a pipeline through the switch (Schedule).
+  void set_switch_stages(bool has_stages);
   // An empty message, one way.
   Time latency(int from, int to) { return route(from, to).latency; }
   // The costs of a rank's GPU.
@@ -83,6 +85,7 @@ class GpuRanks {
   gpu_links::Network network_;
   GpuRanksOptions options_;
   sim::Random random_;
+  bool has_switch_stages_ = false;
   std::unique_ptr<DirectMoves> direct_moves_;
   std::vector<std::unique_ptr<GpuEndpoint>> endpoints_;  // made when the first is asked for
 };
