@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -99,9 +100,15 @@ def _option(name: str, value: str) -> list[str]:
 
 def _towpath(words: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "towpath", "nccl", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout_s, check=False, env=os.environ
-    )
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ def built():
 
 
 def pytest_run(folder, **variables):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(folder)]
     return subprocess.run(
         command, capture_output=True, text=True, cwd=folder, env={**os.environ, **variables}
     )
@@ -38,6 +38,7 @@ def test_without_a_release_tests_are_skipped_with_the_command_that_builds_one(tm
     done = pytest_run(copied(tmp_path), TOWPATH_NCCL_CACHE=str(tmp_path / "none"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 skipped" in done.stdout
+    assert "towpath nccl build PATH" in done.stdout
 
 
 @pytest.mark.slow

@@ -117,7 +117,10 @@ def nccl_host(machine: GpuCluster) -> NcclHost:
             f"programs run on one host so far; {machine.name} has {machine.hosts}; use --hosts 1"
         )
     facts = host_facts(machine.spec, machine.ranks_per_host, Assumptions())
-    return host_of(facts.topology, facts.generation, facts.cpu)
+    host = host_of(facts.topology, facts.generation, facts.cpu)
+    if host.is_of_amd:
+        raise ConfigError(f"NCCL does not run on machine {quoted(machine.name)}")
+    return host
 
 
 def call_time(

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from towpath.cli import groups
+from towpath.cli.library_options import variables_from
 from towpath.cli.machine import gpu_cluster
 from towpath.cli.options import MACHINE, AsJson, machine_option, takes
 from towpath.cli.output_file import print_json
@@ -101,6 +102,8 @@ def compile_files(
 
     library = library_of(release or _newest())
     if files[0].is_dir():
+        if len(files) > 1 or flag:
+            raise ConfigError("name a folder of nccl-tests as the only file, without --flag")
         for program in compile_nccl_tests(files[0], output, library):
             print(program)
     else:
@@ -128,7 +131,7 @@ def run(
     from towpath.collectives.nccl_itself.run import run_program
 
     host = nccl_host(gpu_cluster(machine, **size))
-    variables = dict(each.partition("=")[::2] for each in env or ())
+    variables = variables_from({"env": env or ()})
     library = library_of(release or _newest())
     time_us = None
     if not has_real_time:

@@ -86,6 +86,8 @@ def test_a_release_makes_the_choices_of_its_table():
     assert any(older.launch("all_reduce", s) != newest.launch("all_reduce", s) for s in sizes)
     wrong = Library.of("nccl", release="2.1.1")
     assert "2.1.1 is not built here" in refusal(machine.imitate, wrong)
+    of_amd = Library.of("nccl", release="rccl-2.21.5")
+    assert "RCCL 2.21.5 has no choices of its own" in refusal(machine.imitate, of_amd)
     assert "no graph file" in refusal(Library.of, "nccl", release="2.27.5", graph_file="g.xml")
 
 

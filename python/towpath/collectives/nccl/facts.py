@@ -33,7 +33,7 @@ _NAMES: tuple[tuple[str, Generation], ...] = (
     (r"sm_?8[0-9]|a[1-9]00|ampere", "ampere"),
     (r"sm_?7[0-9]|v100|volta", "volta"),
 )
-_OF_AMD = re.compile(r"mi3[02][05]|gfx94")
+OF_AMD = re.compile(r"mi300|mi325|gfx94")
 # GB/s of all NVLinks of a GPU, from which a generation has them (src/graph/topo.h).
 _NVLINK_RATES: tuple[tuple[float, Generation], ...] = (
     (600.0, "blackwell"),
@@ -183,7 +183,7 @@ def host_facts(spec: MachineSpec, ranks_per_host: int, assumptions: Assumptions)
 
 def is_of_amd(spec: MachineSpec) -> bool:
     """True if the GPUs of a machine are AMD's, by its name or its links."""
-    return _OF_AMD.search(spec.name) is not None or "xgmi" in spec.link_types
+    return OF_AMD.search(spec.name) is not None or "xgmi" in spec.link_types
 
 
 def _assumed(spec: MachineSpec, assumptions: Assumptions) -> tuple[Generation, Cpu, list[str]]:

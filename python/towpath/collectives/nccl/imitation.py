@@ -21,7 +21,7 @@ from towpath.collectives.nccl.tuner_file import TunerLine, load_tuner
 from towpath.collectives.nccl_itself.build import built_releases, find_build
 from towpath.collectives.nccl_itself.decide import REPLICATED_MAX, Question, decide
 from towpath.collectives.nccl_itself.host import NcclHost, host_of
-from towpath.collectives.nccl_itself.source import release_name
+from towpath.collectives.nccl_itself.source import RCCL_PREFIX, release_name
 from towpath.collectives.nccl_itself.table import (
     TableChoice,
     TableEntry,
@@ -131,6 +131,11 @@ class Imitation:
         self._spec = spec
         self._ranks_per_host = ranks_per_host
         self._table, notes = _table_of(spec, library, ranks_per_host)
+        if library.release is not None and self._table is None:
+            raise ConfigError(
+                f"{release_name(library.release)} has no choices of its own on machine "
+                f"{quoted(spec.name)}"
+            )
         self._notes = notes if self._table is not None else (*notes, *self.facts.notes)
 
     @cached_property
@@ -374,7 +379,11 @@ def _table_of(
     They are from a table if the user has set nothing, else from the user's build. Without choices,
     the notes have the reason why a build makes none.
     """
-    if library.has_files or (library.name == "rccl") != is_of_amd(spec):
+    is_rccl = library.name == "rccl"
+    of_release = library.release is not None and library.release.startswith(RCCL_PREFIX)
+    if library.has_files or is_rccl != is_of_amd(spec):
+        return None, ()
+    if library.release is not None and of_release != is_rccl:
         return None, ()
     gpus = ranks_per_host or spec.gpus_per_host
     if gpus * spec.host_count < 2 or len(spec.host_kinds()) > 1:

@@ -12,7 +12,6 @@ supported.
 from __future__ import annotations
 
 import math
-import re
 from typing import NamedTuple
 
 from towpath.collectives.nccl.choice import Candidate, Choice, Refused
@@ -25,14 +24,13 @@ from towpath.collectives.nccl.communicator import (
     Pattern,
 )
 from towpath.collectives.nccl.environment import Environment
-from towpath.collectives.nccl.facts import Facts
+from towpath.collectives.nccl.facts import OF_AMD, Facts
 from towpath.collectives.nccl.topology import topology_of
 from towpath.collectives.nccl.tuner_file import TunerLine
 from towpath.errors import ConfigError
 from towpath.specs.machine_spec import MachineSpec
 
 _GPUS = 8
-_NAME = re.compile(r"mi3[02][05]|gfx94")
 _XGMI_GB_PER_S = 48.0  # GFX94X_XGMI_WIDTH, src/graph/topo.h
 _ALL_LINKS_GB_PER_S = 7 * _XGMI_GB_PER_S
 # Model 79, one host: 14 rings, twice in the model, and doubled again when they are joined.
@@ -121,7 +119,7 @@ def facts_of(
     """
     words = " ".join((*spec.link_types, spec.name, spec.description)).lower()
     gpus = ranks_per_host or spec.gpus_per_host
-    if not _NAME.search(words) or gpus != _GPUS:
+    if not OF_AMD.search(words) or gpus != _GPUS:
         raise ConfigError(
             f"RCCL on machine '{spec.name}' with {gpus} GPUs per host is not supported; choose "
             "a machine with hosts of 8 MI300X"

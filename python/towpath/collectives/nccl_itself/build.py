@@ -135,8 +135,12 @@ def find_build(release: str) -> NcclBuild:
             f"{release_name(release)} was built by another version of Towpath; build it again: "
             f"towpath nccl build {others} --release {release}"
         )
+    raise _not_built(release)
+
+
+def _not_built(release: str) -> ConfigError:
     known = ", ".join(built_releases(release.startswith(RCCL_PREFIX))) or "none"
-    raise ConfigError(
+    return ConfigError(
         f"{release_name(release)} is not built here (built: {known}); towpath nccl build PATH "
         "--release RELEASE builds it from its repository"
     )
@@ -151,11 +155,7 @@ def source_of(release: str) -> Path:
     for record, _ in _records():
         if record["release"] == release:
             return Path(record["source"])
-    known = ", ".join(built_releases()) or "none"
-    raise ConfigError(
-        f"NCCL {release} is not built here (built: {known}); towpath nccl build PATH --release "
-        f"{release} builds it from NCCL's repository"
-    )
+    raise _not_built(release)
 
 
 def _records() -> list[tuple[dict[str, str], Path]]:
@@ -346,15 +346,22 @@ class Compilation:
         """Runs the release's own programs that write the tables of its kernels."""
         device = self._source / "device"
         for script in (device / "generate.py", device / "symmetric" / "generate.py"):
-            if not script.is_file():
-                continue
-            target = self._generated / script.parent.name
-            target.mkdir()
-            command = 'cd "$1" && shift && exec "$@"'
-            words = ["sh", str(script.parent), sys.executable, "./generate.py", str(target)]
-            words += self._recipe.generator_words
-            if self._run(["/bin/sh", "-c", command, *words]).returncode != 0:
-                raise self._error(f"its {script.relative_to(self._source)} does not run")
+            if script.is_file():
+                self.generate(script.parent, self._generated / script.parent.name)
+
+    def generate(self, folder: Path, target: Path) -> None:
+        """Runs the release's generate.py of a folder, which writes into `target`.
+
+        Raises:
+            ConfigError: it does not run.
+        """
+        target.mkdir(exist_ok=True)
+        command = 'cd "$1" && shift && exec "$@"'
+        words = ["sh", str(folder), sys.executable, "./generate.py", str(target)]
+        words += self._recipe.generator_words
+        if self._run(["/bin/sh", "-c", command, *words]).returncode != 0:
+            script = (folder / "generate.py").relative_to(self._source)
+            raise self._error(f"its {script} does not run")
 
     def _flags(self, file: Path) -> list[str]:
         source, recipe = self._source, self._recipe

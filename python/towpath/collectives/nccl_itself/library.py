@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,7 +30,7 @@ from towpath.collectives.nccl_itself.build import (
     source_of,
 )
 from towpath.collectives.nccl_itself.recipe import INSTALLED, OWN_SOURCE, recipe_of
-from towpath.collectives.nccl_itself.source import Version, unpack
+from towpath.collectives.nccl_itself.source import RCCL_PREFIX, Version, unpack
 from towpath.compiled import is_intact, made_once
 from towpath.errors import ConfigError
 from towpath.processes import run_ending_with_this_one
@@ -284,6 +283,8 @@ class _Library:
         self._scratch = scratch
         self._folder = folder
         self._end = end
+        if release.startswith(RCCL_PREFIX):
+            raise ConfigError("programs run with NCCL, not with RCCL; name a release of NCCL")
         self._version: Version = unpack(source, release, scratch)
         self._job = Compilation(scratch, self._version, os.cpu_count() or 1)
 
@@ -341,20 +342,13 @@ class _Library:
             file.write_text(changed, encoding="utf-8")
         generated = self._folder / "source" / "generated"
         generated.mkdir()
-        self._generate(self._source / "device", generated)
+        self._job.generate(self._source / "device", generated)
         symmetric = self._source / "device" / "symmetric"
         if (symmetric / "generate.py").is_file():
-            self._generate(symmetric, self._scratch / "symmetric")
+            self._job.generate(symmetric, self._scratch / "symmetric")
             # Both programs write files of the same names.
             for file in (self._scratch / "symmetric").glob("*.cu"):
                 file.rename(generated / f"symmetric_{file.name}")
-
-    def _generate(self, folder: Path, target: Path) -> None:
-        target.mkdir(exist_ok=True)
-        command = [sys.executable, "./generate.py", str(target)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ConfigError(f"generate.py of NCCL {self._version.release} does not run")
 
     def _write_units(self) -> dict[str, str]:
         """The file of each kernel and device function."""

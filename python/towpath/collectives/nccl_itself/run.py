@@ -15,6 +15,9 @@ from towpath.collectives.nccl_itself.host import NcclHost
 from towpath.collectives.nccl_itself.library import NcclLibrary
 from towpath.collectives.nccl_itself.times import CallTime, TimeServer
 from towpath.errors import ConfigError
+from towpath.processes import ending_with_parent
+
+_SOCKET_PATH_MAX = 107  # sun_path of a Unix socket, less the zero at its end
 
 
 def run_program(
@@ -56,10 +59,17 @@ def run_program(
         with ExitStack() as stack:
             if time_us is not None:
                 socket = folder / "times"
+                if len(str(socket)) > _SOCKET_PATH_MAX:
+                    raise ConfigError(
+                        f"the folder of temporary files, {tempfile.gettempdir()}, has a path too "
+                        "long for a socket; set TMPDIR to a shorter one"
+                    )
                 stack.enter_context(TimeServer(socket, time_us))
                 environment["TOWPATH_TIMES"] = str(socket)
             try:
-                status = subprocess.run(command, env=environment, check=False).returncode
+                status = subprocess.run(
+                    command, env=environment, check=False, preexec_fn=ending_with_parent()
+                ).returncode
             except OSError as error:
                 raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
     return status if status >= 0 else 128 - status

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from towpath.errors import TowpathError
-
 # The time of a call in us from its collective, bytes, ranks and nodes.
 CallTime = Callable[[str, int, int, int], float]
 _NS_PER_US = 1000.0
@@ -59,8 +57,8 @@ class _Handler(socketserver.StreamRequestHandler):
         for line in self.rfile:
             try:
                 answer = self.server.calls.answer(line.decode())
-            except TowpathError as error:
-                answer = f"error {' '.join(str(error).split())}"
+            except Exception as error:  # the program ends with it, whatever it is
+                answer = f"error {' '.join(str(error).split()) or type(error).__name__}"
             self.wfile.write(f"{answer}\n".encode())
 
 
