@@ -27,7 +27,7 @@ from towpath.schedules.words import PROTOCOLS, collective_named
 from towpath.specs import catalogue
 from towpath.specs.sizes import Size, size_of, sizes_of
 from towpath.studies.progress import Progress, silent
-from towpath.tuning.collective import Options, powers_to
+from towpath.tuning.collective import RANKS_MANY, Options, powers_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,9 +111,11 @@ class GpuCluster(Cluster):
         )  # fmt: skip
 
     def _channels_for(self, collective: str | None) -> tuple[int, ...]:
-        """The numbers of channels to try. Inside a host, channels beyond the links add faster."""
+        """The numbers of channels to try. Channels beyond the links add faster, but between many
+        ranks each costs time to simulate.
+        """
         fill = channels_to_fill(self.spec, collective)
-        most = _CHANNELS_MAX if hosts_of(self.spec, self._gpus) == 1 else fill
+        most = _CHANNELS_MAX if self.ranks <= RANKS_MANY else fill
         return tuple(sorted({*powers_to(most), fill}))
 
     def _place_for(

@@ -22,7 +22,9 @@ from towpath.collectives.threads import on_several_threads
 from towpath.errors import ConfigError, DeadlockError, TowpathError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.tuning.affordable import affordable, with_channels
+from towpath.tuning.climb import Climb
 from towpath.tuning.collective import (
+    RANKS_MANY,
     Options,
     Timing,
     candidates,
@@ -34,6 +36,7 @@ from towpath.tuning.collective import (
     schedule_of,
     with_chance,
 )
+from towpath.tuning.race import Race
 
 # Up to this, candidates are simulated at the size asked for alone. For a larger one they are at the
 # sizes of the ladder below it, too; above this, only those with the shortest lines are.
@@ -41,24 +44,13 @@ _DIRECT_BYTES_MAX = 1 << 20
 _LADDER_BYTES = (32 << 10, 1 << 20, 32 << 20, 1 << 30)
 # From here on more channels are likely to be faster.
 _BULK_BYTES = 64 << 10
-# Where a size costs little to simulate, all candidates with a chance are simulated at these only;
-# between two of them, those that interpolation puts first are.
-_ANCHORS_BYTES = (256, 8 << 10, 128 << 10, 2 << 20, 32 << 20, 512 << 20)
+# Where a size costs little to simulate, the search climbs these. Beyond the last, times are lines:
+# to simulate 1 TiB takes minutes. Between many ranks there are fewer steps.
+_STEPS_BYTES = tuple(16 << power for power in range(0, 28, 2))
+_STEPS_OF_MANY_BYTES = (256, 128 << 10, 32 << 20, 512 << 20)
 _FINALISTS = 4
-_FINALIST_SHARE = 1.3  # of the shortest interpolated time
-# Between many ranks, candidates are simulated at so many of those below a size: the line through
-# two leaves out most before the largest. Beyond the last one all times are lines.
-_ANCHORS_OF_MANY = 3
-_MANY_BYTES_MAX = _ANCHORS_BYTES[-1]
-# Between few ranks, times of larger arrays are lines as well. Interpolation between logarithms is
-# wrong that far beyond the last anchor (16 GiB on dgx-h100: 370 GB/s instead of 454), and to
-# simulate all finalists of 1 TiB takes minutes.
-_FEW_BYTES_MAX = 1 << 30
-# Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
-_SAME_SHARE = 1.005
-# For more ranks than this, candidates are those that are affordable.
-_RANKS_MANY = 32
-# The same where every transfer is simulated in full: of 32 KiB one candidate takes about half a
+_FINALIST_SHARE = 1.3  # of the shortest time on lines
+# As RANKS_MANY, where every transfer is simulated in full: 32 KiB of one candidate take half a
 # second between 32 chips.
 _RANKS_MANY_IN_FULL = 16
 # Nine of ten quick times are within this share of those in full (benchmarks/collective/packets.py):
@@ -68,56 +60,24 @@ _QUICK_SHARE = 1.041
 # 0.35 ms on n300 and t3000 and 0.6 ms on blackhole-line, so that this is 1.4 to 2.4 s at most;
 # four finalists of 64 KiB are 160 on n300 and 1,200 on t3000.
 _FULL_WORK_US = 4_000
-# A simulation that is given up has gone beyond its limit by more than a float's last digits.
-_BEYOND = 1 + 1e-9
 
 _Own = dict[ScheduleSource, list[Timing]]  # times of candidates, each one's smallest size first
-
-
-class _Race:
-    """A race of candidates at a size. A candidate that can no longer matter is dropped.
-
-    The order of candidates determines which ones are dropped, but not the winner.
-    """
-
-    def __init__(
-        self,
-        limit_us: Callable[[ScheduleSource, float], float],
-        score_us: Callable[[ScheduleSource, float], float] = lambda _, time_us: time_us,
-    ) -> None:
-        """Starts the race.
-
-        Args:
-            limit_us: the longest time of a candidate that still matters, given the lowest score so
-                far; it never falls when that score rises.
-            score_us: the score of a candidate's time.
-        """
-        self._limit_us = limit_us
-        self._score_us = score_us
-        self._least_us = math.inf
-
-    def limit_us(self, source: ScheduleSource) -> float:
-        """The longest time that still matters."""
-        return self._limit_us(source, self._least_us) * _BEYOND
-
-    def note(self, source: ScheduleSource, time_us: float) -> None:
-        """Records a candidate's time."""
-        self._least_us = min(self._least_us, self._score_us(source, time_us))
 
 
 class Chooser:
     """Finds the fastest candidate of one request, and stores its simulations.
 
-    All candidates are simulated at a few fixed sizes, smallest first, and tuning's bound excludes
-    candidates without a chance at the next size. At the requested size, only the best few by
-    interpolation are simulated. On many ranks, candidates with too many steps are left out, and the
-    note lists them. On few ranks, several candidates are simulated at a time, one on each thread.
-    If every transfer is simulated in full, as between chips, sizes above `bytes_max` (on many
-    ranks, above the last fixed size) are not simulated. They are extrapolated by the line through
-    the last two times.
+    The best candidates of a few fixed sizes, smallest first, lead to those of the requested size
+    (`Climb`). On many ranks, candidates with too many steps are left out, and the note lists them.
+    On few ranks, several candidates are simulated at a time, one on each thread. Above the last
+    fixed size, times are lines through two smaller ones.
+
+    If every transfer is simulated in full, as between chips, all candidates are simulated at the
+    first sizes of a ladder, and tuning's bound excludes candidates without a chance at the next
+    one. Sizes above `bytes_max` are not simulated.
 
     A simulation ends when the simulated time rules out the candidate. The choice is the same as
-    after a complete simulation (`_Race`).
+    after a complete simulation (`Race`).
 
     If a slower model provides the reported times, it also simulates the candidates that the quick
     model cannot distinguish from the fastest, if this is little work.
@@ -156,7 +116,7 @@ class Chooser:
             ConfigError: there is no candidate.
         """
         is_full = bytes_max is not None
-        are_many = options.ranks > (_RANKS_MANY_IN_FULL if is_full else _RANKS_MANY)
+        are_many = options.ranks > (_RANKS_MANY_IN_FULL if is_full else RANKS_MANY)
         only_folded: list[ScheduleSource] = []
         self._left_out: list[str] = []
         if not are_many:
@@ -174,78 +134,49 @@ class Chooser:
         self._full_place_of = full_place_of
         self._ranks = options.ranks
         self._bytes_max = bytes_max
-        self._has_ladder = not are_many
         # Simulations of many ranks need much memory, and those of chips have threads of their own.
-        self._threads = threads if self._has_ladder and not is_full else 1
+        self._threads = 1 if are_many or is_full else threads
         self._times_us: dict[tuple[ScheduleSource, int], float | None] = {}
         # Longer than this, where a simulation was given up.
         self._beyond_us: dict[tuple[ScheduleSource, int], float] = {}
         self._refusals: dict[int, ConfigError] = {}
         self._chosen: dict[int, tuple[ScheduleSource, str | None]] = {}
+        steps_bytes = _STEPS_OF_MANY_BYTES if are_many else _STEPS_BYTES
+        self._climb = Climb(self._sources, steps_bytes, self._times_of)
 
     def choose(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         """The fastest candidate at a size, with a note about the choice if it needs one."""
         if size_bytes not in self._chosen:
-            search = self._search_by_anchors if self._bytes_max is None else self._search
+            search = self._search_by_steps if self._bytes_max is None else self._search
             self._chosen[size_bytes] = search(size_bytes)
         return self._chosen[size_bytes]
 
-    def _search_by_anchors(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+    def _search_by_steps(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+        """Searches from step to step up to the size. Beyond the last step all times are lines."""
         able = self._able(size_bytes)
-        if size_bytes > (_FEW_BYTES_MAX if self._has_ladder else _MANY_BYTES_MAX):
-            return self._by_line(size_bytes, able)
-        first = self._finalists(size_bytes, able) if len(able) > _FINALISTS else able
-        race = _Race(lambda _, fastest_us: fastest_us * _SAME_SHARE)
-        times_us = dict(zip(first, self._times_of(first, size_bytes, race), strict=True))
-        finished = {source: time for source, time in times_us.items() if time is not None}
-        if not finished:
+        if size_bytes > self._climb.steps_bytes[-1]:
+            return self._by_line(size_bytes)
+        best = self._climb.fastest(size_bytes, able)
+        if best is None:
             raise self._nothing_found(size_bytes)
-        longest_us = min(finished.values()) * _SAME_SHARE
-        best = next(source for source in able if finished.get(source, math.inf) <= longest_us)
         return best, self._note(size_bytes, size_bytes)
 
-    def _by_line(
-        self, size_bytes: int, able: list[ScheduleSource]
-    ) -> tuple[ScheduleSource, str | None]:
-        """The candidate with the shortest time on the line through the times at the largest
-        anchors.
+    def _by_line(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
+        """The candidate with the shortest time on the line through its times at the last step and
+        at half of it.
         """
-        steps = _ANCHORS_BYTES[-_ANCHORS_OF_MANY:]
-        own = self._timings(
-            able, steps, lambda own: _race_on_line(own, steps[-1], size_bytes, _FINALIST_SHARE)
-        )
-        # Anchors are far apart, and times no line between them: where chunks are cut for the first
-        # time, for example.
-        near = _first_by_line(own, size_bytes)
-        if len(near) > 1:
-            half = _MANY_BYTES_MAX // 2
-            without_limit = _Race(lambda *_: math.inf)
-            for source, found in zip(near, self._times_of(near, half, without_limit), strict=True):
+        last = self._climb.steps_bytes[-1]
+        near = self._climb.near(last)[:_FINALISTS]
+        own: _Own = {source: [] for source in near}
+        for step in (last // 2, last):
+            without_limit = Race(lambda *_: math.inf)
+            for source, found in zip(near, self._times_of(near, step, without_limit), strict=True):
                 if found is not None:
-                    own[source].insert(-1, Timing(source, half, found))
-        order = _order_by_line(
-            {source: own[source] for source in near}, size_bytes, _MANY_BYTES_MAX
-        )
+                    own[source].append(Timing(source, step, found))
+        order = _order_by_line(own, size_bytes, last)
         if not order:
             raise self._nothing_found(size_bytes)
-        return next(iter(order)), self._note(size_bytes, _MANY_BYTES_MAX)
-
-    def _finalists(self, size_bytes: int, able: list[ScheduleSource]) -> list[ScheduleSource]:
-        """The candidates with the shortest times by interpolation, the shortest first."""
-        above = [step for step in _ANCHORS_BYTES if step >= size_bytes][:1]
-        below = [step for step in _ANCHORS_BYTES if step < size_bytes]
-        anchors = [*(below if self._has_ladder else below[-_ANCHORS_OF_MANY:]), *above]
-        own = self._timings(
-            self._sources, anchors, lambda own: _race_between(own, anchors[-1], size_bytes)
-        )
-        guesses = {
-            source: _interpolated(_points(own[source]), anchors[-1], size_bytes) for source in able
-        }
-        shortest = min(guesses.values())
-        if math.isinf(shortest):
-            return able
-        order = sorted(able, key=guesses.__getitem__)[:_FINALISTS]
-        return [source for source in order if guesses[source] <= shortest * _FINALIST_SHARE]
+        return next(iter(order)), self._note(size_bytes, last)
 
     def _search(self, size_bytes: int) -> tuple[ScheduleSource, str | None]:
         """Searches a small size directly, and larger ones size by size up to the largest, where the
@@ -272,7 +203,7 @@ class Chooser:
         finalists = _told_apart_in_full(order, self._ranks)
         return self._fastest_in_full(finalists, self._full_place_of, size_bytes, note)
 
-    def _race_at(self, own: _Own, step: int, following: int | None, size_bytes: int) -> _Race:
+    def _race_at(self, own: _Own, step: int, following: int | None, size_bytes: int) -> Race:
         """The race at a step of the ladder before another step, or None."""
         if following is None:
             share = 1.0 if self._full_place_of is None else _QUICK_SHARE
@@ -296,7 +227,7 @@ class Chooser:
             call = self._calls[source]
             place = place_of(call.schedule, source)
             try:
-                time_us = time_within_us(place, call, size_bytes, best_us * _BEYOND)
+                time_us = time_within_us(place, call, size_bytes, best_us)
             except DeadlockError:
                 continue
             if time_us is not None and time_us < best_us:
@@ -311,7 +242,7 @@ class Chooser:
         return best, "; ".join(filter(None, [note, decided]))
 
     def _extend(
-        self, own: _Own, able: list[ScheduleSource], step: int, race: _Race
+        self, own: _Own, able: list[ScheduleSource], step: int, race: Race
     ) -> list[ScheduleSource]:
         """Adds the times at a size of the candidates that may be fastest there, likely ones first.
         Returns the candidates that were not dropped.
@@ -329,35 +260,11 @@ class Chooser:
                 shortest = min(shortest, found)
         return [source for source in able if source not in given_up]
 
-    def _timings(
-        self,
-        sources: list[ScheduleSource],
-        steps: Sequence[int],
-        last_race: Callable[[_Own], _Race],
-    ) -> _Own:
-        """Simulated times at increasing sizes, of candidates with a chance according to earlier
-        times.
-        """
-        own: _Own = {source: [] for source in sources}
-        given_up: set[ScheduleSource] = set()
-        for i, step in enumerate(steps):
-            found = [timing for times in own.values() for timing in times]
-            going = [source for source in sources if source not in given_up]
-            able = _likely_first(with_chance(going, step, found), own, step)
-            is_last = i + 1 == len(steps)
-            race = last_race(own) if is_last else _race_for_a_chance(own, step, steps[i + 1 :])
-            for source, time_us in zip(able, self._times_of(able, step, race), strict=True):
-                if time_us == math.inf:
-                    given_up.add(source)
-                elif time_us is not None:
-                    own[source].append(Timing(source, step, time_us))
-        return own
-
     def _able(self, size_bytes: int) -> list[ScheduleSource]:
         """The candidates that can divide an array of the size; if there are none, those that come
         closest.
         """
-        able = [source for source in self._sources if cuts(source, size_bytes)]
+        able = [source for source, call in self._calls.items() if cuts(call, size_bytes)]
         if able:
             return able
         element_bytes = {
@@ -368,7 +275,7 @@ class Chooser:
         return [source for source in self._sources if element_bytes[source] == nearest]
 
     def _times_of(
-        self, sources: list[ScheduleSource], size_bytes: int, race: _Race
+        self, sources: list[ScheduleSource], size_bytes: int, race: Race
     ) -> list[float | None]:
         """The simulated times at a size, the first candidates first; infinite if the candidate was
         dropped, None if the schedule hangs or takes too long to simulate.
@@ -382,7 +289,7 @@ class Chooser:
         on_several_threads(simulate, unknown, self._threads)
         return [self._times_us.get(key, math.inf) for key in keys]
 
-    def _simulate(self, size_bytes: int, race: _Race, source: ScheduleSource) -> None:
+    def _simulate(self, size_bytes: int, race: Race, source: ScheduleSource) -> None:
         """Finds the simulated time, or finds that it is too long, or that the simulation is
         affordable only if few ranks represent all and they do not.
         """
@@ -479,7 +386,7 @@ def _first_by_line(
     return [source for source in order if order[source] <= longest_us][:_FINALISTS]
 
 
-def _race_for_a_chance(own: _Own, step: int, later: Sequence[int]) -> _Race:
+def _race_for_a_chance(own: _Own, step: int, later: Sequence[int]) -> Race:
     """A race at a step before others: candidates that keep a chance at one of those by the rule of
     `with_chance` stay.
     """
@@ -487,10 +394,10 @@ def _race_for_a_chance(own: _Own, step: int, later: Sequence[int]) -> _Race:
     def limit_us(source: ScheduleSource, best_us: float) -> float:
         return max(limit_with_chance_us(own[source], step, each, best_us) for each in later)
 
-    return _Race(limit_us)
+    return Race(limit_us)
 
 
-def _race_on_line(own: _Own, step: int, size_bytes: int, share: float = 1.0) -> _Race:
+def _race_on_line(own: _Own, step: int, size_bytes: int, share: float = 1.0) -> Race:
     """A race at the last step, or before: candidates whose line ends within a share of the shortest
     one stay.
     """
@@ -501,49 +408,4 @@ def _race_on_line(own: _Own, step: int, size_bytes: int, share: float = 1.0) -> 
     def limit_us(source: ScheduleSource, best_us: float) -> float:
         return limit_on_line_us(own[source], step, size_bytes, best_us * share)
 
-    return _Race(limit_us, score_us)
-
-
-def _race_between(own: _Own, step: int, size_bytes: int) -> _Race:
-    """A race at the last anchor: candidates that may be finalists by interpolation stay."""
-
-    def score_us(source: ScheduleSource, time_us: float) -> float:
-        return _interpolated([*_points(own[source]), (step, time_us)], step, size_bytes)
-
-    def limit_us(source: ScheduleSource, best_us: float) -> float:
-        longest_us = best_us * _FINALIST_SHARE
-        before = own[source]
-        if not before or math.isinf(longest_us):
-            return longest_us
-        bytes_a, time_a = before[-1].size_bytes, before[-1].time_us
-        share = math.log(size_bytes / bytes_a) / math.log(step / bytes_a)
-        return time_a * (longest_us / time_a) ** (1 / share)
-
-    return _Race(limit_us, score_us)
-
-
-def _points(timings: Sequence[Timing]) -> list[tuple[int, float]]:
-    return [(each.size_bytes, each.time_us) for each in timings]
-
-
-def _interpolated(points: list[tuple[int, float]], last_bytes: int, size_bytes: int) -> float:
-    """Interpolates a time between smaller and larger sizes, on lines between logarithms.
-
-    Args:
-        points: sizes in bytes and times in microseconds, smallest first.
-        last_bytes: a candidate without a time at this size has no chance.
-        size_bytes: the requested size; beyond the last size, the line is extended.
-
-    Returns:
-        The time in microseconds; infinite if there is no chance.
-
-    >>> _interpolated([(100, 10.0), (400, 40.0)], 400, 200)
-    20.0
-    """
-    if not points or points[-1][0] != last_bytes:
-        return math.inf
-    if len(points) == 1:
-        return points[0][1]
-    (bytes_a, time_a), (bytes_b, time_b) = points[-2:]
-    share = math.log(size_bytes / bytes_a) / math.log(bytes_b / bytes_a)
-    return round(time_a * (time_b / time_a) ** max(share, 0.0), 6)
+    return Race(limit_us, score_us)

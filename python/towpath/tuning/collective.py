@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from towpath.collectives.live import LiveOptions
     from towpath.studies.sweep import Measure, SweepOptions
 
+# Between more ranks, only affordable candidates are tried.
+RANKS_MANY = 32
 CHUNKS_PER_CHANNEL = (1, 4, 16)
 _SMALL_BYTES = 64 << 10
 _LEAST_SHARE = 0.4  # of the time that a candidate's line says; see least_us
@@ -210,9 +212,8 @@ def _thread_blocks(schedule: _core.Schedule) -> int:
     return max(len(program.blocks) for program in schedule.ranks)
 
 
-def cuts(source: ScheduleSource, size_bytes: int) -> bool:
-    """True if the schedule can run an array of about that size."""
-    call = Call(schedule_of(source))
+def cuts(call: Call, size_bytes: int) -> bool:
+    """True if a call can run an array of about that size."""
     exact_bytes = call.elements(size_bytes) * type_bytes(call.type_name)
     return abs(exact_bytes - size_bytes) <= _SIZE_SHARE * size_bytes
 
@@ -226,7 +227,7 @@ def schedule_of(source: ScheduleSource) -> _core.Schedule:
 
 
 def _able(sources: Sequence[ScheduleSource], size_bytes: int) -> list[ScheduleSource]:
-    able = [source for source in sources if cuts(source, size_bytes)]
+    able = [source for source in sources if cuts(Call(schedule_of(source)), size_bytes)]
     if not able:
         raise ConfigError(
             f"no schedule of {sources[0].collective} between {sources[0].ranks} ranks cuts an "

@@ -4,7 +4,8 @@
 
 from towpath.tuning import answers, chooser, link_bench
 from towpath.tuning.affordable import affordable
-from towpath.tuning.chooser import Chooser, _interpolated, _Race, _told_apart_in_full
+from towpath.tuning.chooser import Chooser, _told_apart_in_full
+from towpath.tuning.climb import Climb
 from towpath.tuning.collective import (
     CHUNKS_PER_CHANNEL,
     Options,
@@ -19,6 +20,7 @@ from towpath.tuning.collective import (
 )
 from towpath.tuning.export import NcclAdvice, check_nccl, check_xml, nccl_lines, ranges, write_xml
 from towpath.tuning.link_bench import PACKET_BYTES, LinkBench, channel_counts, steady_points
+from towpath.tuning.race import Race
 from towpath.tuning.rule import choose, reaches
 from towpath.tuning.synthesis.bounds import bound_of
 from towpath.tuning.synthesis.network import network_of

@@ -15,7 +15,7 @@ from inside.schedules import ScheduleSource
 from inside.tuning import (
     Chooser,
     Options,
-    _Race,
+    Race,
     _told_apart_in_full,
     affordable,
     candidates,
@@ -144,7 +144,7 @@ def test_a_candidate_that_is_affordable_only_folded_is_not_simulated_where_it_do
     machine = towpath.load("dgx-h100", hosts=64)
     found = Chooser("all_gather", machine._options_for((16,), ("Simple",)), machine._place_for)
     rings = [source for source in found._only_folded if source.algorithm == "ring_all_gather"]
-    without_limit = _Race(lambda *_: math.inf)
+    without_limit = Race(lambda *_: math.inf)
     [folded, *_] = found._times_of(rings, 16 << 20, without_limit)
     assert folded is not None and math.isfinite(folded)
     times_us = found._times_of(rings, (16 << 20) + 4 * 512, without_limit)
@@ -152,7 +152,7 @@ def test_a_candidate_that_is_affordable_only_folded_is_not_simulated_where_it_do
 
 
 @pytest.mark.slow
-def test_between_the_last_anchors_a_time_is_no_line():
+def test_between_the_last_steps_a_time_is_no_line():
     machine = towpath.load("dgx-h100", hosts=16)
     call = {"size_bytes": "1G", "data": False}
     chosen = machine.run("broadcast", **call)
@@ -164,15 +164,15 @@ def test_between_the_last_anchors_a_time_is_no_line():
 
 
 @pytest.mark.slow
-def test_between_many_ranks_arrays_beyond_the_last_anchor_are_chosen_by_lines():
+def test_between_many_ranks_arrays_beyond_the_last_step_are_chosen_by_lines():
     machine = towpath.load("dgx-h100", hosts=5)
     found = Chooser("all_reduce", machine._options_for((1, 2), None), machine._place_for)
     chosen, note = found.choose(8 << 30)
     assert "up to 536870912 bytes" in note
     sizes = {size for _, size in found._times_us}
-    assert sizes == {2 << 20, 32 << 20, 256 << 20, 512 << 20}
+    assert sizes == {256, 128 << 10, 32 << 20, 256 << 20, 512 << 20}
     times_us = found._times_us
-    at_last = {source: times_us[source, size] for source, size in times_us if size > 32 << 20}
+    at_last = {source: times_us[source, size] for source, size in times_us if size == 512 << 20}
     assert chosen == min(at_last, key=lambda source: at_last[source])
     # What takes longer at 32 MiB than the fastest may at 512 MiB is not simulated there.
     assert len(at_last) < len({source for source, _ in times_us})

@@ -9,6 +9,7 @@ import pytest
 import towpath
 from conftest import towpath_command
 from inside import _core
+from inside.collectives import Call
 from inside.pages import all_table, candidate_name, page_text, tune_collective_page, write_page
 from inside.schedules import ScheduleSource, load_schedule
 from inside.tuning import (
@@ -106,7 +107,8 @@ def test_what_cannot_be_written_is_noted_and_nothing_at_all_refused():
 
 
 def test_an_array_must_be_cut_to_about_the_size_asked_for():
-    gather = ScheduleSource(collective="all_gather", algorithm="ring_all_gather", ranks=6)
+    source = ScheduleSource(collective="all_gather", algorithm="ring_all_gather", ranks=6)
+    gather = Call(source.schedule())
     assert cuts(gather, 48)
     assert not cuts(gather, 64)
     assert cuts(gather, 1 << 20)
@@ -265,7 +267,7 @@ def test_the_page_stands_alone_and_is_escaped(tmp_path):
 @pytest.mark.parametrize(
     ("machine", "sizes", "suggested"),
     [
-        ("dgx-h100", {}, (16, 2, (1, 2, 4, 8, 16, 24), 3)),
+        ("dgx-h100", {}, (16, 2, (1, 2, 4, 8, 16, 24, 32), 3)),
         ("dgx-h100", {"hosts": 1, "ranks_per_host": 3}, (3, 1, (1, 2, 4, 8, 16, 24, 32), 3)),
         ("t3000", {}, (8, 1, (1, 2), 1)),
         ("carvnet", {"ranks": 4}, (4, 1, (1,), 1)),
