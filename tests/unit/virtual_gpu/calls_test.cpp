@@ -1,45 +1,22 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's functions as a program calls them. All tests of this file share the process's GPUs.
+// CUDA's functions as a program calls them.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
+#include "virtual_gpus.hpp"
 
 namespace towpath::virtual_gpu {
 namespace {
 
 void kernel_of_test() {}
 
-class VirtualCalls : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    path_ = testing::TempDir() + "virtual_gpus.txt";
-    std::ofstream file(path_);
-    for (const char* bus : {"0000:18:00.0", "0000:2a:00.0"}) {
-      file << "device bus=" << bus
-           << " name=H100 major=9 minor=0 multiprocessors=132 memory_bytes=85899345920 "
-              "shared_bytes=232448 multicast=1 fabric_handles=0 cluster=none clique=0\n";
-    }
-    file.close();
-    setenv("TOWPATH_VIRTUAL_GPU_FILE", path_.c_str(), 1);
-    int count = 0;
-    ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
-    ASSERT_EQ(count, 2);
-  }
-  static void TearDownTestSuite() { std::filesystem::remove(path_); }
-
-  static inline std::string path_;
-};
+using VirtualCalls = VirtualGpus;
 
 TEST_F(VirtualCalls, DevicesAreThoseOfTheDescription) {
   char bus[32];

@@ -6,15 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "towpath_ptx.h"
+#include "virtual_gpus.hpp"
 
 namespace {
 
@@ -64,52 +60,11 @@ const towpath_gpu::Registration kVote("vote", vote);
 const towpath_gpu::Registration kHalves("halves", halves);
 const towpath_gpu::Registration kSet("set", set);
 
-class VirtualKernels : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    // The first test of the process describes its GPUs.
-    path_ = testing::TempDir() + "virtual_gpus_of_kernels.txt";
-    std::ofstream file(path_);
-    for (const char* bus : {"0000:18:00.0", "0000:2a:00.0"}) {
-      file << "device bus=" << bus
-           << " name=H100 major=9 minor=0 multiprocessors=132 memory_bytes=85899345920 "
-              "shared_bytes=232448 multicast=1 fabric_handles=0 cluster=none clique=0\n";
-    }
-    file.close();
-    setenv("TOWPATH_VIRTUAL_GPU_FILE", path_.c_str(), 0);
-    int count = 0;
-    ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
-    ASSERT_EQ(count, 2);
-  }
-  static void TearDownTestSuite() { std::filesystem::remove(path_); }
-
-  static unsigned* words(std::size_t count) {
-    void* address = nullptr;
-    EXPECT_EQ(cudaMalloc(&address, count * sizeof(unsigned)), cudaSuccess);
-    return static_cast<unsigned*>(address);
-  }
-  template <typename Kernel, typename... Arguments>
-  static void launch(Kernel kernel, unsigned blocks, unsigned threads, cudaStream_t stream,
-                     Arguments... arguments) {
-    void* addresses[] = {&arguments...};
-    ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), blocks, threads, addresses, 0,
-                               stream),
-              cudaSuccess);
-  }
-  static cudaStream_t new_stream(int device) {
-    cudaSetDevice(device);
-    cudaStream_t stream = nullptr;
-    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    return stream;
-  }
-
- private:
-  static inline std::string path_;
-};
+using VirtualKernels = VirtualGpus;
 
 TEST_F(VirtualKernels, KernelsOfTwoGpusWaitForEachOther) {
-  unsigned* const first = words(256);
-  unsigned* const second = words(256);
+  unsigned* const first = device_words(256);
+  unsigned* const second = device_words(256);
   const cudaStream_t streams[] = {new_stream(0), new_stream(1)};
   cudaSetDevice(0);
   launch(pass, 4, 64, streams[0], first, second, 20U, 0U);
@@ -123,8 +78,8 @@ TEST_F(VirtualKernels, KernelsOfTwoGpusWaitForEachOther) {
 }
 
 TEST_F(VirtualKernels, AWarpThatVotesInALoopSeesWhatTheHostWrites) {
-  unsigned* const given = words(32);
-  unsigned* const results = words(32);
+  unsigned* const given = device_words(32);
+  unsigned* const results = device_words(32);
   const cudaStream_t stream = new_stream(0);
   launch(vote, 1, 32, stream, const_cast<const unsigned*>(given), results);
   for (unsigned i = 0; i < 32; ++i) reinterpret_cast<volatile unsigned*>(given)[i] = i + 1;
@@ -134,8 +89,8 @@ TEST_F(VirtualKernels, AWarpThatVotesInALoopSeesWhatTheHostWrites) {
 }
 
 TEST_F(VirtualKernels, ThreadsContinueInTheOrderOfTheirNumbers) {
-  unsigned* const order = words(96);
-  unsigned* const next = words(1);
+  unsigned* const order = device_words(96);
+  unsigned* const next = device_words(1);
   launch(halves, 1, 128, nullptr, order, next);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   std::vector<unsigned> expected(96);
@@ -144,8 +99,8 @@ TEST_F(VirtualKernels, ThreadsContinueInTheOrderOfTheirNumbers) {
 }
 
 TEST_F(VirtualKernels, AStreamWaitsForAnEventOfAnother) {
-  unsigned* const word = words(1);
-  unsigned* const flag = words(1);
+  unsigned* const word = device_words(1);
+  unsigned* const flag = device_words(1);
   const cudaStream_t first = new_stream(0);
   const cudaStream_t second = new_stream(0);
   cudaEvent_t event = nullptr;
@@ -163,8 +118,8 @@ TEST_F(VirtualKernels, AStreamWaitsForAnEventOfAnother) {
 }
 
 TEST_F(VirtualKernels, WorkOfTheDefaultStreamWaitsForBlockingStreams) {
-  unsigned* const word = words(1);
-  unsigned* const flag = words(1);
+  unsigned* const word = device_words(1);
+  unsigned* const flag = device_words(1);
   cudaSetDevice(0);
   cudaStream_t blocking = nullptr;
   cudaStreamCreate(&blocking);
@@ -178,7 +133,7 @@ TEST_F(VirtualKernels, WorkOfTheDefaultStreamWaitsForBlockingStreams) {
 
 TEST_F(VirtualKernels, AHostFunctionRunsInItsTurn) {
   static std::atomic<unsigned> seen;
-  unsigned* const word = words(1);
+  unsigned* const word = device_words(1);
   const cudaStream_t stream = new_stream(0);
   launch(set, 1, 1, stream, word, 5U);
   cudaLaunchHostFunc(stream, [](void* of) { seen = *static_cast<unsigned*>(of); }, word);
@@ -188,7 +143,7 @@ TEST_F(VirtualKernels, AHostFunctionRunsInItsTurn) {
 
 TEST_F(VirtualKernels, AConfigurationWithoutThreadsIsAnError) {
   unsigned value = 0;
-  unsigned* word = words(1);
+  unsigned* word = device_words(1);
   void* arguments[] = {&word, &value};
   const auto* const kernel = reinterpret_cast<const void*>(&set);
   EXPECT_EQ(cudaLaunchKernel(kernel, 1, 0, arguments, 0, nullptr), cudaErrorInvalidConfiguration);
