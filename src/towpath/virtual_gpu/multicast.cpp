@@ -2,81 +2,87 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/virtual_gpu/multicast.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "towpath/virtual_gpu/device/stop.hpp"
-#include "towpath_gpu.h"
+#include "towpath_gpu_launch.h"
 
-// Around all mappings of multicast memory in this process.
 extern "C" {
-towpath_gpu::Range towpath_gpu_multicast{};
+constinit towpath_gpu::Span towpath_gpu_multicast{};
 }
 
 namespace towpath::virtual_gpu {
 
-BoundParts* Multicast::parts_of(std::uint64_t object) {
-  BoundParts*& found = parts_[object];
-  if (found == nullptr) found = static_cast<BoundParts*>(memory_.view(object, sizeof(BoundParts)));
-  return found;
+std::shared_ptr<BoundParts> Multicast::parts_of(std::uint64_t object) {
+  const auto found = parts_.find(object);
+  if (found != parts_.end()) return found->second;
+  auto* const view = static_cast<BoundParts*>(memory_.view(object, sizeof(BoundParts)));
+  if (view == nullptr) return nullptr;
+  return parts_[object] = {view, [](BoundParts* parts) { munmap(parts, sizeof *parts); }};
+}
+
+void Multicast::forget(std::uint64_t object) {
+  const std::scoped_lock lock(mutex_);
+  parts_.erase(object);
 }
 
 bool Multicast::bind(std::uint64_t object, std::size_t offset, std::uint64_t block,
                      std::size_t block_offset, std::size_t size_bytes) {
   const std::scoped_lock lock(mutex_);
   const auto shared = memory_.share(block);
-  BoundParts* const parts = parts_of(object);
+  const std::shared_ptr<BoundParts> parts = parts_of(object);
   if (!shared || parts == nullptr) return false;
-  const std::uint32_t number = parts->count.fetch_add(1);
-  if (number >= BoundParts::kMax) return false;
-  BoundPart& part = parts->part[number];
-  part.process = shared->process;
-  part.descriptor = shared->descriptor;
-  part.device = shared->device;
-  part.file_offset = shared->offset + block_offset;
-  part.size_bytes = size_bytes;
-  part.offset = offset;
-  part.is_bound = 1;
-  return true;
+  for (BoundPart& part : parts->part) {
+    auto expected = PartState::free;
+    if (!part.state.compare_exchange_strong(expected, PartState::claimed)) continue;
+    part.process = shared->process;
+    part.descriptor = shared->descriptor;
+    part.device = shared->device;
+    part.file_offset = shared->offset + block_offset;
+    part.size_bytes = size_bytes;
+    part.offset = offset;
+    part.state = PartState::bound;
+    ++parts->changes;
+    return true;
+  }
+  return false;
 }
 
 bool Multicast::unbind(std::uint64_t object, int device, std::size_t offset) {
   const std::scoped_lock lock(mutex_);
-  BoundParts* const parts = parts_of(object);
+  const std::shared_ptr<BoundParts> parts = parts_of(object);
   if (parts == nullptr) return false;
-  for (std::uint32_t i = 0; i < std::min(parts->count.load(), BoundParts::kMax); ++i) {
-    BoundPart& part = parts->part[i];
-    if (part.device == device && part.offset == offset) part.is_bound = 0;
+  for (BoundPart& part : parts->part) {
+    if (part.state != PartState::bound || part.device != device || part.offset != offset) continue;
+    part.state = PartState::free;
+    ++parts->changes;
   }
   return true;
-}
-
-void Multicast::publish(Mappings changed) {
-  std::uintptr_t begin = UINTPTR_MAX, end = 0;
-  for (const Mapping& each : changed) {
-    begin = std::min(begin, each.address);
-    end = std::max(end, each.address + each.size_bytes);
-  }
-  kept_.push_back(std::make_unique<const Mappings>(std::move(changed)));
-  mappings_ = kept_.back().get();
-  towpath_gpu_multicast =
-      begin < end ? towpath_gpu::Range{begin, end - begin} : towpath_gpu::Range{};
 }
 
 void Multicast::add_mapping(std::uintptr_t address, std::size_t size_bytes, std::size_t offset,
                             std::uint64_t object) {
   const std::scoped_lock lock(mutex_);
-  Mappings changed = mappings_ == nullptr ? Mappings() : *mappings_.load();
-  changed.push_back({address, size_bytes, offset, parts_of(object), 0, {}});
-  publish(std::move(changed));
+  const std::shared_ptr<BoundParts> parts = parts_of(object);
+  if (parts == nullptr) stop("a multicast object is too small for the list of its memory");
+  mappings_.push_back({address, size_bytes, offset, parts, parts->changes - 1, {}});
+  ++version_;
+  towpath_gpu_multicast.include(address, size_bytes);
 }
 
 void Multicast::remove_mapping(std::uintptr_t address) {
   const std::scoped_lock lock(mutex_);
-  if (mappings_ == nullptr) return;
-  Mappings changed = *mappings_.load();
-  const auto removed =
-      std::erase_if(changed, [&](const Mapping& each) { return each.address == address; });
-  if (removed > 0) publish(std::move(changed));
+  const auto removed = std::find_if(mappings_.begin(), mappings_.end(),
+                                    [&](const Mapping& each) { return each.address == address; });
+  if (removed == mappings_.end()) return;
+  for (const Replica& each : removed->replicas) munmap(each.memory, each.size_bytes);
+  mappings_.erase(removed);
+  ++version_;
 }
 
 const Multicast::Mapping* Multicast::find(const Mappings& all, std::uintptr_t address) {
@@ -86,31 +92,64 @@ const Multicast::Mapping* Multicast::find(const Mappings& all, std::uintptr_t ad
   return nullptr;
 }
 
-// Other ranks have bound memory since the last look.
+// The parts that are bound at one moment. Other processes bind and unbind.
+std::vector<Multicast::Replica> Multicast::bound_to(const BoundParts& parts) {
+  for (;;) {
+    const std::uint32_t before = parts.changes;
+    std::vector<Replica> found;
+    for (const BoundPart& part : parts.part) {
+      if (part.state != PartState::bound) continue;
+      found.push_back(
+          {part.process, part.descriptor, part.file_offset, part.size_bytes, part.offset});
+    }
+    if (parts.changes == before) return found;
+  }
+}
+
+Multicast::Copy& Multicast::copy_of_thread() {
+  thread_local Copy copy;
+  return copy;
+}
+
+// Memory was bound, or the list of mappings has changed, since this thread's last look.
 const Multicast::Mapping* Multicast::look_again(std::uintptr_t address) {
   const std::scoped_lock lock(mutex_);
-  Mappings changed = *mappings_.load();
-  auto* const mapping = const_cast<Mapping*>(find(changed, address));
-  for (; mapping->seen < mapping->parts->count; ++mapping->seen) {
-    const BoundPart& part = mapping->parts->part[mapping->seen];
-    if (part.is_bound == 0) continue;
-    auto* const memory = static_cast<unsigned char*>(
-        Memory::map_part(part.process, part.descriptor, part.file_offset, part.size_bytes));
-    mapping->replicas.push_back({part.offset, part.size_bytes, memory});
+  auto* const mapping = const_cast<Mapping*>(find(mappings_, address));
+  if (mapping != nullptr && mapping->seen != mapping->parts->changes) {
+    mapping->seen = mapping->parts->changes;
+    std::vector<Replica> earlier = std::exchange(mapping->replicas, bound_to(*mapping->parts));
+    for (Replica& each : mapping->replicas) {
+      const auto same = std::find_if(earlier.begin(), earlier.end(),
+                                     [&](const Replica& one) { return one.is_same(each); });
+      if (same != earlier.end()) {
+        each.memory = same->memory;
+        earlier.erase(same);
+      } else {
+        each.memory = static_cast<unsigned char*>(
+            Memory::map_part(each.process, each.descriptor, each.file_offset, each.size_bytes));
+      }
+    }
+    for (const Replica& each : earlier) munmap(each.memory, each.size_bytes);
+    ++version_;
   }
-  publish(std::move(changed));
-  return find(*mappings_.load(), address);
+  copy_of_thread() = {this, version_, mappings_};
+  return find(copy_of_thread().mappings, address);
 }
 
 unsigned Multicast::replicas(std::uintptr_t address, unsigned char** found) {
-  const Mappings* const all = mappings_;
-  const Mapping* mapping = all == nullptr ? nullptr : find(*all, address);
-  if (mapping == nullptr) stop("a kernel uses an address as multicast memory that is not");
-  if (mapping->seen < mapping->parts->count) mapping = look_again(address);
+  const Copy& copy = copy_of_thread();
+  const bool is_current = copy.of == this && copy.version == version_;
+  const Mapping* mapping = is_current ? find(copy.mappings, address) : look_again(address);
+  if (mapping != nullptr && mapping->seen != mapping->parts->changes) mapping = look_again(address);
+  if (mapping == nullptr) return 0;
   const std::size_t offset = address - mapping->address + mapping->offset;
   unsigned count = 0;
   for (const Replica& each : mapping->replicas) {
-    if (offset - each.offset >= each.size_bytes || count == towpath_gpu::kReplicasMax) continue;
+    if (offset - each.offset >= each.size_bytes) continue;
+    if (count == towpath_gpu::kReplicasMax) {
+      stop("more than " + std::to_string(count) +
+           " pieces of memory are bound to one place of a multicast object");
+    }
     found[count++] = each.memory + (offset - each.offset);
   }
   if (count == 0) stop("a kernel uses multicast memory to which no memory is bound");

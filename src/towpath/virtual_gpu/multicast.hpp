@@ -14,9 +14,12 @@
 
 namespace towpath::virtual_gpu {
 
+// A part that is claimed is being written.
+enum class PartState : std::uint32_t { free, claimed, bound };
+
 // Memory that is bound to a part of a multicast object.
 struct BoundPart {
-  std::atomic<std::uint32_t> is_bound;
+  std::atomic<PartState> state;
   std::int32_t process, descriptor;  // of the file that holds it
   std::int32_t device;
   std::uint64_t file_offset, size_bytes;
@@ -26,7 +29,7 @@ struct BoundPart {
 // The content of the memory of a multicast object, which all of its processes map.
 struct BoundParts {
   static constexpr std::uint32_t kMax = 1024;
-  std::atomic<std::uint32_t> count;
+  std::atomic<std::uint32_t> changes;  // how often memory was bound or unbound
   BoundPart part[kMax];
 };
 
@@ -42,33 +45,48 @@ class Multicast {
   void add_mapping(std::uintptr_t address, std::size_t size_bytes, std::size_t offset,
                    std::uint64_t object);
   void remove_mapping(std::uintptr_t address);
-  // The replicas of an address. Returns their number.
+  // The object has been released. Its mappings stay.
+  void forget(std::uint64_t object);
+  // The replicas of an address. Returns their number, 0 if the address is not of multicast memory.
+  // Stops the run if no memory is bound there, or more than `kReplicasMax` pieces.
   unsigned replicas(std::uintptr_t address, unsigned char** found);
 
  private:
   struct Replica {
-    std::uint64_t offset, size_bytes;
-    unsigned char* memory;
+    std::int32_t process, descriptor;
+    std::uint64_t file_offset, size_bytes, offset;
+    unsigned char* memory = nullptr;
+    bool is_same(const Replica& other) const {
+      return process == other.process && descriptor == other.descriptor &&
+             file_offset == other.file_offset && size_bytes == other.size_bytes &&
+             offset == other.offset;
+    }
   };
   struct Mapping {
     std::uintptr_t address;
     std::size_t size_bytes, offset;
-    BoundParts* parts;
-    std::uint32_t seen;  // parts that are in `replicas`, or no longer bound
+    std::shared_ptr<BoundParts> parts;
+    std::uint32_t seen;  // changes of the parts that are in `replicas`
     std::vector<Replica> replicas;
   };
   using Mappings = std::vector<Mapping>;
+  // The list as a thread last read it.
+  struct Copy {
+    const Multicast* of = nullptr;
+    std::uint64_t version = 0;
+    Mappings mappings;
+  };
+  static Copy& copy_of_thread();
   static const Mapping* find(const Mappings& all, std::uintptr_t address);
-  BoundParts* parts_of(std::uint64_t object);
-  void publish(Mappings changed);
+  static std::vector<Replica> bound_to(const BoundParts& parts);
+  std::shared_ptr<BoundParts> parts_of(std::uint64_t object);
   const Mapping* look_again(std::uintptr_t address);
 
   Memory& memory_;
   std::mutex mutex_;
-  std::map<std::uint64_t, BoundParts*> parts_;
-  // Read without a lock. Earlier lists stay, because a thread may read them.
-  std::atomic<const Mappings*> mappings_ = nullptr;
-  std::vector<std::unique_ptr<const Mappings>> kept_;
+  std::map<std::uint64_t, std::shared_ptr<BoundParts>> parts_;
+  Mappings mappings_;
+  std::atomic<std::uint64_t> version_ = 1;  // of `mappings_`
 };
 
 }  // namespace towpath::virtual_gpu

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
 #include "cuda.h"
 #include "towpath/virtual_gpu/device/stop.hpp"
@@ -49,7 +50,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size,
   return *handle == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return result_of(memory().release(handle));
+  const bool is_released = memory().release(handle);
+  if (!memory().block(handle)) multicast().forget(handle);
+  return result_of(is_released);
 }
 CUresult cuMemMap(CUdeviceptr address, std::size_t size, std::size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long) {
@@ -65,6 +68,10 @@ CUresult cuMemUnmap(CUdeviceptr address, std::size_t size) {
 }
 CUresult cuMemSetAccess(CUdeviceptr address, std::size_t size, const CUmemAccessDesc* access,
                         std::size_t count) {
+  // A plain access of C++ must not reach the list of memory that is bound there.
+  const auto found = memory().find(address);
+  const auto block = found ? memory().block(found->handle) : std::nullopt;
+  if (block && block->is_multicast) return CUDA_SUCCESS;
   for (std::size_t i = 0; i < count; ++i) {
     const bool is_accessible = access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     if (!memory().set_access(address, size, is_accessible)) return CUDA_ERROR_INVALID_VALUE;
@@ -139,6 +146,7 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle,
   if (!machine.devices()[static_cast<std::size_t>(device)].has_multicast) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
+  if (properties->size % kGranularityBytes != 0) return CUDA_ERROR_INVALID_VALUE;
   *handle = memory().create(properties->size, device,
                             static_cast<unsigned>(properties->handleTypes), true);
   return result_of(*handle != 0);

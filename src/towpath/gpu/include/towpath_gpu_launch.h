@@ -12,11 +12,29 @@
 // of kernels and of shared memory.
 
 #ifdef TOWPATH_VIRTUAL_GPU
+namespace towpath_gpu {
+// Addresses from the first to the last of some memory. It only grows, so that a thread finds the memory
+// that it was given while another thread includes more.
+struct Span {
+  std::uintptr_t begin = UINTPTR_MAX;
+  std::uintptr_t end = 0;
+  bool contains(std::uintptr_t address) const {
+    return __atomic_load_n(&begin, __ATOMIC_RELAXED) <= address &&
+           address < __atomic_load_n(&end, __ATOMIC_RELAXED);
+  }
+  // By one thread at a time.
+  void include(std::uintptr_t first, std::uintptr_t size) {
+    if (first < begin) __atomic_store_n(&begin, first, __ATOMIC_RELAXED);
+    if (first + size > end) __atomic_store_n(&end, first + size, __ATOMIC_RELAXED);
+  }
+};
+}  // namespace towpath_gpu
+
 // Each worker has one. The threads of a block stay with their worker.
 extern "C" __thread towpath_gpu::Current towpath_gpu_current
     __attribute__((tls_model("initial-exec")));
 extern "C" const towpath_gpu::Table towpath_gpu_table;
-extern "C" towpath_gpu::Range towpath_gpu_multicast;  // around all multicast memory
+extern "C" towpath_gpu::Span towpath_gpu_multicast;  // around all multicast memory
 #else
 extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Current towpath_gpu_current;
 extern "C" __attribute__((visibility("hidden"))) towpath_gpu::Table towpath_gpu_table;
@@ -248,6 +266,7 @@ class Volatile {
  private:
   volatile T value_;
 };
+// True also of other memory that lies between multicast memory. It has no replicas.
 inline bool is_multicast(const void* address) {
   return towpath_gpu_multicast.contains(reinterpret_cast<std::uintptr_t>(address));
 }

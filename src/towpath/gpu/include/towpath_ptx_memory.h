@@ -136,6 +136,17 @@ TOWPATH_PTX Vector<T, Count> load(A base, s64 offset, const Site&) {
   __builtin_memcpy(&result, words, kBytes);
   return result;
 }
+// False if the address has no replicas. Not inline: the list would be on the stack of the caller once
+// for each store.
+template <unsigned Bytes>
+__attribute__((noinline, no_sanitize("thread"))) bool store_to_replicas(const void* address,
+                                                                      const void* words) {
+  unsigned char* replicas[towpath_gpu::kReplicasMax];
+  const unsigned count = towpath_gpu::replicas_of(address, replicas);
+  for (unsigned i = 0; i < count; ++i) __builtin_memcpy(replicas[i], words, Bytes);
+  if (count > 0) towpath_gpu::note_store();
+  return count > 0;
+}
 template <Order How, Reach To, Space Of, typename T, typename A, typename... Values>
 TOWPATH_PTX void store(const Site& site, A base, s64 offset, Values... values) {
   constexpr unsigned kBytes = sizeof(T) * sizeof...(Values);
@@ -147,12 +158,7 @@ TOWPATH_PTX void store(const Site& site, A base, s64 offset, Values... values) {
   __builtin_memcpy(words, &vector, kBytes);
   release<How, To>(site);
   if constexpr (Of == m_global || Of == m_generic) {
-    if (towpath_gpu::is_multicast(address)) {
-      unsigned char* replicas[towpath_gpu::kReplicasMax];
-      const unsigned count = towpath_gpu::replicas_of(address, replicas);
-      for (unsigned i = 0; i < count; ++i) __builtin_memcpy(replicas[i], words, kBytes);
-      return;
-    }
+    if (towpath_gpu::is_multicast(address) && store_to_replicas<kBytes>(address, words)) return;
   }
   for (unsigned i = 0; i < kBytes / sizeof(Word); ++i) {
     store_word<How>(static_cast<Word*>(address) + i, words[i]);
@@ -234,14 +240,22 @@ TOWPATH_PTX T combined(const T* values, unsigned count) {
     return result;
   }
 }
+inline unsigned replicas_of(const void* address, unsigned char** found, const Site& site) {
+  const unsigned count =
+      towpath_gpu::is_multicast(address) ? towpath_gpu::replicas_of(address, found) : 0;
+  if (count == 0) refuse("an address that is not of multicast memory", site);
+  return count;
+}
+// Not inline, because of its lists.
 template <Order How, Reach To, Combination Operation, typename T, int Count, typename A>
-TOWPATH_PTX Vector<T, Count> multimem_load(const Site&, A base, s64 offset) {
+__attribute__((noinline, no_sanitize("thread"))) Vector<T, Count> multimem_load(const Site& site,
+                                                                            A base, s64 offset) {
   constexpr unsigned kBytes = sizeof(T) * Count;
   const void* const address = pointer_to<m_global>(base, offset, kBytes, "loads");
   Vector<T, Count> parts[towpath_gpu::kReplicasMax];
   Vector<T, Count> result;
   unsigned char* replicas[towpath_gpu::kReplicasMax];
-  const unsigned count = towpath_gpu::replicas_of(address, replicas);
+  const unsigned count = replicas_of(address, replicas, site);
   // A thread that polls waits for the replica that has the result, which is the last one to change.
   const void* last = nullptr;
   do {
@@ -268,12 +282,13 @@ TOWPATH_PTX Vector<T, Count> multimem_load(const Site&, A base, s64 offset) {
 }
 // Stores to all replicas, or combines with the value of each.
 template <Order How, Reach To, Combination Operation, typename T, typename A, typename... Values>
-TOWPATH_PTX void multimem_store(const Site& site, A base, s64 offset, Values... values) {
+__attribute__((noinline, no_sanitize("thread"))) void multimem_store(const Site& site, A base,
+                                                                   s64 offset, Values... values) {
   constexpr unsigned kBytes = sizeof(T) * sizeof...(Values);
   const void* const address = pointer_to<m_global>(base, offset, kBytes, "stores");
   const Vector<T, sizeof...(Values)> vector{{as<T>(values)...}};
   unsigned char* replicas[towpath_gpu::kReplicasMax];
-  const unsigned count = towpath_gpu::replicas_of(address, replicas);
+  const unsigned count = replicas_of(address, replicas, site);
   release<How, To>(site);
   for (unsigned i = 0; i < count; ++i) {
     if constexpr (Operation == m_none) {
