@@ -214,6 +214,15 @@ __global__ void functions(u64* words, u64* out) {
   CHECK(__brev(1) == 0x80000000u && __brevll(2) == 1ull << 62);
   CHECK(__umul64hi(~0ull, ~0ull) == ~1ull && __mul64hi(-1, 5) == -1 && __mulhi(-1, 5) == -1);
   CHECK(__dp4a(0x01010101, 0x04030201, 1) == 11);
+  CHECK(__fns(0b1011000, 3, 2) == 4 && __fns(0b1011000, 6, -2) == 4 && __fns(0b1011000, 4, 0) == 4);
+  CHECK(__fns(0b1011000, 5, 0) == ~0u && __fns(0b1011000, 4, 3) == ~0u);
+  CHECK(__float2int_rn(2.5f) == 2 && __float2int_rz(-2.5f) == -2 && __float2int_ru(2.1f) == 3);
+  CHECK(__float2int_rd(-2.1f) == -3 && __float2int_rn(1e20f) == 0x7fffffff);
+  CHECK(__float2uint_rn(-1.0f) == 0 && __float2ull_rn(1e10f) == 10000000000ull);
+  words[64 + t] = t;
+  __barrier_sync(3);
+  CHECK(words[64 + (t + 1) % 64] == (t + 1) % 64);
+  __barrier_sync_count(4, 64);
   __stwt(words + t, u64{t});
   CHECK(__ldca(words + t) == t);
 }

@@ -27,6 +27,17 @@ static inline unsigned __brev(unsigned value) { return towpath_ptx::brev<towpath
 static inline unsigned long long __brevll(unsigned long long value) {
   return towpath_ptx::brev<towpath_ptx::u64>(value);
 }
+// The position of the offset-th one of `mask` from bit `base` on, upward or downward. All ones if
+// there is none.
+static inline unsigned __fns(unsigned mask, unsigned base, int offset) {
+  const int step = offset < 0 ? -1 : 1;
+  int left = offset < 0 ? -offset : offset;
+  for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step) {
+    if ((mask >> at & 1) != 0 && --left <= 0) return static_cast<unsigned>(at);
+    if (offset == 0) break;
+  }
+  return ~0u;
+}
 static inline int __mulhi(int a, int b) {
   return towpath_ptx::mul_hi<int>(static_cast<unsigned>(a), static_cast<unsigned>(b));
 }
@@ -55,6 +66,23 @@ static inline long long __double_as_longlong(double value) {
 static inline double __longlong_as_double(long long bits) {
   return towpath_ptx::cast_bits<double>(bits);
 }
+
+// Floats as integers: to the nearest, to zero, upward or downward. Values that do not fit become the
+// nearest that does.
+#define TOWPATH_TO_INTEGER(name, type, mode)                                                       \
+  static inline type __float2##name(float value) {                                                 \
+    return towpath_ptx::cvt<type, float, towpath_ptx::mode, false, false, false>(                  \
+        towpath_ptx::cast_bits<towpath_ptx::u32>(value));                                          \
+  }
+#define TOWPATH_TO_INTEGERS(prefix, type)       \
+  TOWPATH_TO_INTEGER(prefix##_rn, type, m_rni)  \
+  TOWPATH_TO_INTEGER(prefix##_rz, type, m_rzi)  \
+  TOWPATH_TO_INTEGER(prefix##_ru, type, m_rpi)  \
+  TOWPATH_TO_INTEGER(prefix##_rd, type, m_rmi)
+TOWPATH_TO_INTEGERS(int, int)
+TOWPATH_TO_INTEGERS(uint, unsigned)
+TOWPATH_TO_INTEGERS(ll, long long)
+TOWPATH_TO_INTEGERS(ull, unsigned long long)
 
 template <typename T>
 unsigned __match_all_sync(unsigned mask, T value, int* are_equal, TOWPATH_SITE) {

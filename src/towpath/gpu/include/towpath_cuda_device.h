@@ -27,6 +27,15 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu, TOWPATH_SITE) {
   TOWPATH_SITE_OF("__syncwarp");
   TOWPATH_CALL(sync_warp, mask, &towpath_site);
 }
+// Barrier `id` of the block, for all of its threads or for `threads` of them.
+static inline void __barrier_sync(unsigned id, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("__barrier_sync");
+  TOWPATH_CALL(sync_named, id, 0, towpath_gpu::NamedBarrier::sync, 0, &towpath_site);
+}
+static inline void __barrier_sync_count(unsigned id, unsigned threads, TOWPATH_SITE) {
+  TOWPATH_SITE_OF("__barrier_sync_count");
+  TOWPATH_CALL(sync_named, id, threads, towpath_gpu::NamedBarrier::sync, 0, &towpath_site);
+}
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence(TOWPATH_SITE) {
   TOWPATH_SITE_OF("__threadfence");
@@ -42,6 +51,9 @@ static inline void __threadfence_system(TOWPATH_SITE) {
     TOWPATH_CALL(thread_fence, towpath_gpu::FenceScope::system, &towpath_site);
   }
 }
+// A kernel begins when the earlier one has ended, so that there is nothing to wait for.
+static inline void cudaGridDependencySynchronize() {}
+static inline void cudaTriggerProgrammaticLaunchCompletion() {}
 static inline void __nanosleep(unsigned nanoseconds) { TOWPATH_CALL(sleep, nanoseconds); }
 
 // --- votes and shuffles -----------------------------------------------------------------------

@@ -24,6 +24,10 @@ static constexpr int warpSize = towpath_gpu::kWarpThreads;
 #define blockDim (towpath_gpu_current.block_dim)
 #define gridDim (towpath_gpu_current.grid_dim)
 
+#ifndef __clang__
+#define __builtin_assume(condition)
+#endif
+
 #define TOWPATH_CALL(name, ...) \
   (towpath_gpu::table().name(towpath_gpu::table().self __VA_OPT__(, ) __VA_ARGS__))
 
