@@ -61,3 +61,12 @@ def test_a_variable_of_nccl_changes_the_time(program):
 def test_real_time_is_another_one(program):
     simulated_us, real_us = measured(program)[-1][1], measured(program, "--real-time")[-1][1]
     assert real_us > 10 * simulated_us
+
+
+def test_a_sleep_takes_simulated_time(program, tmp_path):
+    sleep = str(tmp_path / "sleep")
+    code = str(Path(__file__).parent / "nccl" / "sleep.cu")
+    run("nccl", "compile", code, "-o", sleep, "--release", RELEASE)
+    words = ("--machine", "dgx-h100", "--hosts", "1", "--release", RELEASE)
+    # The clock is read twice, which takes 25 ns each.
+    assert float(run("nccl", "run", *words, "--", sleep)) == pytest.approx(5000, abs=0.1)

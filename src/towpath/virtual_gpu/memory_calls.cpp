@@ -61,7 +61,8 @@ cudaError_t cudaHostAlloc(void** address, std::size_t size, unsigned) {
   return allocate(address, size, MemoryKind::pinned);
 }
 cudaError_t cudaFree(void* address) {
-  streams().synchronize_device(current_device());
+  const auto found = memory().find(number(address));
+  streams().synchronize_device(found ? found->device : current_device());
   if (address == nullptr || memory().free(number(address))) return cudaSuccess;
   return keep(cudaErrorInvalidValue);
 }

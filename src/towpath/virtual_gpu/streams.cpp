@@ -3,10 +3,11 @@
 #include "towpath/virtual_gpu/streams.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
 #include "towpath/virtual_gpu/device/clock.hpp"
+#include "towpath/virtual_gpu/device/library.hpp"
+#include "towpath/virtual_gpu/device/settings.hpp"
 #include "towpath/virtual_gpu/device/times.hpp"
 #include "towpath/virtual_gpu/device/workers.hpp"
 #include "towpath/virtual_gpu/system.hpp"
@@ -18,11 +19,23 @@ bool is_default(cudaStream_t stream) {
   return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
 }
 
+constexpr int kWorkersMax = 32;
+
 int worker_count() {
-  const char* const named = std::getenv("TOWPATH_VIRTUAL_GPU_WORKERS");
-  const int count =
-      named != nullptr ? std::atoi(named) : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(count, 1, 32);
+  const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  return setting("TOWPATH_VIRTUAL_GPU_WORKERS", 1, kWorkersMax,
+                 std::clamp(processors, 1, kWorkersMax));
+}
+
+// The limits of a grid of all GPUs (CUDA C++ Programming Guide, "Technical Specifications per
+// Compute Capability").
+bool is_valid(const abi::Configuration& configuration) {
+  const abi::Index3& block = configuration.block;
+  const abi::Index3& grid = configuration.grid;
+  const auto is_count = [](unsigned count, unsigned most) { return count > 0 && count <= most; };
+  return is_count(block.x, 1024) && is_count(block.y, 1024) && is_count(block.z, 64) &&
+         std::uint64_t{block.x} * block.y * block.z <= abi::kThreadsPerBlockMax &&
+         is_count(grid.x, 0x7fff'ffff) && is_count(grid.y, 65'535) && is_count(grid.z, 65'535);
 }
 
 // The earliest time at which the next work of a stream can begin.
@@ -140,13 +153,15 @@ void Streams::start_grid(Lock& lock, const std::shared_ptr<Stream>& stream, std:
   Grid* const grid = stream->queue.front().grid;
   const std::vector<Call> calls = std::move(grid->calls);
   grid->finished = [this, stream, calls, begin_ns] {
-    const std::int64_t end_ns = calls.empty() ? end_of(begin_ns) : end_calls(calls, begin_ns);
+    const std::int64_t end_ns = is_time_simulated() ? end_calls(calls, begin_ns) : end_of(begin_ns);
+    set_state(calls, CallState::ended);
     Lock again(mutex_);
     finish(again, stream, end_ns);
     advance(again);
   };
   Workers& all = workers();
   lock.unlock();
+  set_state(calls, CallState::running);
   begin_calls(calls, begin_ns);
   all.start(grid);
   lock.lock();
@@ -190,18 +205,16 @@ void Streams::run_host_tasks() {
 }
 
 cudaError_t Streams::launch(const abi::Launch& launch, int device) {
-  const abi::Index3& block = launch.configuration.block;
-  const abi::Index3& grid = launch.configuration.grid;
-  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-  if (threads == 0 || threads > abi::kThreadsPerBlockMax || grid.x == 0 || grid.y == 0 ||
-      grid.z == 0) {
+  if (!is_valid(launch.configuration)) {
+    if (launch.destroy != nullptr) launch.destroy(launch.closure);
     return cudaErrorInvalidConfiguration;
   }
   auto* const made = new Grid;
   made->launch = launch;
   made->device = device;
-  if (is_time_simulated()) {
+  if (is_of_library(launch.name)) {
     made->calls = take_calls(device, static_cast<cudaStream_t>(launch.configuration.stream));
+    set_state(made->calls, CallState::queued);
   }
   add(static_cast<cudaStream_t>(launch.configuration.stream), device, {.grid = made});
   return cudaSuccess;

@@ -78,6 +78,9 @@ cudaError_t System::launch(const Launch& launch) {
   if (kernel == nullptr) {
     stop("a kernel was launched that has no code here; compile its file with towpath nccl compile");
   }
+  if (kernel->parameters > 0 && launch.arguments == nullptr && launch.argument_buffer == nullptr) {
+    return cudaErrorInvalidValue;
+  }
   const abi::Configuration configuration{launch.grid, launch.block, launch.shared_bytes,
                                          launch.stream};
   return streams().launch(launch.argument_buffer != nullptr

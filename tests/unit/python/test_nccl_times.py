@@ -3,6 +3,7 @@
 """The server of simulated times that a program on virtual GPUs asks."""
 
 import socket
+import threading
 
 import pytest
 
@@ -61,6 +62,30 @@ def test_each_size_is_simulated_once(ranks, asked):
         for rank in ranks:
             rank.ask(f"end 7:{number} all_gather 64 2 1 0")
     assert asked == [("all_gather", 64, 2, 1)]
+
+
+def test_ranks_begin_calls_while_another_one_is_simulated(tmp_path):
+    is_simulated, may_end = threading.Event(), threading.Event()
+
+    def time_us(collective, size_bytes, ranks, nodes):
+        is_simulated.set()
+        assert may_end.wait(10)
+        return 1.0
+
+    with TimeServer(tmp_path / "times", time_us):
+        one, other = (Rank(tmp_path / "times") for _ in range(2))
+        ends = []
+        thread = threading.Thread(
+            target=lambda: ends.append(one.ask("end 7:0 all_reduce 64 1 1 0"))
+        )
+        thread.start()
+        assert is_simulated.wait(10)
+        assert other.ask("begin 7:1 0") == "ok"
+        may_end.set()
+        thread.join()
+        assert ends == ["1000"]
+        one.close()
+        other.close()
 
 
 def test_a_call_without_a_time_is_one_line_with_the_reason(ranks):

@@ -9,12 +9,17 @@
 
 #include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/system.hpp"
+#include "towpath_gpu_launch.h"
 #include "virtual_gpus.hpp"
 
 namespace towpath::virtual_gpu {
 namespace {
 
 void kernel_of_test() {}
+
+int seen_argument = 0;
+void kernel_with_argument(int value) { seen_argument = value; }
+const towpath_gpu::Registration kWithArgument("kernel_with_argument", kernel_with_argument);
 
 using VirtualCalls = VirtualGpus;
 
@@ -98,6 +103,18 @@ TEST_F(VirtualCalls, ALaunchGoesToTheObserver) {
   EXPECT_EQ(seen.block.x, 512);
   EXPECT_EQ(seen.shared_bytes, 64);
   towpath::virtual_gpu::system().observe_launches({});
+}
+
+TEST_F(VirtualCalls, ALaunchWithoutArgumentsIsAnErrorIfTheKernelHasSome) {
+  const auto function = reinterpret_cast<CUfunction>(&kernel_with_argument);
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+  int value = 5;
+  void* arguments[] = {&value};
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
+            CUDA_SUCCESS);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(seen_argument, 5);
 }
 
 TEST_F(VirtualCalls, ACallWithoutAnAnswerEndsTheProcessWithItsName) {

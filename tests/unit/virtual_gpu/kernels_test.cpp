@@ -6,14 +6,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <numeric>
+#include <thread>
 #include <vector>
 
+#include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath_ptx.h"
 #include "virtual_gpus.hpp"
 
 namespace {
 
+using towpath::virtual_gpu::kStoppedStatus;
 using towpath_ptx::Site;
 
 unsigned load(const unsigned* address) {
@@ -54,11 +58,34 @@ void halves(unsigned* order, unsigned* next) {
   if (__syncthreads_count(threadIdx.x % 3 == 0) != 32) order[0] = ~0U;
 }
 void set(unsigned* word, unsigned value) { *word = value; }
+// The same place of the dynamic shared memory, before and after a wait.
+void find_dynamic_shared(unsigned* flag, unsigned* words) {
+  *static_cast<unsigned*>(towpath_gpu::dynamic_shared()) = 5;
+  words[0] = 1;
+  while (load(flag) == 0) {
+  }
+  words[1] = *static_cast<unsigned*>(towpath_gpu::dynamic_shared());
+}
+// NOLINTNEXTLINE(misc-no-recursion)
+int recurse(int depth) {
+  return depth == 0 ? 0 : recurse(depth - 1) + *static_cast<volatile int*>(&depth);
+}
+void recurse_far(unsigned* word, int depth) { *word = static_cast<unsigned>(recurse(depth)); }
+void fill_a_large_array(unsigned* word) {
+  volatile unsigned char bytes[17 << 10];
+  for (auto& each : bytes) each = 1;
+  *word = bytes[5];
+}
+void store_to_nothing(unsigned* word) { *(word + 4) = 1; }
 
 const towpath_gpu::Registration kPass("pass", pass);
 const towpath_gpu::Registration kVote("vote", vote);
 const towpath_gpu::Registration kHalves("halves", halves);
 const towpath_gpu::Registration kSet("set", set);
+const towpath_gpu::Registration kFindDynamicShared("find_dynamic_shared", find_dynamic_shared);
+const towpath_gpu::Registration kRecurseFar("recurse_far", recurse_far);
+const towpath_gpu::Registration kFillALargeArray("fill_a_large_array", fill_a_large_array);
+const towpath_gpu::Registration kStoreToNothing("store_to_nothing", store_to_nothing);
 
 using VirtualKernels = VirtualGpus;
 
@@ -150,6 +177,76 @@ TEST_F(VirtualKernels, AConfigurationWithoutThreadsIsAnError) {
   EXPECT_EQ(cudaLaunchKernel(kernel, 1, 1025, arguments, 0, nullptr),
             cudaErrorInvalidConfiguration);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+}
+
+TEST_F(VirtualKernels, AGridBeyondTheLimitsOfCudaIsAnError) {
+  unsigned value = 0;
+  unsigned* word = device_words(1);
+  void* arguments[] = {&word, &value};
+  const auto* const kernel = reinterpret_cast<const void*>(&set);
+  for (const dim3 grid : {dim3(65536, 65536, 1), dim3(1, 1, 65536), dim3(0x80000000U, 1, 1)}) {
+    EXPECT_EQ(cudaLaunchKernel(kernel, grid, 1, arguments, 0, nullptr),
+              cudaErrorInvalidConfiguration);
+  }
+  EXPECT_EQ(cudaLaunchKernel(kernel, 1, dim3(1, 1, 65), arguments, 0, nullptr),
+            cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaLaunchKernel(kernel, dim3(3, 50000, 1), 1, arguments, 0, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+TEST_F(VirtualKernels, ALibraryThatIsLoadedMeanwhileDoesNotMoveSharedMemory) {
+  unsigned* const flag = device_words(1);
+  unsigned* const seen = device_words(2);
+  const cudaStream_t stream = new_stream(0);
+  void* arguments[] = {const_cast<unsigned**>(&flag), const_cast<unsigned**>(&seen)};
+  ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(&find_dynamic_shared), 1, 1, arguments,
+                             64, stream),
+            cudaSuccess);
+  while (reinterpret_cast<volatile unsigned*>(seen)[0] == 0) std::this_thread::yield();
+  // As the initialization of a library with __shared__ variables does.
+  towpath_virtual_gpu_shared_offset(nullptr, 4096, 16);
+  *reinterpret_cast<volatile unsigned*>(flag) = 1;
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(seen[1], 5U);
+}
+
+TEST_F(VirtualKernels, FreedMemoryWaitsForTheKernelsOfItsGpu) {
+  unsigned* const flag = device_words(1);
+  cudaSetDevice(1);
+  unsigned* const word = device_words(1);
+  const cudaStream_t stream = new_stream(1);
+  launch(pass, 1, 1, stream, flag, word, 2U, 1U);  // until the host sets the flag
+  cudaSetDevice(0);
+  std::thread host([=] { *reinterpret_cast<volatile unsigned*>(flag) = 1; });
+  EXPECT_EQ(cudaFree(word), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  host.join();
+}
+
+TEST_F(VirtualKernels, AFullStackAndAnAddressWithoutMemoryAreSentences) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto ended = testing::ExitedWithCode(kStoppedStatus);
+  const char* const full = "of .* on GPU 0 uses more than the 16 KiB of its stack";
+  EXPECT_EXIT(
+      (launch(recurse_far, 2, 64, nullptr, device_words(1), 1 << 30), cudaDeviceSynchronize()),
+      ended, full);
+  EXPECT_EXIT(
+      (launch(fill_a_large_array, 1, 64, nullptr, device_words(1)), cudaDeviceSynchronize()), ended,
+      full);
+  EXPECT_EXIT((launch(store_to_nothing, 1, 1, nullptr, static_cast<unsigned*>(nullptr)),
+               cudaDeviceSynchronize()),
+              ended,
+              "thread 0 of block 0 of store_to_nothing on GPU 0 stores to address 0x10, where no "
+              "memory is mapped");
+}
+
+TEST_F(VirtualKernels, ASettingThatIsNotANumberIsASentence) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  setenv("TOWPATH_VIRTUAL_GPU_WORKERS", "two", 1);
+  EXPECT_EXIT((launch(set, 1, 1, nullptr, device_words(1), 1U), cudaDeviceSynchronize()),
+              testing::ExitedWithCode(kStoppedStatus),
+              "TOWPATH_VIRTUAL_GPU_WORKERS is 'two'; it must be a number from 1 to 32");
+  unsetenv("TOWPATH_VIRTUAL_GPU_WORKERS");
 }
 
 }  // namespace

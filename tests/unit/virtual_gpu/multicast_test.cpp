@@ -24,6 +24,7 @@ void store_word(unsigned* address, unsigned value) {
   store<m_volatile, m_sys, m_global, u32>(Site{}, reinterpret_cast<std::uintptr_t>(address), 0,
                                           value);
 }
+void store_plainly(unsigned* address) { *address = 1; }
 void add_to_all(unsigned* address, unsigned value) {
   multimem_store<m_relaxed, m_sys, m_add, u32>(Site{nullptr, 0, "multimem.red"},
                                                reinterpret_cast<std::uintptr_t>(address), 0, value);
@@ -36,6 +37,7 @@ void sum_of_all(unsigned* address, unsigned* result) {
 }
 
 const towpath_gpu::Registration kStoreWord("store_word", store_word);
+const towpath_gpu::Registration kStorePlainly("store_plainly", store_plainly);
 const towpath_gpu::Registration kAddToAll("add_to_all", add_to_all);
 const towpath_gpu::Registration kSumOfAll("sum_of_all", sum_of_all);
 
@@ -121,6 +123,19 @@ TEST_F(VirtualMulticast, PlacesOfUnboundMemoryAreTakenAgain) {
     bind(object, block);
     ASSERT_EQ(cuMulticastUnbind(object, 0, 0, kGranularityBytes), CUDA_SUCCESS);
   }
+}
+
+TEST_F(VirtualMulticast, APlainStoreToMulticastMemoryIsASentence) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const auto object = new_object();
+        bind(object, new_block(0));
+        launch(store_plainly, 1, 1, nullptr, mapped(object, reserved(1)));
+        cudaDeviceSynchronize();
+      },
+      testing::ExitedWithCode(kStoppedStatus),
+      "stores to address .* no memory is mapped for plain accesses; use multimem for multicast");
 }
 
 TEST_F(VirtualMulticast, TooMuchBoundMemoryAndOrdinaryAddressesAreSentences) {

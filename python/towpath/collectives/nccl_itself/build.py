@@ -35,7 +35,7 @@ from towpath.errors import ConfigError
 from towpath.processes import run_ending_with_this_one
 
 OLDEST = (2, 19)
-_TIMEOUT_S = 3600.0
+TIMEOUT_S = 3600.0  # of a build
 _KEPT = 32
 _GATHER = "towpath/virtual_gpu/nccl/replicated/gather.hpp"
 _PROGRAM = "decide"
@@ -98,7 +98,7 @@ def build(
             job.link(archive, unfinished, unfinished.with_name(_REPLICATED), end)
 
         made_once(
-            program, link, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT, others=[_REPLICATED]
+            program, link, subject=subject, timeout_s=TIMEOUT_S, kept=_KEPT, others=[_REPLICATED]
         )
         record = {"release": version.release, "own": own, "source": str(path.resolve())}
         (program.parent / "build.json").write_text(json.dumps(record), encoding="utf-8")
@@ -179,7 +179,7 @@ def _own_digest(recipe: Recipe) -> str:
 
 def _host_digest(recipe: Recipe) -> str:
     """The digest of the headers, options and compiler of the host part."""
-    return _digest(recipe.headers, f"{_compiler()} {recipe.text}")
+    return _digest(recipe.headers, f"{_compiler_state()} {recipe.text}")
 
 
 def link_digest(start: str) -> str:
@@ -189,16 +189,38 @@ def link_digest(start: str) -> str:
         start: further options.
     """
     headers = INSTALLED / "gpu_include"
-    return _digest([OWN_SOURCE, headers], f"{start} {_compiler()} {recipe_of(False).text}")
+    return _digest([OWN_SOURCE, headers], f"{start} {_compiler_state()} {recipe_of(False).text}")
 
 
-def _compiler() -> str:
+def compiler() -> str:
+    """The command of the compiler: $CXX, or g++."""
+    return os.environ.get("CXX", "g++")
+
+
+def run_tool(command: Sequence[str], subject: str, end: float) -> subprocess.CompletedProcess[str]:
+    """Runs a compiler or a tool of it to completion, with any status.
+
+    Args:
+        command: the tool and its arguments.
+        subject: what is built, for the error.
+        end: the time of `time.monotonic` at which it is ended.
+
+    Raises:
+        ConfigError: it runs longer.
+    """
+    done = run_ending_with_this_one(command, timeout_s=max(1.0, end - time.monotonic()))
+    if done is None:
+        raise ConfigError(f"{subject} takes more than {TIMEOUT_S / 60:.0f} minutes to compile")
+    return done
+
+
+def _compiler_state() -> str:
     """The compiler's file, size and time of change: another version has others.
 
     Raises:
         ConfigError: there is none.
     """
-    name = os.environ.get("CXX", "g++")
+    name = compiler()
     found = shutil.which(name)
     if found is None:
         raise ConfigError(f"there is no compiler {name}; $CXX names another one")
@@ -235,7 +257,7 @@ class Compilation:
         self._include = folder / "include"
         self._generated = folder / "generated"
         self._objects = folder / "objects"
-        self._compiler = os.environ.get("CXX", "g++")
+        self._compiler = compiler()
         digest = _digest([self._source], _host_digest(self._recipe))
         self.name = f"{version.release}-{digest[:16]}"
         for each in (self._include, self._generated, self._objects):
@@ -254,7 +276,7 @@ class Compilation:
             self.compile_host(unfinished, end, update or (lambda done: None))
 
         subject = self._version.name
-        made_once(found, compile_host, subject=subject, timeout_s=_TIMEOUT_S, kept=_KEPT)
+        made_once(found, compile_host, subject=subject, timeout_s=TIMEOUT_S, kept=_KEPT)
         self._end = end
         return found
 
@@ -409,11 +431,7 @@ class Compilation:
         )
 
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        left_s = self._end - time.monotonic()
-        done = run_ending_with_this_one(command, timeout_s=max(1.0, left_s))
-        if done is None:
-            raise self._error(f"it takes more than {_TIMEOUT_S / 60:.0f} minutes")
-        return done
+        return run_tool(command, self._version.name, self._end)
 
     def _error(self, why: str) -> ConfigError:
         return ConfigError(f"{self._version.name} cannot be built: {why}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
 import tempfile
@@ -23,20 +22,21 @@ from pathlib import Path
 
 from towpath import _core
 from towpath.collectives.nccl_itself.build import (
+    TIMEOUT_S,
     Compilation,
     cache,
+    compiler,
     first_error,
     link_digest,
+    run_tool,
     source_of,
 )
 from towpath.collectives.nccl_itself.recipe import INSTALLED, OWN_SOURCE, recipe_of
 from towpath.collectives.nccl_itself.source import RCCL_PREFIX, Version, unpack
 from towpath.compiled import is_intact, made_once
 from towpath.errors import ConfigError
-from towpath.processes import run_ending_with_this_one
 
 _NAME = "libnccl.so.2"
-_TIMEOUT_S = 3600.0
 _KEPT = 8
 _UNITS_KEPT = 4096
 _WAITING = OWN_SOURCE / "towpath" / "virtual_gpu" / "nccl" / "waiting.cu"
@@ -45,13 +45,13 @@ _DEVICE_FLAGS = (
     "-ffp-contract=off", "-DTOWPATH_VIRTUAL_GPU", "-DTOWPATH_DEVICE_CODE",
 )  # fmt: skip
 _HOST_FLAGS = ("-std=gnu++17", "-O2", "-g", "-w", "-fPIC", "-DTOWPATH_VIRTUAL_GPU")
-_DEFINES = ("CUDA_MAJOR=12", "CUDA_MINOR=8", "NVTX_DISABLE", "PROFAPI", "NCCL_OS_LINUX")
 # Functions between which and their callers virtual_gpu/nccl/timed/ stands.
 _WRAPPED = ("_Z16ncclEnqueueCheckP8ncclInfo", "pthread_create")
 # The files whose code is in the library itself.
 _ALWAYS = ("common", "onerank", "device_table")
 _DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)|__global__ void (nccl\w+)\(")
-# A spin of a thread is seen at its loads of the abort flag. NCCL loads it after many spins.
+# A spin of a thread is seen at its loads of the abort flag. NCCL loads it after many spins. A store
+# of C++ to multicast memory is not seen.
 _CHANGES = {
     "src/device/primitives.h": (
         r"(#define\s+NCCL_SPINS_BEFORE_CHECK_ABORT)\s+\d+",
@@ -61,6 +61,16 @@ _CHANGES = {
         r"volatile\s+uint32_t\s*\*\s*abortFlag;",
         "towpath_gpu::Volatile<uint32_t>* abortFlag;",
     ),
+    "src/device/prims_simple.h": (
+        r"\*connStepPtr = step;",
+        "st_relaxed_sys_global(connStepPtr, step);",
+    ),
+}
+# Not all releases have these. blockIdx is a macro here, and no name of a parameter. g++ takes no
+# destructor after `template`.
+_CHANGES_OF_SYMMETRIC = {
+    "src/device/symmetric/primitives.cuh": (r"\bblockIdx\b(?!\.)", "block_index"),
+    "src/device/symmetric/reduce_scatter_gin.cuh": (r"\.template\s+~", ".~"),
 }
 
 
@@ -87,8 +97,8 @@ class NcclLibrary:
         command = [sys.executable, "-m", __name__, str(self.folder)]
         return {
             "LD_LIBRARY_PATH": f"{self.folder}:{earlier}" if earlier else str(self.folder),
-            "TOWPATH_NCCL_UNITS": str(self.folder / "units"),
-            "TOWPATH_NCCL_UNIT_COMMAND": shlex.join(command),
+            "TOWPATH_DEVICE_UNITS": str(self.folder / "units"),
+            "TOWPATH_DEVICE_UNIT_COMMAND": "\n".join(command),
         }
 
     def units(self) -> list[str]:
@@ -114,7 +124,7 @@ def library_of(release: str) -> NcclLibrary:
                 _Library(source, release, Path(scratch), library.parent, end).make(unfinished)
 
         made_once(
-            library, make, subject=f"NCCL {release}", timeout_s=_TIMEOUT_S, kept=_KEPT,
+            library, make, subject=f"NCCL {release}", timeout_s=TIMEOUT_S, kept=_KEPT,
             others=["units.json"],
         )  # fmt: skip
     return NcclLibrary(release, library.parent)
@@ -137,11 +147,11 @@ def compile_unit(folder: Path, unit: str) -> Path:
         with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:
             objects = [_compiled_device_file(folder, source, Path(scratch), end)]
             # Its functions call each other, not the stubs of the library.
-            command = [_compiler(), "-shared", "-Wl,-Bsymbolic", *map(str, objects)]
+            command = [compiler(), "-shared", "-Wl,-Bsymbolic", *map(str, objects)]
             command += [str(folder / _NAME), "-o", str(unfinished)]
             _run(command, f"{unit} of NCCL", end)
 
-    return made_once(made, make, subject=f"{unit} of NCCL", timeout_s=_TIMEOUT_S, kept=_UNITS_KEPT)
+    return made_once(made, make, subject=f"{unit} of NCCL", timeout_s=TIMEOUT_S, kept=_UNITS_KEPT)
 
 
 def compile_program(
@@ -205,7 +215,7 @@ class _ProgramBuild:
         self._scratch = scratch
         self._flags = list(flags)
         self._count = 0
-        self._end = time.monotonic() + _TIMEOUT_S
+        self._end = time.monotonic() + TIMEOUT_S
 
     def objects(self, files: Sequence[Path]) -> list[Path]:
         """The objects of C++ and CUDA sources."""
@@ -221,7 +231,7 @@ class _ProgramBuild:
 
     def link(self, objects: Sequence[Path], program: Path) -> None:
         """Links objects and the library."""
-        command = [_compiler(), *map(str, objects), "-o", str(program)]
+        command = [compiler(), *map(str, objects), "-o", str(program)]
         libraries = [str(self._library.folder / _NAME), "-lpthread", "-ldl", "-lrt"]
         links = [flag for flag in self._flags if flag.startswith(("-L", "-l", "-Wl,"))]
         _run([*command, *libraries, *links], str(program), self._end)
@@ -231,17 +241,17 @@ class _ProgramBuild:
         if file.suffix == ".cu":
             flags = [*_DEVICE_FLAGS, *includes, *self._flags]
             return _compile_cuda(file, made, flags, self._end)
-        command = [_compiler(), *_HOST_FLAGS, *includes, *self._flags, "-c", str(file)]
+        command = [compiler(), *_HOST_FLAGS, *includes, *self._flags, "-c", str(file)]
         _run([*command, "-o", str(made)], str(file), self._end)
         return None
 
 
 def _compile_cuda(file: Path, made: Path, flags: Sequence[str], end: float) -> None:
-    preprocess = [_compiler(), "-E", "-x", "c++", *flags, "-include", "cuda_runtime.h", str(file)]
+    preprocess = [compiler(), "-E", "-x", "c++", *flags, "-include", "cuda_runtime.h", str(file)]
     text = _run(preprocess, str(file), end)
     cpp = made.with_suffix(".ii")
     cpp.write_text(_core.translate_cuda(text, []), encoding="utf-8")
-    command = [_compiler(), "-fpreprocessed", "-x", "c++", *flags, "-c", str(cpp), "-o", str(made)]
+    command = [compiler(), "-fpreprocessed", "-x", "c++", *flags, "-c", str(cpp), "-o", str(made)]
     _run(command, str(file), end)
 
 
@@ -250,7 +260,7 @@ def _compiled_device_file(folder: Path, file: Path, scratch: Path, end: float) -
     source = folder / "source"
     includes = [folder / "include", INSTALLED / "gpu_include"]
     includes += [source / "src" / name for name in ("", "include", "include/plugin", "device")]
-    flags = [*_DEVICE_FLAGS, *(f"-D{define}" for define in _DEFINES)]
+    flags = [*_DEVICE_FLAGS, *(f"-D{define}" for define in recipe_of(False).defines)]
     flags += [f"-I{include}" for include in includes]
     made = scratch / f"{file.stem}.o"
     _compile_cuda(file, made, flags, end)
@@ -263,14 +273,9 @@ def _processor() -> str:
     return next((line for line in text.splitlines() if line.startswith("flags")), "")
 
 
-def _compiler() -> str:
-    return os.environ.get("CXX", "g++")
-
-
 def _run(command: Sequence[str], subject: str, end: float) -> str:
-    done = run_ending_with_this_one(command, timeout_s=max(1.0, end - time.monotonic()))
-    if done is None:
-        raise ConfigError(f"{subject} takes more than {_TIMEOUT_S / 60:.0f} minutes to compile")
+    """The output of a tool that has done its work."""
+    done = run_tool(command, subject, end)
     if done.returncode != 0:
         raise ConfigError(f"{subject} does not compile: {first_error(done.stderr)}")
     return done.stdout
@@ -292,11 +297,10 @@ class _Library:
         archive = self._job.archive(self._end)
         self._write_sources()
         symbols = self._write_units()
-        objects = [
-            _compiled_device_file(self._folder, self._device_file(name), self._scratch, self._end)
-            for name in _ALWAYS
-        ]
-        objects.append(_compiled_device_file(self._folder, _WAITING, self._scratch, self._end))
+        files = [*(self._device_file(name) for name in _ALWAYS), _WAITING]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            compiled = pool.map(self._compiled, files)
+        objects = list(compiled)
         own = [
             each
             for each in recipe_of(False).own_sources()
@@ -307,13 +311,16 @@ class _Library:
         names = self._job.missing([archive, *objects])
         stubs.write_text(_stubs(names, symbols), encoding="utf-8")
         command = [
-            _compiler(), "-shared", f"-Wl,-soname,{_NAME}", "-x", "c", "-O1", "-fPIC", str(stubs),
+            compiler(), "-shared", f"-Wl,-soname,{_NAME}", "-x", "c", "-O1", "-fPIC", str(stubs),
             "-x", "none", *map(str, objects), "-Wl,--allow-multiple-definition",
             "-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive", "-Wl,-z,defs",
             *(f"-Wl,--wrap={name}" for name in _WRAPPED),
             "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", str(unfinished),
         ]  # fmt: skip
         _run(command, f"NCCL {self._version.release}", self._end)
+
+    def _compiled(self, file: Path) -> Path:
+        return _compiled_device_file(self._folder, file, self._scratch, self._end)
 
     def _device_file(self, name: str) -> Path:
         generated = self._folder / "source" / "generated" / f"{name}.cu"
@@ -332,14 +339,14 @@ class _Library:
             shutil.copytree(self._scratch / "src" / name, self._source / name, symlinks=True)
         shutil.copytree(self._scratch / "include", self._folder / "include")
         for name, (pattern, text) in _CHANGES.items():
-            file = self._folder / "source" / name
-            changed, count = re.subn(pattern, text, file.read_text(encoding="utf-8"))
-            if count != 1:
+            if self._change(name, pattern, text) != 1:
                 raise ConfigError(
                     f"NCCL {self._version.release} has another {name} than known here; name a "
                     "release that runs, such as 2.21.5"
                 )
-            file.write_text(changed, encoding="utf-8")
+        for name, (pattern, text) in _CHANGES_OF_SYMMETRIC.items():
+            if (self._folder / "source" / name).is_file():
+                self._change(name, pattern, text)
         generated = self._folder / "source" / "generated"
         generated.mkdir()
         self._job.generate(self._source / "device", generated)
@@ -349,6 +356,13 @@ class _Library:
             # Both programs write files of the same names.
             for file in (self._scratch / "symmetric").glob("*.cu"):
                 file.rename(generated / f"symmetric_{file.name}")
+
+    def _change(self, name: str, pattern: str, text: str) -> int:
+        """Replaces a pattern in a file of the source. Returns how often."""
+        file = self._folder / "source" / name
+        changed, count = re.subn(pattern, text, file.read_text(encoding="utf-8"))
+        file.write_text(changed, encoding="utf-8")
+        return count
 
     def _write_units(self) -> dict[str, str]:
         """The file of each kernel and device function."""
@@ -382,15 +396,17 @@ def _stubs(names: Sequence[str], symbols: dict[str, str]) -> str:
             continue
         added.append(f'  towpath_add_stub((const void*)&stub_{number}, "{found}", "{name}");')
         lines.append(
-            f"void stub_{number}(void) {{ static void (*code)(void); if (!code) code = "
-            f'(void (*)(void))towpath_unit_function("{found}", "{name}"); code(); }}'
+            f"void stub_{number}(void) {{ static void* code; "
+            "void* found = __atomic_load_n(&code, __ATOMIC_ACQUIRE); "
+            f'if (!found) {{ found = towpath_unit_function("{found}", "{name}"); '
+            "__atomic_store_n(&code, found, __ATOMIC_RELEASE); } ((void (*)(void))found)(); }"
         )
     return "\n".join([*lines, "static void add_stubs(void) {", *added, "}", ""])
 
 
 if __name__ == "__main__":
     try:
-        print(compile_unit(Path(sys.argv[1]), sys.argv[2]))
+        compile_unit(Path(sys.argv[1]), sys.argv[2])
     except ConfigError as problem:
         print(problem, file=sys.stderr)
         sys.exit(1)

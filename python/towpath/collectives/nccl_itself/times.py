@@ -12,12 +12,14 @@ import socketserver
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
 # The time of a call in us from its collective, bytes, ranks and nodes.
 CallTime = Callable[[str, int, int, int], float]
 _NS_PER_US = 1000.0
+_TIMES_KEPT = 4096
 
 
 @dataclass
@@ -26,28 +28,32 @@ class _Calls:
 
     time_us: CallTime
     lock: threading.Lock = field(default_factory=threading.Lock)
+    simulation: threading.Lock = field(default_factory=threading.Lock)
     begins_ns: dict[str, int] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
-    known_us: dict[tuple[str, int, int, int], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.time_us = lru_cache(maxsize=_TIMES_KEPT)(self.time_us)
 
     def answer(self, line: str) -> str:
         word, identity, *words = line.split()
-        with self.lock:
-            if word == "begin":
-                begin_ns = int(words[0])
+        if word == "begin":
+            begin_ns = int(words[0])
+            with self.lock:
                 self.begins_ns[identity] = max(begin_ns, self.begins_ns.get(identity, begin_ns))
-                return "ok"
-            collective, *numbers = words
-            size_bytes, ranks, nodes, own_ns = map(int, numbers)
-            call = (collective, size_bytes, ranks, nodes)
-            if call not in self.known_us:
-                self.known_us[call] = self.time_us(*call)
+            return "ok"
+        collective, *numbers = words
+        size_bytes, ranks, nodes, own_ns = map(int, numbers)
+        # Other calls begin and end while one is simulated.
+        with self.simulation:
+            duration_ns = round(self.time_us(collective, size_bytes, ranks, nodes) * _NS_PER_US)
+        with self.lock:
             begin_ns = max(own_ns, self.begins_ns.get(identity, own_ns))
             self.ends[identity] = self.ends.get(identity, 0) + 1
             if self.ends[identity] == ranks:
                 del self.ends[identity]
                 self.begins_ns.pop(identity, None)
-            return str(begin_ns + round(self.known_us[call] * _NS_PER_US))
+            return str(begin_ns + duration_ns)
 
 
 class _Handler(socketserver.StreamRequestHandler):

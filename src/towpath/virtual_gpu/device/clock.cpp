@@ -12,8 +12,8 @@
 namespace towpath::virtual_gpu {
 namespace {
 
-// A read of the clock takes about this long on a processor. A program that waits by reading it goes
-// on.
+// A read of the clock takes 20 to 30 ns on x86-64 with the time stamp counter (measured in a loop
+// of clock_gettime). A program that waits by reading it continues.
 constexpr std::int64_t kReadNs = 25;
 
 std::atomic<std::int64_t> simulated_ns = 0;

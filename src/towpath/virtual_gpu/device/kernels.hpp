@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "towpath/virtual_gpu/device/times.hpp"
+#include "towpath/virtual_gpu/device/calls.hpp"
 #include "towpath_gpu.h"
 
 // Kernels of the program, and launches of them.
@@ -23,11 +23,11 @@ struct Grid {
   int device = 0;
   std::vector<Call> calls;         // of a library, which this kernel does
   std::function<void()> finished;  // called by the last block
-  std::atomic<unsigned> blocks_left = 0;
+  std::atomic<std::uint64_t> blocks_left = 0;
 
-  unsigned blocks() const {
+  std::uint64_t blocks() const {
     const abi::Index3& size = launch.configuration.grid;
-    return size.x * size.y * size.z;
+    return std::uint64_t{size.x} * size.y * size.z;
   }
 };
 

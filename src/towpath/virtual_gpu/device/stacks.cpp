@@ -22,27 +22,41 @@ constexpr std::size_t kStacksPerSlab = 256;
 // An odd number of cache lines from one stack to the next. Stacks that begin at multiples of a page
 // would share a few sets of the cache.
 constexpr std::size_t kStride = Stacks::kBytes + 3 * 64;
+// Below the lowest stack of a slab no memory is accessible. A page per stack would be more mappings
+// than Linux lets a process have.
+constexpr std::size_t kGuardBytes = 64 << 10;
+constexpr std::size_t kSlabBytes = kGuardBytes + kStacksPerSlab * kStride;
+constexpr std::uint64_t kMark = 0x5ca1ab1e0ddba115;
 
 }  // namespace
 
 Stacks::~Stacks() {
-  for (std::byte* const slab : slabs_) munmap(slab, kStacksPerSlab * kStride);
+  for (std::byte* const slab : slabs_) munmap(slab, kSlabBytes);
+}
+
+bool Stacks::is_intact(const std::byte* stack) {
+  std::uint64_t mark = 0;
+  std::memcpy(&mark, stack, sizeof mark);
+  return mark == kMark;
 }
 
 void Stacks::add_slab() {
-  void* const mapped = mmap(nullptr, kStacksPerSlab * kStride, PROT_READ | PROT_WRITE,
+  void* const mapped = mmap(nullptr, kSlabBytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
+  if (mapped == MAP_FAILED || mprotect(mapped, kGuardBytes, PROT_NONE) != 0) {
     stop(std::string("virtual GPUs cannot map the stacks of threads: ") + strerror(errno));
   }
   slabs_.push_back(static_cast<std::byte*>(mapped));
-  for (std::size_t i = kStacksPerSlab; i-- > 0;) free_.push_back(slabs_.back() + i * kStride);
+  for (std::size_t i = kStacksPerSlab; i-- > 0;) {
+    free_.push_back(slabs_.back() + kGuardBytes + i * kStride);
+  }
 }
 
 std::byte* Stacks::take() {
   if (free_.empty()) add_slab();
   std::byte* const stack = free_.back();
   free_.pop_back();
+  std::memcpy(stack, &kMark, sizeof kMark);
   return stack;
 }
 

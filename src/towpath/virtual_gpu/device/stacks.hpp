@@ -23,6 +23,9 @@ class Stacks {
   // Its lowest address.
   std::byte* take();
   void give_back(std::byte* stack);
+  // False if a thread has used more than a stack. It has overwritten the word at the lowest
+  // address.
+  static bool is_intact(const std::byte* stack);
 
  private:
   void add_slab();

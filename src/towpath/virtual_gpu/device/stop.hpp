@@ -13,6 +13,9 @@ inline constexpr int kStoppedStatus = 70;
 // program would decide something that no GPU decides.
 [[noreturn]] void stop(const std::string& sentence);
 
+// The same in a signal handler. It cuts a sentence of more than 1,000 characters.
+[[noreturn]] void stop_at_once(const char* sentence);
+
 // `stop` with a sentence that names the call.
 [[noreturn]] void stop_at_unknown(const char* call);
 

@@ -3,28 +3,31 @@
 #include "towpath/virtual_gpu/device/thread_block.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <sstream>
 #include <utility>
 
+#include "towpath/virtual_gpu/device/library.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath_gpu_launch.h"
 
 __thread towpath_gpu::Current towpath_gpu_current;
-// The reason for which a kernel of NCCL polls a word. Missing without NCCL.
-extern "C" __attribute__((weak)) bool towpath_nccl_waiting(const void* address, char* text,
-                                                           unsigned long size);
 
 namespace towpath::virtual_gpu {
 namespace {
 
 constexpr std::uint64_t kSharedAlignment = 1024;  // 32-bit addresses count from a multiple of it
+// A library that is loaded while a kernel runs may add this much to the __shared__ variables.
+constexpr std::uint64_t kSharedRoom = 16 << 10;
+// A block whose threads always have something to do gives the turn to the next one after this.
 constexpr int kTurnsPerThread = 64;
 
 thread_local ThreadBlock* block_of_thread = nullptr;
 
-abi::Index3 index_in(unsigned number, const abi::Index3& size) {
-  return {number % size.x, number / size.x % size.y, number / size.x / size.y};
+abi::Index3 index_in(std::uint64_t number, const abi::Index3& size) {
+  return {static_cast<unsigned>(number % size.x), static_cast<unsigned>(number / size.x % size.y),
+          static_cast<unsigned>(number / size.x / size.y)};
 }
 
 bool equals(const abi::Poll& poll) {
@@ -44,7 +47,7 @@ bool equals(const abi::Poll& poll) {
 
 ThreadBlock& running_block() { return *block_of_thread; }
 
-ThreadBlock::ThreadBlock(Grid& grid, unsigned number, Stacks& stacks)
+ThreadBlock::ThreadBlock(Grid& grid, std::uint64_t number, Stacks& stacks)
     : grid_(grid), number_(number), stacks_(stacks) {
   const abi::Configuration& configuration = grid.launch.configuration;
   const abi::Index3& size = configuration.block;
@@ -55,11 +58,12 @@ ThreadBlock::ThreadBlock(Grid& grid, unsigned number, Stacks& stacks)
   alive_.resize(static_cast<std::size_t>(warps));
   spinning_.resize(static_cast<std::size_t>(warps));
   for (int i = 0; i < count_; ++i) {
-    thread(i).index = index_in(static_cast<unsigned>(i), size);
+    thread(i).index = index_in(static_cast<std::uint64_t>(i), size);
     alive_[static_cast<std::size_t>(i / abi::kWarpThreads)] |= 1U << (i % abi::kWarpThreads);
     make_ready(i);
   }
-  shared_bytes_ = static_shared_bytes() + 16 + configuration.shared_bytes;
+  static_bytes_ = (static_shared_bytes() / kSharedRoom + 2) * kSharedRoom;
+  shared_bytes_ = static_bytes_ + configuration.shared_bytes;
   shared_.reset(new std::byte[shared_bytes_ + kSharedAlignment]);
 }
 
@@ -70,13 +74,38 @@ std::string ThreadBlock::describe() const {
          std::to_string(grid_.device);
 }
 
-std::string ThreadBlock::reason_of_nccl(const abi::Polls& polls) {
-  if (towpath_nccl_waiting == nullptr || std::strncmp(grid_.launch.name, "nccl", 4) != 0) return {};
+bool ThreadBlock::explain_full_stack(std::uintptr_t stack_pointer, char* text,
+                                     std::size_t size) const {
+  const auto is_full = [](const DeviceThread& one) {
+    return one.stack != nullptr && !Stacks::is_intact(one.stack);
+  };
+  const DeviceThread& self = threads_[static_cast<std::size_t>(running())];
+  auto found = std::find_if(threads_.begin(), threads_.end(), is_full);
+  const std::uintptr_t lowest = reinterpret_cast<std::uintptr_t>(self.stack);
+  if (stack_pointer - lowest >= Stacks::kBytes || is_full(self)) {
+    found = threads_.begin() + running();
+  }
+  if (found == threads_.end()) return false;
+  std::snprintf(
+      text, size, "thread %d of block %llu of %s on GPU %d uses more than the %zu KiB of its stack",
+      static_cast<int>(found - threads_.begin()), static_cast<unsigned long long>(number_),
+      grid_.launch.name, grid_.device, Stacks::kBytes >> 10);
+  return true;
+}
+
+void ThreadBlock::check_stack() const {
+  char text[256];
+  const auto stack_pointer = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (explain_full_stack(stack_pointer, text, sizeof text)) stop(text);
+}
+
+std::string ThreadBlock::reason_of_library(const abi::Polls& polls) {
+  if (library().explain_poll == nullptr || !is_of_library(grid_.launch.name)) return {};
   show_memory();
   for (const abi::Poll& poll : polls.last) {
     char text[512] = {};
     if (poll.address == nullptr || poll.round + 1 < polls.round) continue;
-    if (towpath_nccl_waiting(const_cast<const void*>(poll.address), text, sizeof text)) {
+    if (library().explain_poll(const_cast<const void*>(poll.address), text, sizeof text)) {
       return std::string(text) + "; ";
     }
   }
@@ -93,7 +122,7 @@ std::string ThreadBlock::waiting() {
   std::string reason;
   all.for_each([&](int number) {
     ++polling;
-    if (reason.empty()) reason = reason_of_nccl(thread(number).polls);
+    if (reason.empty()) reason = reason_of_library(thread(number).polls);
   });
   std::ostringstream text;
   text << reason;
@@ -144,8 +173,12 @@ void ThreadBlock::show_memory() {
   const auto begin = reinterpret_cast<std::uintptr_t>(shared_.get());
   current.shared.begin = (begin + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
   current.shared.size = shared_bytes_;
-  current.dynamic_shared =
-      reinterpret_cast<void*>(current.shared.begin + (static_shared_bytes() + 15) / 16 * 16);
+  current.dynamic_shared = reinterpret_cast<void*>(current.shared.begin + static_bytes_);
+  if (static_shared_bytes() > static_bytes_) {
+    stop(describe() + " has room for " + std::to_string(static_bytes_) +
+         " bytes of __shared__ variables, but a library that was loaded since it began has more; "
+         "load the library before");
+  }
 }
 
 void ThreadBlock::run() {
@@ -174,6 +207,7 @@ void ThreadBlock::thread_body() {
   for (;;) {
     block.grid_.launch.run(block.grid_.launch.closure);
     const int ended = block.running();
+    if (!Stacks::is_intact(block.thread(ended).stack)) block.check_stack();
     block.note_end();
     const int next = block.next_ready();
     if (next < 0 || block.thread(next).stack != nullptr) block.leave_stack(next);
@@ -207,6 +241,7 @@ void ThreadBlock::leave_stack(int next) {
 }
 
 void ThreadBlock::end_thread() {
+  if (!Stacks::is_intact(thread(running()).stack)) check_stack();
   note_end();
   const int next = next_ready();
   if (next >= 0) prepare(next);
@@ -223,6 +258,7 @@ void ThreadBlock::prepare(int number) {
 
 void ThreadBlock::suspend() {
   DeviceThread& self = thread(running());
+  if (static_cast<std::byte*>(__builtin_frame_address(0)) < self.stack) check_stack();
   const int next = next_ready();
   if (next < 0) {
     towpath_change_stack(&self.context, worker_);

@@ -21,7 +21,6 @@ class ThreadSet {
   void add(int thread) { words_[word(thread)] |= bit(thread); }
   void remove(int thread) { words_[word(thread)] &= ~bit(thread); }
   void clear() { words_ = {}; }
-  bool contains(int thread) const { return (words_[word(thread)] & bit(thread)) != 0; }
   // Calls function(thread) in the order of threads.
   template <typename Function>
   void for_each(Function function) const {
@@ -53,12 +52,13 @@ struct DeviceThread {
 // each until it waits, in the order of their numbers from one synchronization to the next.
 class ThreadBlock {
  public:
-  ThreadBlock(Grid& grid, unsigned number, Stacks& stacks);
+  ThreadBlock(Grid& grid, std::uint64_t number, Stacks& stacks);
   ~ThreadBlock();
   ThreadBlock(const ThreadBlock&) = delete;
   ThreadBlock& operator=(const ThreadBlock&) = delete;
 
   Grid& grid() const { return grid_; }
+  std::uint64_t number() const { return number_; }
   int threads() const { return count_; }
   bool has_ended() const { return ended_ == count_; }
   bool has_ready() const { return ready_count_ > 0; }
@@ -73,6 +73,9 @@ class ThreadBlock {
   // The reasons for which its threads wait: "32 threads spin at 0x7f.., barrier 1 has 64 of 96
   // threads".
   std::string waiting();
+  // Writes the sentence on a thread that has used more than its stack. False if none has. For a
+  // signal handler: `stack_pointer` is of the running thread.
+  bool explain_full_stack(std::uintptr_t stack_pointer, char* text, std::size_t size) const;
 
   // --- calls of the running thread ---
   int sync_named(unsigned id, unsigned threads, abi::NamedBarrier action, int vote);
@@ -101,7 +104,8 @@ class ThreadBlock {
   static void thread_body();
   void note_end();
   void show_memory();
-  std::string reason_of_nccl(const abi::Polls& polls);
+  std::string reason_of_library(const abi::Polls& polls);
+  void check_stack() const;
   [[noreturn]] void leave_stack(int next);
   void prepare(int number);
   bool is_full(const Meeting& meeting) const;
@@ -121,7 +125,7 @@ class ThreadBlock {
   Meeting& meeting_of(std::uint32_t mask, abi::Exchange kind, int width);
 
   Grid& grid_;
-  unsigned number_;
+  std::uint64_t number_;
   Stacks& stacks_;
   int count_;
   int ended_ = 0;
@@ -136,8 +140,9 @@ class ThreadBlock {
   std::vector<Meeting> meetings_;
   // Lanes that spin in a vote, by warp.
   std::vector<std::uint32_t> spinning_;
+  // Room for __shared__ variables, then the dynamic shared memory.
   std::unique_ptr<std::byte[]> shared_;
-  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t static_bytes_ = 0, shared_bytes_ = 0;
 };
 
 // The block whose thread runs on this operating-system thread.

@@ -3,19 +3,23 @@
 #include "towpath/virtual_gpu/device/times.hpp"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <mutex>
-#include <utility>
 
+#include "towpath/virtual_gpu/device/clock.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
 
 namespace towpath::virtual_gpu {
 namespace {
+
+// A simulation of one call takes seconds.
+constexpr timeval kAnswerTime{600, 0};
 
 // The connection of this process to the server of times: a line there, a line back.
 class Server {
@@ -33,7 +37,13 @@ class Server {
     }
     std::string answer;
     for (char next = 0; next != '\n';) {
-      if (read(socket_, &next, 1) != 1) stop("the server of simulated times has ended");
+      const ssize_t count = read(socket_, &next, 1);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        stop("the server of simulated times has not answered for " +
+             std::to_string(kAnswerTime.tv_sec) + " s");
+      }
+      if (count != 1) stop("the server of simulated times has ended");
       answer += next;
     }
     answer.pop_back();
@@ -54,6 +64,7 @@ class Server {
     if (made < 0 || connect(made, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
       stop(std::string("cannot connect to the server of simulated times, ") + path);
     }
+    setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTime, sizeof kAnswerTime);
     return made;
   }
 
@@ -71,45 +82,20 @@ Server& server() {
   return *only;
 }
 
-struct Pending {
-  std::mutex mutex;
-  std::map<std::pair<int, cudaStream_t>, std::vector<Call>> calls;
-};
-
-Pending& pending() {
-  static Pending* const only = new Pending;
-  return *only;
-}
-
 }  // namespace
 
-void add_call(int device, cudaStream_t stream, Call call) {
-  const std::scoped_lock lock(pending().mutex);
-  pending().calls[{device, stream}].push_back(std::move(call));
-}
-
-void drop_call(int device, cudaStream_t stream) {
-  const std::scoped_lock lock(pending().mutex);
-  auto& calls = pending().calls[{device, stream}];
-  if (!calls.empty()) calls.pop_back();
-}
-
-std::vector<Call> take_calls(int device, cudaStream_t stream) {
-  const std::scoped_lock lock(pending().mutex);
-  const auto found = pending().calls.find({device, stream});
-  if (found == pending().calls.end()) return {};
-  std::vector<Call> calls = std::move(found->second);
-  pending().calls.erase(found);
-  return calls;
-}
-
 void begin_calls(const std::vector<Call>& calls, std::int64_t begin_ns) {
-  for (const Call& call : calls) server().ask("begin " + call.id + " " + std::to_string(begin_ns));
+  if (!is_time_simulated()) return;
+  for (const Call& call : calls) {
+    if (!call.text.empty()) server().ask("begin " + call.id + " " + std::to_string(begin_ns));
+  }
 }
 
 std::int64_t end_calls(const std::vector<Call>& calls, std::int64_t begin_ns) {
   std::int64_t end_ns = begin_ns;
+  if (!is_time_simulated()) return end_ns;
   for (const Call& call : calls) {
+    if (call.text.empty()) continue;
     end_ns = std::atoll(
         server().ask("end " + call.id + " " + call.text + " " + std::to_string(end_ns)).c_str());
   }

@@ -3,12 +3,19 @@
 #include "towpath/virtual_gpu/device/units.hpp"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <thread>
+#include <vector>
 
 #include "towpath/virtual_gpu/device/stop.hpp"
 
@@ -31,16 +38,52 @@ Units& units() {
   return *only;
 }
 
+std::atomic<int> compilations = 0;
+
+// The words of the command that compiles a unit, in lines, and the unit.
+std::vector<std::string> command_of(const std::string& lines, const std::string& unit) {
+  std::vector<std::string> words;
+  std::istringstream stream(lines);
+  for (std::string word; std::getline(stream, word);) words.push_back(word);
+  words.push_back(unit);
+  return words;
+}
+
+// Without this process's own functions of the C library, and ended with this process.
+[[noreturn]] void become(char* const* words) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  unsetenv("LD_PRELOAD");
+  execvp(words[0], words);
+  _exit(127);
+}
+
+// True if it does its work. The command has a deadline.
+bool run(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ++compilations;
+  const pid_t child = fork();
+  if (child == 0) become(words.data());
+  int status = 0;
+  pid_t ended = -1;
+  do {
+    ended = child < 0 ? -1 : waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  --compilations;
+  return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 void* load(const std::string& unit) {
-  const char* const folder = std::getenv("TOWPATH_NCCL_UNITS");
-  const char* const command = std::getenv("TOWPATH_NCCL_UNIT_COMMAND");
+  const char* const folder = std::getenv("TOWPATH_DEVICE_UNITS");
+  const char* const command = std::getenv("TOWPATH_DEVICE_UNIT_COMMAND");
   if (folder == nullptr || command == nullptr) {
     stop("the kernels of " + unit + " are not compiled; start the program by towpath nccl run");
   }
   const std::string file = std::string(folder) + "/" + unit + "/" + unit + ".so";
-  if (access(file.c_str(), R_OK) != 0) {
-    const std::string line = std::string("unset LD_PRELOAD; ") + command + " " + unit + " >&2";
-    if (std::system(line.c_str()) != 0) stop("the kernels of " + unit + " do not compile");
+  if (access(file.c_str(), R_OK) != 0 && !run(command_of(command, unit))) {
+    stop("the kernels of " + unit + " do not compile");
   }
   void* const found = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (found == nullptr) stop(std::string("cannot load kernels: ") + dlerror());
@@ -59,6 +102,8 @@ void* function_of(const Stub& stub) {
 }
 
 }  // namespace
+
+bool is_compiling_unit() { return compilations > 0; }
 
 void* code_of_stub(const void* stub) {
   Units& all = units();

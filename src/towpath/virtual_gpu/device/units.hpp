@@ -11,5 +11,7 @@ namespace towpath::virtual_gpu {
 
 // The function in whose place a stub stands. Null for other addresses.
 void* code_of_stub(const void* stub);
+// True while a file is being compiled, which may take a minute.
+bool is_compiling_unit();
 
 }  // namespace towpath::virtual_gpu

@@ -2,28 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "towpath/virtual_gpu/device/workers.hpp"
 
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <string>
 
 #include "towpath/virtual_gpu/device/clock.hpp"
+#include "towpath/virtual_gpu/device/crash.hpp"
+#include "towpath/virtual_gpu/device/library.hpp"
+#include "towpath/virtual_gpu/device/settings.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
 
 namespace towpath::virtual_gpu {
 namespace {
 
-// Blocks that wait keep their stacks. A kernel of many blocks runs in parts.
+// Blocks that wait keep their stacks, which take up to 3.3 GB. A kernel of many blocks runs in
+// parts.
 constexpr int kThreadsMax = 200'000;
+// Not measured: an idle worker reacts in microseconds first, and then takes a few percent of a
+// processor.
 constexpr int kRoundsBeforeRest = 32;
-constexpr long kRestNs = 20'000;
-
-std::chrono::seconds deadline() {
-  const char* const named = std::getenv("TOWPATH_VIRTUAL_GPU_DEADLINE_S");
-  return std::chrono::seconds(named != nullptr ? std::atoi(named) : 60);
-}
+constexpr std::chrono::microseconds kRest{20};
+constexpr std::size_t kBlocksReported = 64;
+constexpr std::chrono::seconds kParkTime{1};
 
 // The last block of a kernel has ended.
 void finish(Grid* grid) {
@@ -34,43 +33,79 @@ void finish(Grid* grid) {
 
 }  // namespace
 
-Workers::Workers(int count) {
-  for (int i = 0; i < count; ++i) {
-    workers_.push_back(std::make_unique<Worker>());
-    // They end with the process.
-    std::thread([worker = workers_.back().get()] { worker->run(); }).detach();
+Workers::Workers(int count) : deadline_(deadline_s()) {
+  explain_crashes();
+  for (int i = 0; i < count; ++i) workers_.push_back(std::make_unique<Worker>(*this));
+  // They end with the process.
+  for (const auto& each : workers_) {
+    std::thread([worker = each.get()] { worker->run(); }).detach();
   }
 }
 
 void Workers::start(Grid* grid) {
-  const unsigned blocks = grid->blocks();
+  const std::uint64_t blocks = grid->blocks();
   grid->blocks_left = blocks;
-  std::vector<std::vector<Waiting>> parts(workers_.size());
-  for (unsigned block = 0; block < blocks; ++block) {
-    parts[block % workers_.size()].push_back({grid, block});
-  }
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i].empty()) workers_[i]->add(parts[i]);
-  }
+  const std::uint64_t parts = std::min<std::uint64_t>(blocks, workers_.size());
+  for (std::uint64_t i = 0; i < parts; ++i) workers_[i]->add({grid, i});
 }
 
-void Workers::Worker::add(const std::vector<Waiting>& blocks) {
+void Workers::check_deadline() {
+  const auto is_quiet = [this](const auto& each) { return each->quiet_time() > deadline_; };
+  if (std::all_of(workers_.begin(), workers_.end(), is_quiet)) report();
+}
+
+void Workers::report() {
+  if (is_reporting_.exchange(true)) {
+    for (;;) std::this_thread::sleep_for(kParkTime);
+  }
+  const Clock::time_point end = Clock::now() + kParkTime;
+  const auto is_parked = [](const auto& each) { return each->is_parked(); };
+  while (std::count_if(workers_.begin(), workers_.end(), is_parked) + 1 <
+             static_cast<std::ptrdiff_t>(workers_.size()) &&
+         Clock::now() < end) {
+    std::this_thread::sleep_for(kRest);
+  }
+  std::string text =
+      "kernels do not end: nothing has changed for " + std::to_string(deadline_.count()) + " s";
+  if (library().explain_calls != nullptr) text += library().explain_calls();
+  std::size_t count = 0;
+  for (const auto& worker : workers_) {
+    for (const auto& block : worker->blocks()) {
+      if (++count <= kBlocksReported) text += "\n  " + block->describe() + ": " + block->waiting();
+    }
+  }
+  if (count > kBlocksReported) {
+    text += "\n  and " + std::to_string(count - kBlocksReported) + " more blocks";
+  }
+  stop(text);
+}
+
+Workers::Clock::duration Workers::Worker::quiet_time() const {
+  return runs_ ? Clock::duration::zero() : Clock::now() - changed_.load();
+}
+
+void Workers::Worker::add(Waiting blocks) {
   const std::scoped_lock lock(mutex_);
-  waiting_.insert(waiting_.end(), blocks.begin(), blocks.end());
+  waiting_.push_back(blocks);
   waiting_count_ = waiting_.size();
   has_work_.notify_one();
 }
 
-void Workers::Worker::admit() {
+// Blocks that wait become resident. True if there was one.
+bool Workers::Worker::admit() {
+  bool has_run = false;
   while (waiting_count_ > 0 && threads_ < kThreadsMax) {
+    has_run = true;
     Waiting next{};
     {
       const std::scoped_lock lock(mutex_);
-      next = waiting_.front();
-      waiting_.pop_front();
+      Waiting& first = waiting_.front();
+      next = first;
+      first.next += all_.workers_.size();
+      if (first.next >= next.grid->blocks()) waiting_.pop_front();
       waiting_count_ = waiting_.size();
     }
-    auto block = std::make_unique<ThreadBlock>(*next.grid, next.block, stacks_);
+    auto block = std::make_unique<ThreadBlock>(*next.grid, next.next, stacks_);
     block->run();
     if (block->has_ended()) {
       if (--next.grid->blocks_left == 0) finish(next.grid);
@@ -79,6 +114,7 @@ void Workers::Worker::admit() {
     threads_ += block->threads();
     blocks_.push_back(std::move(block));
   }
+  return has_run;
 }
 
 // Each block has a turn. True if one had something to do.
@@ -114,31 +150,36 @@ void Workers::Worker::rest(int idle_rounds) {
       if (block->has_ready()) block->run();
     }
   }
-  if (idle_rounds == kRoundsBeforeRest) idle_since_ = std::chrono::steady_clock::now();
   if (idle_rounds < kRoundsBeforeRest) return;
-  if (std::chrono::steady_clock::now() - idle_since_ > deadline()) report();
-  const timespec time{0, kRestNs};
-  nanosleep(&time, nullptr);
+  all_.check_deadline();
+  std::this_thread::sleep_for(kRest);
 }
 
-void Workers::Worker::report() const {
-  std::string text = "kernels do not end: nothing has changed for " +
-                     std::to_string(std::chrono::seconds(deadline()).count()) + " s";
-  for (const auto& block : blocks_) text += "\n  " + block->describe() + ": " + block->waiting();
-  stop(text);
+// Another worker reports.
+void Workers::Worker::park() {
+  is_parked_ = true;
+  for (;;) std::this_thread::sleep_for(kParkTime);
 }
 
 void Workers::Worker::run() {
   read_real_time();
+  use_own_stack_for_signals();
   int idle_rounds = 0;
   for (;;) {
     if (blocks_.empty()) {
+      is_parked_ = true;
       std::unique_lock lock(mutex_);
       has_work_.wait(lock, [&] { return !waiting_.empty(); });
+      is_parked_ = false;
     }
-    admit();
+    if (all_.is_reporting_) park();
+    runs_ = true;
+    const bool has_started = admit();
+    const bool has_run = turn() || has_started;
+    if (has_run) changed_ = Clock::now();
+    runs_ = false;
     if (blocks_.empty()) continue;
-    if (turn()) {
+    if (has_run) {
       idle_rounds = 0;
     } else {
       rest(++idle_rounds);

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,32 +30,48 @@ class Workers {
   void start(Grid* grid);
 
  private:
+  using Clock = std::chrono::steady_clock;
+  // The blocks of a grid that a worker has not started: this one, and those after it in steps of
+  // the number of workers.
   struct Waiting {
     Grid* grid;
-    unsigned block;
+    std::uint64_t next;
   };
   class Worker {
    public:
-    void add(const std::vector<Waiting>& blocks);
+    explicit Worker(Workers& all) : all_(all) {}
+    void add(Waiting blocks);
     [[noreturn]] void run();
+    // The time since its threads have last done something. Zero while they run.
+    Clock::duration quiet_time() const;
+    // False if it uses its blocks. Then nothing else may.
+    bool is_parked() const { return is_parked_; }
+    const std::vector<std::unique_ptr<ThreadBlock>>& blocks() const { return blocks_; }
 
    private:
-    void admit();
+    bool admit();
     bool turn();
     void rest(int idle_rounds);
-    // Ends the process with the state of each block.
-    [[noreturn]] void report() const;
+    void park();
 
+    Workers& all_;
     std::mutex mutex_;
     std::condition_variable has_work_;
     std::deque<Waiting> waiting_;
     std::atomic<std::size_t> waiting_count_ = 0;
     std::vector<std::unique_ptr<ThreadBlock>> blocks_;
     int threads_ = 0;
-    std::chrono::steady_clock::time_point idle_since_{};
+    std::atomic<bool> runs_ = false, is_parked_ = true;
+    std::atomic<Clock::time_point> changed_{};
     Stacks stacks_;
   };
 
+  // Ends the process with the state of each block if no worker has had anything to do for long.
+  void check_deadline();
+  [[noreturn]] void report();
+
+  const std::chrono::seconds deadline_;
+  std::atomic<bool> is_reporting_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

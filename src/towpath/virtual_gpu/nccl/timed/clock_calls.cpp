@@ -68,6 +68,26 @@ int gettimeofday(timeval* time, void*) noexcept {
   return status;
 }
 
+// A program that sleeps does so in real time, in which its kernels continue, and in simulated time.
+int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
+  const bool is_moved = flags == 0 && is_of_program(clock);
+  if (syscall(SYS_clock_nanosleep, clock, flags, time, left) != 0) return errno;
+  if (is_moved) reach(now_ns() + time->tv_sec * kSecondNs + time->tv_nsec);
+  return 0;
+}
+int nanosleep(const timespec* time, timespec* left) {
+  errno = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+  return errno == 0 ? 0 : -1;
+}
+int usleep(useconds_t microseconds) {
+  const timespec time{microseconds / 1'000'000, microseconds % 1'000'000 * 1'000L};
+  return nanosleep(&time, nullptr);
+}
+unsigned sleep(unsigned seconds) {
+  timespec time{seconds, 0};
+  return nanosleep(&time, &time) == 0 ? 0 : static_cast<unsigned>(time.tv_sec);
+}
+
 // The linker gives NCCL's threads this start.
 int __real_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                           void* (*function)(void*), void* argument);

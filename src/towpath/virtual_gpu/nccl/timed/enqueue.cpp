@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's calls on their way to its queue, with the names and sizes that a simulation has. The
-// linker puts this between ncclAllReduce and the others, and ncclEnqueueCheck.
+// NCCL's calls on their way to its queue: noted, so that ranks which do not fit are named, and with
+// the names and sizes that a simulation has. The linker puts this between ncclAllReduce and the
+// others, and ncclEnqueueCheck.
 
-#include <atomic>
-#include <map>
-#include <mutex>
+#include <iterator>
 #include <string>
-#include <utility>
+#include <string_view>
 
-#include "towpath/virtual_gpu/device/clock.hpp"
-#include "towpath/virtual_gpu/device/times.hpp"
+#include "towpath/virtual_gpu/device/calls.hpp"
+#include "towpath/virtual_gpu/device/library.hpp"
+#include "towpath/virtual_gpu/nccl/timed/call_record.hpp"
+#include "towpath/virtual_gpu/nccl/timed/host_watch.hpp"
 
 // The headers of the release.
 #include "collectives.h"
@@ -19,18 +20,12 @@
 
 using namespace towpath::virtual_gpu;
 
+extern "C" bool towpath_nccl_waiting(const void* address, char* text, unsigned long size);
+
 ncclResult_t enqueue(ncclInfo* info) asm("__real__Z16ncclEnqueueCheckP8ncclInfo");
-ncclResult_t enqueue_timed(ncclInfo* info) asm("__wrap__Z16ncclEnqueueCheckP8ncclInfo");
+ncclResult_t enqueue_noted(ncclInfo* info) asm("__wrap__Z16ncclEnqueueCheckP8ncclInfo");
 
 namespace {
-
-// The number of the next call of a rank. Ranks of a communicator count alike.
-std::uint64_t next_number(const ncclComm* communicator) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::uint64_t, int>, std::uint64_t> next;
-  const std::scoped_lock lock(mutex);
-  return next[{communicator->commHash, communicator->rank}]++;
-}
 
 // Bytes of a call as a schedule counts them: of the whole array. Empty for a call without a time.
 std::string text_of(const ncclInfo& info) {
@@ -47,22 +42,101 @@ std::string text_of(const ncclInfo& info) {
   }
 }
 
+constexpr const char* kTypes[] = {"int8",    "uint8",    "int32",      "uint32",
+                                  "int64",   "uint64",   "float16",    "float32",
+                                  "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+constexpr const char* kOperations[] = {"sum", "prod", "max", "min", "avg"};
+
+const bool kIsInstalled = [] {
+  library() = {[](const char* kernel) { return std::string_view(kernel).starts_with("nccl"); },
+               towpath_nccl_waiting, [] { return explain_calls(CallState::running); }};
+  return true;
+}();
+
+bool is_message(const ncclInfo& info) {
+  return info.coll == ncclFuncSend || info.coll == ncclFuncRecv;
+}
+
+RankCall described(const ncclInfo& info) {
+  const auto type = static_cast<std::size_t>(info.datatype);
+  std::string text = std::string(info.opName) + " of " + std::to_string(info.count) + " " +
+                     (type < std::size(kTypes) ? kTypes[type] : "elements");
+  switch (info.coll) {
+    case ncclFuncSend: text += " to rank " + std::to_string(info.root); break;
+    case ncclFuncRecv: text += " from rank " + std::to_string(info.root); break;
+    case ncclFuncBroadcast: text += " from rank " + std::to_string(info.root); break;
+    case ncclFuncReduce: text += " to rank " + std::to_string(info.root); [[fallthrough]];
+    case ncclFuncAllReduce:
+    case ncclFuncReduceScatter: {
+      const auto operation = static_cast<std::size_t>(info.op);
+      text += operation < std::size(kOperations) ? std::string(" (") + kOperations[operation] + ")"
+                                                 : " (an operation of the program)";
+    }
+    default: break;
+  }
+  return {info.comm->commHash,
+          info.comm->rank,
+          info.comm->nRanks,
+          text,
+          is_message(info) ? info.root : -1,
+          info.coll == ncclFuncSend,
+          info.comm->cudaDev,
+          info.stream};
+}
+
 }  // namespace
 
-ncclResult_t enqueue_timed(ncclInfo* info) {
+ncclResult_t enqueue_noted(ncclInfo* info) {
   const ncclComm* const communicator = info->comm;
-  if (!is_time_simulated() || communicator == nullptr || communicator->nRanks < 2 ||
-      info->count == 0) {
-    return enqueue(info);
+  if (communicator == nullptr || communicator->nRanks < 2) return enqueue(info);
+  const RankCall made = described(*info);
+  const auto [number, state] = note_call(made);
+  const bool has_kernel = info->count > 0;
+  if (has_kernel) {
+    const std::string id = std::to_string(made.communicator) + ":" + std::to_string(number);
+    add_call(made.device, made.stream, {id, text_of(*info), state});
+  } else {
+    *state = CallState::ended;
   }
-  const std::string text = text_of(*info);
-  if (text.empty()) return enqueue(info);
-  const std::string id =
-      std::to_string(communicator->commHash) + ":" + std::to_string(next_number(communicator));
-  const int device = communicator->cudaDev;
-  const cudaStream_t stream = info->stream;
-  add_call(device, stream, {id, text});
+  const InCall in_call;
   const ncclResult_t result = enqueue(info);
-  if (result != ncclSuccess && result != ncclInProgress) drop_call(device, stream);
+  if (result != ncclSuccess && result != ncclInProgress) {
+    if (has_kernel) drop_call(made.device, made.stream);
+    withdraw_call(made.communicator, made.rank);
+  }
   return result;
+}
+
+// The interface for profilers: NCCL's own functions have these names with a p before them.
+extern "C" {
+ncclResult_t pncclCommDestroy(ncclComm_t communicator);
+ncclResult_t pncclCommAbort(ncclComm_t communicator);
+ncclResult_t pncclGroupEnd();
+ncclResult_t pncclCommInitRank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank);
+ncclResult_t pncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
+                                     ncclConfig_t* config);
+
+ncclResult_t ncclGroupEnd() {
+  const InCall in_call;
+  return pncclGroupEnd();
+}
+ncclResult_t ncclCommInitRank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank) {
+  const InCall in_call;
+  note_entry(getHash(id.internal, sizeof id.internal), rank, ranks);
+  return pncclCommInitRank(communicator, ranks, id, rank);
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  const InCall in_call;
+  note_entry(getHash(id.internal, sizeof id.internal), rank, ranks);
+  return pncclCommInitRankConfig(communicator, ranks, id, rank, config);
+}
+ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+  if (communicator != nullptr) forget_rank(communicator->commHash, communicator->rank);
+  return pncclCommDestroy(communicator);
+}
+ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+  if (communicator != nullptr) forget_rank(communicator->commHash, communicator->rank);
+  return pncclCommAbort(communicator);
+}
 }
