@@ -4,6 +4,7 @@
 // the names and sizes that a simulation has. The linker puts this between ncclAllReduce and the
 // others, and ncclEnqueueCheck.
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -53,6 +54,15 @@ const bool kIsInstalled = [] {
   return true;
 }();
 
+// Calls that all ranks make alike. Signals of newer releases, for example, are not. Names, because
+// older releases have fewer constants.
+bool is_collective(const ncclInfo& info) {
+  constexpr std::string_view kCollectives[] = {"AllReduce",     "Broadcast", "Reduce", "AllGather",
+                                               "ReduceScatter", "AlltoAll",  "Gather", "Scatter"};
+  return std::find(std::begin(kCollectives), std::end(kCollectives), info.opName) !=
+         std::end(kCollectives);
+}
+
 bool is_message(const ncclInfo& info) {
   return info.coll == ncclFuncSend || info.coll == ncclFuncRecv;
 }
@@ -88,7 +98,11 @@ RankCall described(const ncclInfo& info) {
 
 ncclResult_t enqueue_noted(ncclInfo* info) {
   const ncclComm* const communicator = info->comm;
-  if (communicator == nullptr || communicator->nRanks < 2) return enqueue(info);
+  const InCall in_call;
+  if (communicator == nullptr || communicator->nRanks < 2 ||
+      !(is_collective(*info) || is_message(*info))) {
+    return enqueue(info);
+  }
   const RankCall made = described(*info);
   const auto [number, state] = note_call(made);
   const bool has_kernel = info->count > 0;
@@ -98,7 +112,6 @@ ncclResult_t enqueue_noted(ncclInfo* info) {
   } else {
     *state = CallState::ended;
   }
-  const InCall in_call;
   const ncclResult_t result = enqueue(info);
   if (result != ncclSuccess && result != ncclInProgress) {
     if (has_kernel) drop_call(made.device, made.stream);
