@@ -9,12 +9,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
+#include "cuda_fp8.h"
 #include "cuda_runtime.h"
 #include "nccl.h"
 
@@ -38,18 +41,31 @@ struct Case {
   std::size_t count;  // elements that a rank sends, or receives of all_gather and reduce_scatter
 };
 
+template <typename T>
+constexpr bool is_float8 = std::is_same_v<T, __nv_fp8_e4m3> || std::is_same_v<T, __nv_fp8_e5m2>;
+
+// The factor of "premulsum".
+constexpr int kFactor = 2;
+
+template <typename T>
+T as(int value) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(value);
+  return static_cast<T>(static_cast<float>(value));
+}
+
 // Small numbers, whose sums and products all types hold.
+template <typename T>
 int value_of(const std::string& operation, int rank, std::size_t i) {
   if (operation == "prod") return (i + static_cast<std::size_t>(rank)) % 3 == 0 ? 2 : 1;
-  return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 5) % 11);
+  return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 5) % (is_float8<T> ? 3 : 11));
 }
 
 template <typename T>
 T reduced(const std::string& operation, int ranks, std::size_t i) {
-  long found = value_of(operation, 0, i);
+  long found = value_of<T>(operation, 0, i);
   for (int rank = 1; rank < ranks; ++rank) {
-    const long next = value_of(operation, rank, i);
-    if (operation == "sum" || operation == "avg") found += next;
+    const long next = value_of<T>(operation, rank, i);
+    if (operation == "sum" || operation == "avg" || operation == "premulsum") found += next;
     if (operation == "prod") found *= next;
     if (operation == "min") found = next < found ? next : found;
     if (operation == "max") found = next > found ? next : found;
@@ -58,9 +74,10 @@ T reduced(const std::string& operation, int ranks, std::size_t i) {
   if (operation == "avg" && !std::is_integral_v<T>) {
     return static_cast<T>(static_cast<float>(found) / static_cast<float>(ranks));
   }
-  return static_cast<T>(static_cast<int>(found));
+  return as<T>(static_cast<int>(operation == "premulsum" ? kFactor * found : found));
 }
 
+// "premulsum" is an operation that each communicator makes.
 ncclRedOp_t operation_of(const std::string& name) {
   if (name == "prod") return ncclProd;
   if (name == "min") return ncclMin;
@@ -94,6 +111,9 @@ class Ranks {
   std::vector<cudaStream_t> streams_;
 };
 
+// The result before the call, and the element after it. All types hold them.
+constexpr int kBefore = 6, kAfter = 5;
+
 template <typename T>
 struct Buffers {
   std::vector<T*> from, to;
@@ -113,10 +133,11 @@ class Run {
     check(ncclGroupEnd(), "ncclGroupEnd");
     ranks_.synchronize();
     std::size_t wrong = 0;
+    const T kept = as<T>(kAfter);
     for (int rank = 0; rank < ranks_.count(); ++rank) {
       for (std::size_t i = 0; i < received(rank); ++i) wrong += is_wrong(rank, i) ? 1 : 0;
       if (!keeps_end()) continue;
-      wrong += at(buffers_.to, rank)[received_max()] == static_cast<T>(99) ? 0 : 1;
+      wrong += std::memcmp(&at(buffers_.to, rank)[received_max()], &kept, sizeof kept) == 0 ? 0 : 1;
     }
     for (void* const each : buffers_.allocations) cudaFree(each);
     return wrong;
@@ -140,6 +161,7 @@ class Run {
   }
   bool keeps_end() const { return case_.place != "in" || !is("reduce_scatter"); }
   int root() const { return ranks_.count() - 1; }
+  int before(int rank) const { return (rank + root()) % ranks_.count(); }
 
   void allocate() {
     const std::size_t shift = case_.place == "shifted" ? 1 : 0;
@@ -153,15 +175,15 @@ class Run {
       buffers_.to.push_back(static_cast<T*>(to) + shift);
       buffers_.from.push_back(static_cast<T*>(from) + shift);
       if (case_.place == "in") buffers_.from.back() = in_place(rank);
-      for (std::size_t i = 0; i < received_max(); ++i) buffers_.to.back()[i] = static_cast<T>(77);
+      for (std::size_t i = 0; i < received_max(); ++i) buffers_.to.back()[i] = as<T>(kBefore);
       for (std::size_t i = 0; i < sent(); ++i) {
-        buffers_.from.back()[i] = static_cast<T>(value_of(case_.operation, rank, i));
+        buffers_.from.back()[i] = as<T>(value_of<T>(case_.operation, rank, i));
       }
       if (case_.place == "in" && is("reduce_scatter")) {
         buffers_.to.back() = buffers_.from.back() + static_cast<std::size_t>(rank) * case_.count;
       }
       // The element after the result must stay.
-      if (keeps_end()) buffers_.to.back()[received_max()] = static_cast<T>(99);
+      if (keeps_end()) buffers_.to.back()[received_max()] = as<T>(kAfter);
     }
   }
   T* in_place(int rank) {
@@ -169,12 +191,22 @@ class Run {
     return buffers_.to.back() + offset;
   }
 
+  ncclRedOp_t operation(int rank) {
+    if (case_.operation != "premulsum") return operation_of(case_.operation);
+    T factor = as<T>(kFactor);
+    ncclRedOp_t made;
+    check(ncclRedOpCreatePreMulSum(&made, &factor, type_, ncclScalarHostImmediate,
+                                   ranks_.communicator(rank)),
+          "ncclRedOpCreatePreMulSum");
+    return made;
+  }
+
   void call(int rank) {
     const T* const from = at(buffers_.from, rank);
     T* const to = at(buffers_.to, rank);
     const ncclComm_t communicator = ranks_.communicator(rank);
     const cudaStream_t stream = ranks_.stream(rank);
-    const ncclRedOp_t operation = operation_of(case_.operation);
+    const ncclRedOp_t operation = this->operation(rank);
     const std::size_t count = case_.count;
     ncclResult_t result = ncclSuccess;
     if (is("all_reduce")) {
@@ -187,6 +219,10 @@ class Run {
       result = ncclAllGather(from, to, count, type_, communicator, stream);
     } else if (is("reduce_scatter")) {
       result = ncclReduceScatter(from, to, count, type_, operation, communicator, stream);
+    } else if (is("sendrecv")) {
+      check(ncclSend(from, count, type_, (rank + 1) % ranks_.count(), communicator, stream),
+            "ncclSend");
+      check(ncclRecv(to, count, type_, before(rank), communicator, stream), "ncclRecv");
     } else if (is("alltoall")) {
       for (int peer = 0; peer < ranks_.count(); ++peer) {
         const std::size_t part = static_cast<std::size_t>(peer) * count;
@@ -198,6 +234,9 @@ class Run {
       std::exit(2);
     }
     check(result, case_.collective.c_str());
+    if (case_.operation == "premulsum") {
+      check(ncclRedOpDestroy(operation, communicator), "ncclRedOpDestroy");
+    }
   }
 
   bool is_wrong(int rank, std::size_t i) {
@@ -209,12 +248,13 @@ class Run {
     T expected{};
     if (is("all_reduce") || is("reduce")) expected = reduced<T>(operation, ranks_.count(), i);
     if (is("reduce_scatter")) expected = reduced<T>(operation, ranks_.count(), own + i);
-    if (is("broadcast")) expected = static_cast<T>(value_of(operation, root(), i));
+    if (is("broadcast")) expected = as<T>(value_of<T>(operation, root(), i));
+    if (is("sendrecv")) expected = as<T>(value_of<T>(operation, before(rank), i));
     if (is("all_gather")) {
-      expected = static_cast<T>(value_of(operation, static_cast<int>(part), inside));
+      expected = as<T>(value_of<T>(operation, static_cast<int>(part), inside));
     }
     if (is("alltoall")) {
-      expected = static_cast<T>(value_of(operation, static_cast<int>(part), own + inside));
+      expected = as<T>(value_of<T>(operation, static_cast<int>(part), own + inside));
     }
     if constexpr (std::is_integral_v<T>) {
       return found != expected;
@@ -243,6 +283,10 @@ std::size_t wrong_elements(Ranks& ranks, const std::string& type, const Case& on
   if (type == "half") return Run<__half>(ranks, ncclFloat16, one).wrong_elements();
   if (type == "bfloat16") return Run<__nv_bfloat16>(ranks, ncclBfloat16, one).wrong_elements();
   if (type == "float") return Run<float>(ranks, ncclFloat32, one).wrong_elements();
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+  if (type == "e4m3") return Run<__nv_fp8_e4m3>(ranks, ncclFloat8e4m3, one).wrong_elements();
+  if (type == "e5m2") return Run<__nv_fp8_e5m2>(ranks, ncclFloat8e5m2, one).wrong_elements();
+#endif
   if (type == "double") return Run<double>(ranks, ncclFloat64, one).wrong_elements();
   std::printf("there is no type %s\n", type.c_str());
   std::exit(2);
@@ -261,7 +305,7 @@ int main(int count, char** words) {
     for (const auto& type : split(words[3])) {
       for (const auto& operation : split(words[4])) {
         for (const auto& place : split(words[5])) {
-          if (collective == "alltoall" && place == "in") continue;
+          if ((collective == "alltoall" || collective == "sendrecv") && place == "in") continue;
           for (const auto& elements : split(words[6])) {
             const Case one{collective, operation, place,
                            static_cast<std::size_t>(std::atol(elements.c_str()))};

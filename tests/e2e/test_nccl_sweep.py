@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Each element of NCCL's collectives on virtual GPUs against the exact result, in three releases.
+`$TOWPATH_NCCL_SOURCE` names NCCL's repository, which these tests need."""
+
+import os
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from conftest import towpath_command
+
+pytestmark = pytest.mark.long
+OLD, RELEASE, NEWEST = "2.21.5", "2.27.5", "2.30.7"
+COUNTS = "0,1,7,1024,10007,262144"
+SMALL_COUNTS = "1,7,1024"
+COLLECTIVES = "all_reduce,all_gather,reduce_scatter,broadcast,reduce,sendrecv,alltoall"
+REDUCTIONS = "all_reduce,reduce_scatter,reduce"
+TYPES = "int8,uint8,int32,uint32,int64,uint64,half,bfloat16,float,double"
+WAYS = [*product(("Ring", "Tree"), ("LL", "LL128", "Simple")), ("NVLS", "Simple")]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Compiles a program of this folder for a release, once."""
+    named = os.environ.get("TOWPATH_NCCL_SOURCE")
+    if not named:
+        pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
+    folder = tmp_path_factory.mktemp("nccl")
+
+    def program(name, release):
+        made = folder / f"{name}-{release}"
+        if not made.exists():
+            source = Path(__file__).parent / "nccl" / f"{name}.cu"
+            towpath_command("nccl", "build", named, "--release", release)
+            towpath_command("nccl", "compile", str(source), "-o", str(made), "--release", release)
+        return made
+
+    return program
+
+
+def run(program, release, *words, **variables):
+    options = [f"--env={name}={value}" for name, value in variables.items()]
+    return subprocess.run(
+        [
+            sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
+            "--release", release, "--real-time", *options, "--", str(program), *words,
+        ],
+        capture_output=True, text=True, timeout=7200, check=False,
+    )  # fmt: skip
+
+
+def last_line(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("algorithm", "protocol"), WAYS)
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+@pytest.mark.parametrize("release", [OLD, RELEASE, NEWEST])
+def test_all_reduce_is_exact(compiled, release, ranks, algorithm, protocol):
+    if algorithm == "NVLS" and ranks < 3:
+        pytest.skip("NCCL uses no switch between two ranks")
+    words = (str(ranks), "all_reduce", "float", "sum", "out,in,shifted", COUNTS)
+    done = run(
+        compiled("sweep", release), release, *words, NCCL_ALGO=algorithm, NCCL_PROTO=protocol
+    )
+    assert last_line(done) == "18 cases, 0 wrong"
+
+
+@pytest.mark.parametrize("type_name", [*TYPES.split(","), "e4m3", "e5m2"])
+def test_all_collectives_are_exact_for_a_type(compiled, type_name):
+    program = compiled("sweep", RELEASE)
+    words = (type_name, "sum", "out,in,shifted", SMALL_COUNTS)
+    # Five collectives in three places, two of which have no result in place.
+    assert last_line(run(program, RELEASE, "4", COLLECTIVES, *words)) == "57 cases, 0 wrong"
+    words = (type_name, "prod,min,max,avg,premulsum", "out", SMALL_COUNTS)
+    assert last_line(run(program, RELEASE, "4", REDUCTIONS, *words)) == "45 cases, 0 wrong"
+
+
+def test_the_mean_of_one_rank_loses_elements_in_older_releases(compiled):
+    """github.com/NVIDIA/nccl/issues/1950, which 2.29.7 mends."""
+    words = ("1", "all_reduce", "bfloat16", "avg", "out", "10001")
+    done = run(compiled("sweep", RELEASE), RELEASE, *words)
+    assert done.stdout == (
+        "all_reduce bfloat16 avg out 10001: 1 elements are wrong\n1 cases, 1 wrong\n"
+    )
+    assert last_line(run(compiled("sweep", NEWEST), NEWEST, *words)) == "1 cases, 0 wrong"
+
+
+@pytest.mark.parametrize("release", [RELEASE, NEWEST])
+def test_symmetric_memory_is_exact(compiled, release):
+    done = run(compiled("symmetric", release), release, "4", "1000")
+    assert last_line(done) == "reduce_scatter: 0 wrong"
+    assert done.stdout.count(": 0 wrong") == 3
