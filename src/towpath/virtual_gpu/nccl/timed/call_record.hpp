@@ -9,8 +9,8 @@
 
 #include "towpath/virtual_gpu/device/calls.hpp"
 
-// The calls of NCCL that the ranks of this process have made. Ranks that call something else are
-// named at once, and those that do not call at all when the kernels of the others do not end.
+// The calls of NCCL that the ranks of this process have made. A rank that calls something else is
+// named at once. A rank that does not call is named when the kernels of its peers do not end.
 
 namespace towpath::virtual_gpu {
 
