@@ -107,15 +107,11 @@ def ask_nccl(
 
 
 def nccl_host(machine: GpuCluster) -> NcclHost:
-    """The host of a machine with one host, as NCCL and virtual GPUs read it.
+    """Each host of a machine, as NCCL and virtual GPUs read it.
 
     Raises:
-        ConfigError: the machine has several hosts, or NCCL does not run on it.
+        ConfigError: NCCL does not run on it.
     """
-    if machine.hosts != 1:
-        raise ConfigError(
-            f"programs run on one host so far; {machine.name} has {machine.hosts}; use --hosts 1"
-        )
     facts = host_facts(machine.spec, machine.ranks_per_host, Assumptions())
     host = host_of(facts.topology, facts.generation, facts.cpu)
     if host.is_of_amd:

@@ -102,9 +102,9 @@ def compile_files(
 
     library = library_of(release or _newest())
     if files[0].is_dir():
-        if len(files) > 1 or flag:
-            raise ConfigError("name a folder of nccl-tests as the only file, without --flag")
-        for program in compile_nccl_tests(files[0], output, library):
+        if len(files) > 1:
+            raise ConfigError("name a folder of nccl-tests as the only file")
+        for program in compile_nccl_tests(files[0], output, library, flag or ()):
             print(program)
     else:
         compile_program(files, output, library, flag or ())
@@ -117,6 +117,17 @@ def run(
     command: Annotated[list[str], typer.Argument(help="the program and its arguments, after --")],
     machine: Annotated[str, machine_option("the cluster of GPUs: a name or a file")],
     release: _OfRelease = None,
+    per_host: Annotated[
+        int | None,
+        typer.Option(
+            "--processes-per-host",
+            metavar="N",
+            min=1,
+            max=1024,
+            help="start the program N times on each host, with RANK, WORLD_SIZE, LOCAL_RANK and "
+            "the names of Open MPI; default: once, on the first host",
+        ),
+    ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option("--env", metavar="NAME=VALUE", help="a variable of the program, repeated"),
@@ -128,9 +139,10 @@ def run(
     """Run a program that uses NCCL on the GPUs of a described machine."""
     from towpath.api.nccl import call_time, nccl_host
     from towpath.collectives.nccl_itself.library import library_of
-    from towpath.collectives.nccl_itself.run import run_program
+    from towpath.collectives.nccl_itself.run import Processes, run_program
 
-    host = nccl_host(gpu_cluster(machine, **size))
+    cluster = gpu_cluster(machine, **size)
+    host = nccl_host(cluster)
     variables = variables_from({"env": env or ()})
     library = library_of(release or _newest())
     time_us = None
@@ -140,7 +152,16 @@ def run(
             library.release,
             {**os.environ, **variables},
         )
-    raise typer.Exit(run_program(command, host, library, variables, time_us))
+    raise typer.Exit(
+        run_program(
+            command,
+            host,
+            library,
+            processes=Processes(cluster.hosts, per_host),
+            variables=variables,
+            time_us=time_us,
+        )
+    )
 
 
 def _newest() -> str:

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -79,13 +80,8 @@ bool Memory::free(std::uintptr_t address) {
   if (found == allocations_.end() || found->second.handle == 0) return false;
   const auto block = blocks_.find(found->second.handle);
   munmap(reinterpret_cast<void*>(address), block->second.size_bytes);
-  if (block->second.descriptor >= 0) {
-    close(block->second.descriptor);
-  } else {
-    // Other mappings of the range read zeros from now on, as CUDA promises no content after
-    // cudaFree.
-    forget(file_, block->second.offset, block->second.size_bytes);
-  }
+  // Other mappings of the range read zeros from now on, as CUDA promises no content after cudaFree.
+  forget(file_, block->second.offset, block->second.size_bytes);
   blocks_.erase(block);
   allocations_.erase(found);
   return true;
@@ -287,14 +283,23 @@ void* Memory::map_part(int process, int descriptor, std::size_t offset, std::siz
   return address;
 }
 
+// A process maps many blocks of a peer's file, which it opens once.
+int Memory::file_of(int process, int descriptor) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat state {};
+  if (file < 0 || fstat(file, &state) != 0) return -1;
+  const auto [known, is_new] = peer_files_.try_emplace(state.st_ino, file);
+  if (!is_new) close(file);
+  return known->second;
+}
+
 std::uint64_t Memory::open(const SharedBlock& shared) {
   if (shared.magic != kMagic) return 0;
   if (shared.process == getpid()) return retain(shared.handle) ? shared.handle : 0;
-  const std::string path =
-      "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.descriptor);
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return 0;
   const std::scoped_lock lock(mutex_);
+  const int file = file_of(shared.process, shared.descriptor);
+  if (file < 0) return 0;
   const std::uint64_t handle = next_handle_++;
   blocks_[handle] = {
       shared.offset, shared.size_bytes, shared.device, 0, shared.is_multicast != 0, 1, file};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -96,6 +98,7 @@ class Memory {
  private:
   std::size_t take(std::size_t size_bytes);
   int descriptor_of(const Block& block) const;
+  int file_of(int process, int descriptor);
   static void forget(int file, std::size_t offset, std::size_t size_bytes);
   const Allocation* holder(std::uintptr_t address) const;
 
@@ -106,6 +109,7 @@ class Memory {
   std::map<std::uintptr_t, Allocation> allocations_;
   std::map<std::uintptr_t, Allocation> mappings_;  // in reservations
   std::map<std::uint64_t, Block> blocks_;
+  std::map<ino_t, int> peer_files_;  // open until the process ends
 };
 
 inline constexpr std::size_t kGranularityBytes = std::size_t{2} << 20;

@@ -7,6 +7,7 @@
 
 #include "towpath/virtual_gpu/device/clock.hpp"
 #include "towpath/virtual_gpu/device/library.hpp"
+#include "towpath/virtual_gpu/device/place.hpp"
 #include "towpath/virtual_gpu/device/settings.hpp"
 #include "towpath/virtual_gpu/device/times.hpp"
 #include "towpath/virtual_gpu/device/workers.hpp"
@@ -22,7 +23,9 @@ bool is_default(cudaStream_t stream) {
 constexpr int kWorkersMax = 32;
 
 int worker_count() {
-  const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  // Processes of a launcher share the processors.
+  const int processors =
+      static_cast<int>(std::thread::hardware_concurrency()) / place_of_process().size;
   return setting("TOWPATH_VIRTUAL_GPU_WORKERS", 1, kWorkersMax,
                  std::clamp(processors, 1, kWorkersMax));
 }

@@ -4,7 +4,11 @@
 //
 // usage: sweep RANKS COLLECTIVES TYPES OPERATIONS PLACES COUNTS
 // Lists are separated by commas. A place is "out", "in" (in place) or "shifted" (by one element).
-// Prints each case with wrong elements, and "CASES cases, WRONG wrong".
+// Prints each case with wrong elements, and "CASES cases, WRONG wrong". If a launcher starts several
+// processes, each has an equal part of the ranks, and they exchange NCCL's id through the file that
+// $NCCL_TEST_ID names. Process $SWEEP_KILLED is killed after it has joined, and $SWEEP_ABSENT ends.
+
+#include <signal.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +19,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "common_id.hpp"
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
 #include "cuda_fp8.h"
@@ -87,28 +92,57 @@ ncclRedOp_t operation_of(const std::string& name) {
 
 class Ranks {
  public:
-  explicit Ranks(int count) : communicators_(static_cast<std::size_t>(count)) {
-    check(ncclCommInitAll(communicators_.data(), count, nullptr), "ncclCommInitAll");
-    for (int rank = 0; rank < count; ++rank) {
-      cudaSetDevice(rank);
+  explicit Ranks(int count) : count_(count) {
+    const int processes = number_of("WORLD_SIZE", 1);
+    const int process = number_of("RANK", 0);
+    const int own = count / processes;
+    first_ = process * own;
+    communicators_.resize(static_cast<std::size_t>(own));
+    const int device = number_of("LOCAL_RANK", 0) * own;
+    if (processes == 1) {
+      check(ncclCommInitAll(communicators_.data(), count, nullptr), "ncclCommInitAll");
+    } else {
+      const ncclUniqueId id = common_id();
+      check(ncclGroupStart(), "ncclGroupStart");
+      for (int i = 0; i < own; ++i) {
+        cudaSetDevice(device + i);
+        check(ncclCommInitRank(&communicators_[static_cast<std::size_t>(i)], count, id, first_ + i),
+              "ncclCommInitRank");
+      }
+      check(ncclGroupEnd(), "ncclGroupEnd");
+    }
+    for (int i = 0; i < own; ++i) {
+      devices_.push_back(device + i);
+      cudaSetDevice(devices_.back());
       cudaStream_t stream = nullptr;
       cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
       streams_.push_back(stream);
     }
   }
-  int count() const { return static_cast<int>(communicators_.size()); }
-  ncclComm_t communicator(int rank) { return communicators_[static_cast<std::size_t>(rank)]; }
-  cudaStream_t stream(int rank) { return streams_[static_cast<std::size_t>(rank)]; }
+  int count() const { return count_; }  // of all processes
+  int first() const { return first_; }  // of this process
+  int end() const { return first_ + static_cast<int>(communicators_.size()); }
+  ncclComm_t communicator(int rank) { return communicators_[place(rank)]; }
+  cudaStream_t stream(int rank) { return streams_[place(rank)]; }
+  void use(int rank) { cudaSetDevice(devices_[place(rank)]); }
+  std::size_t place(int rank) const { return static_cast<std::size_t>(rank - first_); }
   void synchronize() {
-    for (int rank = 0; rank < count(); ++rank) {
-      cudaSetDevice(rank);
+    for (int rank = first_; rank < end(); ++rank) {
+      use(rank);
       cudaStreamSynchronize(stream(rank));
     }
   }
+  void destroy() {
+    check(ncclGroupStart(), "ncclGroupStart");
+    for (const ncclComm_t each : communicators_) check(ncclCommDestroy(each), "ncclCommDestroy");
+    check(ncclGroupEnd(), "ncclGroupEnd");
+  }
 
  private:
+  int count_, first_;
   std::vector<ncclComm_t> communicators_;
   std::vector<cudaStream_t> streams_;
+  std::vector<int> devices_;
 };
 
 // The result before the call, and the element after it. All types hold them.
@@ -129,12 +163,12 @@ class Run {
   std::size_t wrong_elements() {
     allocate();
     check(ncclGroupStart(), "ncclGroupStart");
-    for (int rank = 0; rank < ranks_.count(); ++rank) call(rank);
+    for (int rank = ranks_.first(); rank < ranks_.end(); ++rank) call(rank);
     check(ncclGroupEnd(), "ncclGroupEnd");
     ranks_.synchronize();
     std::size_t wrong = 0;
     const T kept = as<T>(kAfter);
-    for (int rank = 0; rank < ranks_.count(); ++rank) {
+    for (int rank = ranks_.first(); rank < ranks_.end(); ++rank) {
       for (std::size_t i = 0; i < received(rank); ++i) wrong += is_wrong(rank, i) ? 1 : 0;
       if (!keeps_end()) continue;
       wrong += std::memcmp(&at(buffers_.to, rank)[received_max()], &kept, sizeof kept) == 0 ? 0 : 1;
@@ -145,8 +179,8 @@ class Run {
 
  private:
   template <typename V>
-  static auto& at(V& list, int rank) {
-    return list[static_cast<std::size_t>(rank)];
+  auto& at(V& list, int rank) {
+    return list[ranks_.place(rank)];
   }
   bool is(const char* name) const { return case_.collective == name; }
   std::size_t n() const { return static_cast<std::size_t>(ranks_.count()); }
@@ -166,8 +200,8 @@ class Run {
   void allocate() {
     const std::size_t shift = case_.place == "shifted" ? 1 : 0;
     const std::size_t room = (case_.count * n() + 2) * sizeof(T);
-    for (int rank = 0; rank < ranks_.count(); ++rank) {
-      cudaSetDevice(rank);
+    for (int rank = ranks_.first(); rank < ranks_.end(); ++rank) {
+      ranks_.use(rank);
       void *from = nullptr, *to = nullptr;
       cudaMalloc(&from, room);
       cudaMalloc(&to, room);
@@ -300,6 +334,8 @@ int main(int count, char** words) {
     return 2;
   }
   Ranks ranks(std::atoi(words[1]));
+  if (number_of("SWEEP_KILLED", -1) == number_of("RANK", 0)) raise(SIGKILL);
+  if (number_of("SWEEP_ABSENT", -1) == number_of("RANK", 0)) std::_Exit(0);
   int cases = 0, wrong = 0;
   for (const auto& collective : split(words[2])) {
     for (const auto& type : split(words[3])) {
@@ -320,6 +356,7 @@ int main(int count, char** words) {
       }
     }
   }
+  ranks.destroy();
   std::printf("%d cases, %d wrong\n", cases, wrong);
   std::fflush(stdout);
   std::_Exit(wrong == 0 ? 0 : 1);

@@ -12,10 +12,10 @@ from inside.nccl import TimeServer
 
 
 class Rank:
-    def __init__(self, path):
+    def __init__(self, name):
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(10)
-        self._socket.connect(str(path))
+        self._socket.connect(f"\0{name}")
         self._file = self._socket.makefile("rw")
 
     def ask(self, line):
@@ -34,15 +34,15 @@ def asked():
 
 
 @pytest.fixture
-def ranks(tmp_path, asked):
+def ranks(asked):
     def time_us(collective, size_bytes, ranks, nodes):
         asked.append((collective, size_bytes, ranks, nodes))
         if collective == "reduce":
             raise towpath.ConfigError("reduce has no time\nhere")
         return size_bytes / 1000
 
-    with TimeServer(tmp_path / "times", time_us):
-        both = [Rank(tmp_path / "times") for _ in range(2)]
+    with TimeServer(time_us) as server:
+        both = [Rank(server.name) for _ in range(2)]
         yield both
         for rank in both:
             rank.close()
@@ -64,7 +64,7 @@ def test_each_size_is_simulated_once(ranks, asked):
     assert asked == [("all_gather", 64, 2, 1)]
 
 
-def test_ranks_begin_calls_while_another_one_is_simulated(tmp_path):
+def test_ranks_begin_calls_while_another_one_is_simulated():
     is_simulated, may_end = threading.Event(), threading.Event()
 
     def time_us(collective, size_bytes, ranks, nodes):
@@ -72,8 +72,8 @@ def test_ranks_begin_calls_while_another_one_is_simulated(tmp_path):
         assert may_end.wait(10)
         return 1.0
 
-    with TimeServer(tmp_path / "times", time_us):
-        one, other = (Rank(tmp_path / "times") for _ in range(2))
+    with TimeServer(time_us) as server:
+        one, other = (Rank(server.name) for _ in range(2))
         ends = []
         thread = threading.Thread(
             target=lambda: ends.append(one.ask("end 7:0 all_reduce 64 1 1 0"))

@@ -451,5 +451,7 @@ def _text_without_code(names: list[str]) -> str:
 def first_error(text: str, folder: Path | None = None) -> str:
     """The first error of a compiler's messages, without the folder of its files."""
     lines = text.splitlines()
-    line = next((each for each in lines if "error:" in each), (lines or ["no message"])[-1])
+    found = [each for each in lines if "error:" in each and not each.startswith("collect2:")]
+    found += [each for each in lines if "undefined reference" in each]
+    line = (found or lines[-1:] or ["no message"])[0]
     return (line if folder is None else line.replace(f"{folder}/", ""))[:400]

@@ -173,13 +173,16 @@ def compile_program(
         build.link(build.objects(files), program)
 
 
-def compile_nccl_tests(source: Path, folder: Path, library: NcclLibrary) -> list[Path]:
+def compile_nccl_tests(
+    source: Path, folder: Path, library: NcclLibrary, flags: Sequence[str] = ()
+) -> list[Path]:
     """Compiles the programs of NVIDIA's nccl-tests.
 
     Args:
         source: a checkout of nccl-tests.
         folder: for the programs: all_reduce_perf and the like.
         library: of the release whose nccl.h is used.
+        flags: further options of the compiler, such as -DMPI_SUPPORT and -lmpi.
 
     Returns:
         The programs.
@@ -193,7 +196,7 @@ def compile_nccl_tests(source: Path, folder: Path, library: NcclLibrary) -> list
     files = [common, source / "src" / "timer.cc", source / "verifiable" / "verifiable.cu"]
     files += [source / "src" / "util.cu", source / "os" / "linux.cc"]
     folders = ("src", "verifiable", "os")
-    flags = ["-DNCCL_OS_LINUX", *(f"-I{source / name}" for name in folders)]
+    flags = ["-DNCCL_OS_LINUX", *(f"-I{source / name}" for name in folders), *flags]
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     with tempfile.TemporaryDirectory(prefix="towpath-nccl-") as scratch:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""A server of simulated times for a program on virtual GPUs, on a socket in a private folder.
+"""A server of simulated times for a program on virtual GPUs, on a socket for this user only.
 
 A rank says when it begins a call, and asks when the call ends. The last rank to begin gives the
 begin, and all ranks end together. The other end is src/towpath/virtual_gpu/device/times.hpp.
@@ -8,18 +8,23 @@ begin, and all ranks end together. The other end is src/towpath/virtual_gpu/devi
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 import socketserver
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 # The time of a call in us from its collective, bytes, ranks and nodes.
 CallTime = Callable[[str, int, int, int], float]
 _NS_PER_US = 1000.0
 _TIMES_KEPT = 4096
+_CREDENTIALS = "3i"  # struct ucred: process, user and group
 
 
 @dataclass
@@ -71,22 +76,31 @@ class _Handler(socketserver.StreamRequestHandler):
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
 
-    def __init__(self, path: Path, calls: _Calls) -> None:
+    def __init__(self, name: str, calls: _Calls) -> None:
         self.calls = calls
-        super().__init__(str(path), _Handler)
+        super().__init__(f"\0{name}", _Handler)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        size = struct.calcsize(_CREDENTIALS)
+        peer = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        return bool(struct.unpack(_CREDENTIALS, peer)[1] == os.geteuid())
 
 
 class TimeServer:
-    """Answers until the block ends."""
+    """Answers until the block ends.
 
-    def __init__(self, path: Path, time_us: CallTime) -> None:
+    Attributes:
+        name: of the socket, which ends with this process, because there is no file of this name.
+    """
+
+    def __init__(self, time_us: CallTime) -> None:
         """Opens the socket.
 
         Args:
-            path: of the socket.
             time_us: the time of a call, asked once for each size.
         """
-        self._server = _Server(path, _Calls(time_us))
+        self.name = f"towpath-times-{secrets.token_hex(8)}"
+        self._server = _Server(self.name, _Calls(time_us))
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def __enter__(self) -> TimeServer:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -53,16 +54,19 @@ class Server {
 
  private:
   static int connected() {
-    const char* const path = std::getenv("TOWPATH_TIMES");
+    const char* const name = std::getenv("TOWPATH_TIMES");
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path == nullptr || std::strlen(path) >= sizeof address.sun_path) {
-      stop("$TOWPATH_TIMES must name a socket with a short path");
+    const std::size_t length = name == nullptr ? 0 : std::strlen(name);
+    if (length == 0 || length >= sizeof address.sun_path) {
+      stop("$TOWPATH_TIMES must be the name of a socket");
     }
-    std::strcpy(address.sun_path, path);
+    // No file has this name, so that the socket ends with its server.
+    std::memcpy(address.sun_path + 1, name, length);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
     const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (made < 0 || connect(made, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-      stop(std::string("cannot connect to the server of simulated times, ") + path);
+    if (made < 0 || connect(made, reinterpret_cast<sockaddr*>(&address), size) != 0) {
+      stop(std::string("cannot connect to the server of simulated times, ") + name);
     }
     setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTime, sizeof kAnswerTime);
     return made;

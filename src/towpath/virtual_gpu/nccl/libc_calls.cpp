@@ -10,12 +10,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <string>
 
+#include "towpath/virtual_gpu/device/place.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
 
 namespace {
@@ -62,6 +64,21 @@ void* dlopen(const char* name, int mode) noexcept(noexcept(::dlopen(name, mode))
 // The described host has other processors than this one, with other numbers.
 int sched_setaffinity(pid_t, size_t, const cpu_set_t*) noexcept { return 0; }
 
+// Described hosts have names of their own, from which NCCL and its tests have the ranks of a host.
+int gethostname(char* name, size_t size) noexcept {
+  using namespace towpath::virtual_gpu;
+  utsname own{};
+  if (uname(&own) != 0) return -1;
+  std::string text = own.nodename;
+  if (place_of_process().hosts > 1) text += "-" + std::to_string(place_of_process().host);
+  if (text.size() >= size) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(name, text.c_str(), text.size() + 1);
+  return 0;
+}
+
 int sched_yield() noexcept {
   pause_shortly();
   return 0;
@@ -76,6 +93,17 @@ ssize_t recv(int socket, void* data, size_t size, int flags) {
     errno = EAGAIN;
   }
   return received;
+}
+
+int accept(int socket, sockaddr* address, socklen_t* size) {
+  static const auto system_call =
+      reinterpret_cast<int (*)(int, sockaddr*, socklen_t*)>(next("accept"));
+  const int accepted = system_call(socket, address, size);
+  if (accepted < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    pause_shortly();
+    errno = EAGAIN;
+  }
+  return accepted;
 }
 
 // The file gets its length. Space is not set aside before it is used.

@@ -1,30 +1,25 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// A network plug-in for NCCL (versions 7 and 8 of its interface) over the adapters of a
-// description. Connections are made at once and messages are done at once: no data moves.
+// A network plug-in for NCCL (versions 7 and 8 of its interface): the adapters of a description,
+// and the connections of connection.hpp between the ranks on them.
+
+#include <sys/resource.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "towpath/virtual_gpu/device/stop.hpp"
+#include "towpath/virtual_gpu/nccl/connection.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 using namespace towpath::virtual_gpu;
 
 namespace {
 
-constexpr int kSuccess = 0, kInternalError = 3;
+constexpr int kSuccess = 0, kInternalError = 3, kRemoteError = 6;
 constexpr int kHostPointers = 1, kGpuPointers = 2;
-constexpr int kConnectionsMax = 65536, kReceivesMax = 8;
-
-struct Connection {
-  int adapter;
-};
-struct Request {
-  int sizes[kReceivesMax];
-  int count;
-};
+constexpr int kConnectionsMax = 65536;
 
 const Adapter* adapter_of(int number) {
   const auto& adapters = towpath::virtual_gpu::system().machine().adapters();
@@ -75,23 +70,36 @@ int describe(int number, Properties* properties) {
   return kSuccess;
 }
 
-int init(void*) { return kSuccess; }
+// A rank has a connection per channel and peer, each with a socket.
+int init(void*) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return kInternalError;
+  files.rlim_cur = files.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &files) == 0 ? kSuccess : kInternalError;
+}
 int devices(int* count) {
   *count = static_cast<int>(towpath::virtual_gpu::system().machine().adapters().size());
   return kSuccess;
 }
 int properties_7(int number, Properties7* properties) { return describe(number, properties); }
 int properties_8(int number, Properties8* properties) { return describe(number, properties); }
-int listen(int adapter, void*, void** listening) {
-  *listening = new Connection{adapter};
+int listen(int adapter, void* handle, void** listening) {
+  if (adapter_of(adapter) == nullptr) return kInternalError;
+  auto* const made = new Listener;
+  const NetworkAddress address = made->address();
+  std::memcpy(handle, &address, sizeof address);
+  *listening = made;
   return kSuccess;
 }
-int connect(int adapter, void*, void** sending, void**) {
-  *sending = new Connection{adapter};
+int connect(int adapter, void* handle, void** sending, void**) {
+  if (adapter_of(adapter) == nullptr) return kInternalError;
+  NetworkAddress address{};
+  std::memcpy(&address, handle, sizeof address);
+  *sending = Sender::connect(address).release();
   return kSuccess;
 }
 int accept(void* listening, void** receiving, void**) {
-  *receiving = new Connection{static_cast<Connection*>(listening)->adapter};
+  *receiving = static_cast<Listener*>(listening)->accept().release();
   return kSuccess;
 }
 int register_memory_7(void*, void* data, int, int, void** handle) {
@@ -106,37 +114,53 @@ int register_dma_buffer(void*, void*, std::size_t, int, std::uint64_t, int, void
   stop_at_unknown("the registration of a DMA buffer");
 }
 int forget_memory(void*, void*) { return kSuccess; }
-int send(void*, void*, int size, int, void*, void** request) {
-  *request = new Request{{size}, 1};
+int send(void* connection, void* data, int size, int tag, void*, void** request) {
+  auto* const sender = static_cast<Sender*>(connection);
+  *request = sender->send(data, size, tag);
+  return *request == nullptr && sender->is_closed() ? kRemoteError : kSuccess;
+}
+int receive(void* connection, int count, void** data, int* sizes, int* tags, void**,
+            void** request) {
+  if (count < 1 || count > kReceivesMax) return kInternalError;
+  Announcement announcement{count, {}, {}};
+  std::memcpy(announcement.sizes.data(), sizes, sizeof(int) * static_cast<std::size_t>(count));
+  std::memcpy(announcement.tags.data(), tags, sizeof(int) * static_cast<std::size_t>(count));
+  *request = static_cast<Receiver*>(connection)->receive(announcement, data);
   return kSuccess;
 }
-int receive(void*, int count, void**, int* sizes, int*, void**, void** request) {
-  auto* const made = new Request{};
-  made->count = count < kReceivesMax ? count : kReceivesMax;
-  std::memcpy(made->sizes, sizes, sizeof(int) * static_cast<std::size_t>(made->count));
-  *request = made;
-  return kSuccess;
-}
+// Data is in place when its message has arrived.
 int flush(void*, int, void**, int*, void**, void** request) {
   *request = nullptr;
   return kSuccess;
 }
 int test(void* request, int* is_done, int* sizes) {
-  auto* const made = static_cast<Request*>(request);
-  *is_done = 1;
+  auto* const made = static_cast<NetworkRequest*>(request);
+  const auto is_closed = [](auto* connection) {
+    connection->advance();
+    return connection->is_closed();
+  };
+  const bool is_broken =
+      made->sender != nullptr ? is_closed(made->sender) : is_closed(made->receiver);
+  *is_done = made->left == 0 ? 1 : 0;
+  if (*is_done == 0) return is_broken ? kRemoteError : kSuccess;
   if (sizes != nullptr) {
-    std::memcpy(sizes, made->sizes, sizeof(int) * static_cast<std::size_t>(made->count));
+    std::memcpy(sizes, made->sizes.data(), sizeof(int) * static_cast<std::size_t>(made->count));
   }
   delete made;
   return kSuccess;
 }
-int close_connection(void* connection) {
-  delete static_cast<Connection*>(connection);
+int close_sender(void* connection) {
+  delete static_cast<Sender*>(connection);
   return kSuccess;
 }
-int device_memory(void*, void*, void**) { stop_at_unknown("a network that GPUs drive"); }
-int consumed(void*, int, void*) { stop_at_unknown("a network that GPUs drive"); }
-
+int close_receiver(void* connection) {
+  delete static_cast<Receiver*>(connection);
+  return kSuccess;
+}
+int close_listener(void* listening) {
+  delete static_cast<Listener*>(listening);
+  return kSuccess;
+}
 template <typename Properties, typename Register>
 struct Network {
   const char* name;
@@ -156,6 +180,7 @@ struct Network {
   int (*close_send)(void*);
   int (*close_receive)(void*);
   int (*close_listen)(void*);
+  // Null without a network that GPUs drive.
   int (*device_memory)(void*, void*, void**);
   int (*consumed)(void*, int, void*);
 };
@@ -178,11 +203,11 @@ constexpr Network<Properties, Register> network_of(int (*properties)(int, Proper
           receive,
           flush,
           test,
-          close_connection,
-          close_connection,
-          close_connection,
-          device_memory,
-          consumed};
+          close_sender,
+          close_receiver,
+          close_listener,
+          nullptr,
+          nullptr};
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Files in /dev/shm as files without a name. The ranks of a node are threads of one process, so
-// that a name needs to be known only here. However the process ends, its files end with it.
+// NCCL's files in /dev/shm as files without a name. The six letters at the end of a name have the
+// process that made the file, and a peer finds it among the open files of that process. However the
+// processes end, the files end with them.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,75 +10,85 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
-#include <cstdio>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
+#include <filesystem>
 #include <string>
 
 namespace {
 
-constexpr char kFolder[] = "/dev/shm/";
+constexpr char kBegin[] = "/dev/shm/nccl-";
+constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+constexpr std::size_t kLetterCount = 6;
+constexpr int kBitsPerLetter = 6, kProcessBits = 22;  // PID_MAX_LIMIT of Linux
+constexpr std::uint64_t kFilesMax = std::uint64_t{1}
+                                    << (kLetterCount * kBitsPerLetter - kProcessBits);
 
-class SharedFiles {
- public:
-  // A new file for a template that ends in XXXXXX, which it fills in. -1 on failure.
-  int make(char* pattern) {
-    const std::size_t length = std::strlen(pattern);
-    if (length < 6) return -1;
-    const std::scoped_lock lock(mutex_);
-    char number[7];
-    std::snprintf(number, sizeof number, "%06u", ++last_ % 1000000);
-    std::memcpy(pattern + length - 6, number, 6);
-    return add(pattern);
-  }
-  int open(const std::string& path, bool may_create) {
-    const std::scoped_lock lock(mutex_);
-    const auto found = files_.find(path);
-    if (found != files_.end()) return fcntl(found->second, F_DUPFD_CLOEXEC, 0);
-    if (may_create) return add(path);
-    errno = ENOENT;
-    return -1;
-  }
-  // Descriptors of it stay open.
-  int remove(const std::string& path) {
-    const std::scoped_lock lock(mutex_);
-    const auto found = files_.find(path);
-    if (found == files_.end()) {
-      errno = ENOENT;
-      return -1;
-    }
-    close(found->second);
-    files_.erase(found);
-    return 0;
-  }
+bool is_shared(const char* path) { return std::strncmp(path, kBegin, sizeof kBegin - 1) == 0; }
 
- private:
-  int add(const std::string& path) {
-    const int file = memfd_create(path.c_str(), MFD_CLOEXEC);
-    if (file < 0) return -1;
-    files_[path] = file;
-    return fcntl(file, F_DUPFD_CLOEXEC, 0);
+std::string letters_of(std::uint64_t number) {
+  std::string letters(kLetterCount, 'A');
+  for (char& each : letters) {
+    each = kLetters[number % 64];
+    number /= 64;
   }
-
-  std::mutex mutex_;
-  unsigned last_ = 0;
-  std::map<std::string, int> files_;
-};
-
-SharedFiles& shared_files() {
-  static SharedFiles* const only = new SharedFiles;
-  return *only;
+  return letters;
 }
 
-bool is_shared(const char* path) { return std::strncmp(path, kFolder, sizeof kFolder - 1) == 0; }
+pid_t process_of(const std::string& path) {
+  std::uint64_t number = 0;
+  if (path.size() < kLetterCount) return 0;
+  for (std::size_t i = 0; i < kLetterCount; ++i) {
+    const char* const found = std::strchr(kLetters, path[path.size() - 1 - i]);
+    if (found == nullptr) return 0;
+    number = number * 64 + static_cast<std::uint64_t>(found - kLetters);
+  }
+  return static_cast<pid_t>(number / kFilesMax);
+}
+
+// The file of this name among the open files of a process. Empty if there is none.
+std::string open_file_of(pid_t process, const std::string& path) {
+  std::error_code error;
+  const std::string wanted = "/memfd:" + path + " (deleted)";
+  const std::filesystem::path folder = "/proc/" + std::to_string(process) + "/fd";
+  for (const auto& each : std::filesystem::directory_iterator(folder, error)) {
+    if (std::filesystem::read_symlink(each.path(), error) == wanted) return each.path();
+  }
+  return {};
+}
+
+// A new file for a template that ends in XXXXXX, which it fills in. -1 on failure.
+int make_file(char* pattern) {
+  static std::atomic<std::uint64_t> last = 0;
+  const std::size_t length = std::strlen(pattern);
+  if (length < kLetterCount) {
+    errno = EINVAL;
+    return -1;
+  }
+  const auto process = static_cast<std::uint64_t>(getpid());
+  for (std::uint64_t tries = 0; tries < kFilesMax; ++tries) {
+    const std::uint64_t number = last++;
+    const std::string letters = letters_of(process * kFilesMax + number % kFilesMax);
+    std::memcpy(pattern + length - kLetterCount, letters.data(), kLetterCount);
+    // An early file may still be open.
+    if (number >= kFilesMax && !open_file_of(getpid(), pattern).empty()) continue;
+    return memfd_create(pattern, MFD_CLOEXEC);
+  }
+  errno = EMFILE;
+  return -1;
+}
 
 int open_any(const char* name, const char* path, int flags, mode_t mode) {
-  if (is_shared(path)) return shared_files().open(path, (flags & O_CREAT) != 0);
   const auto system_call =
       reinterpret_cast<int (*)(const char*, int, mode_t)>(dlsym(RTLD_NEXT, name));
-  return system_call(path, flags, mode);
+  if (!is_shared(path)) return system_call(path, flags, mode);
+  const std::string found = open_file_of(process_of(path), path);
+  if (!found.empty()) return system_call(found.c_str(), flags & ~O_CREAT, mode);
+  errno = ENOENT;
+  return -1;
 }
 
 mode_t mode_of(int flags, std::va_list arguments) {
@@ -90,7 +101,7 @@ mode_t mode_of(int flags, std::va_list arguments) {
 extern "C" {
 
 int mkstemp(char* pattern) {
-  if (is_shared(pattern)) return shared_files().make(pattern);
+  if (is_shared(pattern)) return make_file(pattern);
   static const auto system_call = reinterpret_cast<int (*)(char*)>(dlsym(RTLD_NEXT, "mkstemp"));
   return system_call(pattern);
 }
@@ -112,7 +123,7 @@ int open64(const char* path, int flags, ...) {
 }
 
 int unlink(const char* path) noexcept {
-  if (is_shared(path)) return shared_files().remove(path);
+  if (is_shared(path)) return 0;
   static const auto system_call =
       reinterpret_cast<int (*)(const char*)>(dlsym(RTLD_NEXT, "unlink"));
   return system_call(path);
