@@ -41,7 +41,7 @@ SENTENCES = {
         "to rank 1"
     ),
     "group": f"rank 0 waits in {SUM} for rank 1, which has called it in a group that has not ended",
-    "enter": "rank 0 waits in ncclCommInitRank for rank 1, which has not called it in this process",
+    "enter": "rank 1 of 2 has not entered the communicator",
 }
 
 

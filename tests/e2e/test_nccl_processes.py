@@ -173,6 +173,32 @@ def test_a_killed_process_is_named_and_all_end(compiled, tmp_path):
     assert not run.left_behind()
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_rank_that_ends_early_is_named_by_the_others(compiled, tmp_path, hosts):
+    words = ("2", "all_reduce", "float", "sum", "out", "1024")
+    run = Run(
+        compiled("sweep"), words, tmp_path, hosts=hosts, per_host=2 // hosts, SWEEP_ABSENT="1",
+        TOWPATH_VIRTUAL_GPU_DEADLINE_S="3",
+    )  # fmt: skip
+    errors = run.errors()
+    assert "kernels do not end: nothing has changed for 3 s" in errors
+    assert re.search(r"rank 1 \(process \d+\) has ended", errors)
+
+
+def test_a_rank_that_never_joins_is_named_by_the_others(compiled, tmp_path):
+    program = compiled("sweep")
+    words = ("4", "all_reduce", "float", "sum", "out", "1024")
+    script = tmp_path / "absent.sh"
+    script.write_text(f'#!/bin/sh\n[ "$RANK" = 3 ] && exit 0\nexec {program} "$@"\n')
+    script.chmod(0o755)
+    run = Run(
+        script, words, tmp_path, hosts=2, per_host=2, TOWPATH_VIRTUAL_GPU_DEADLINE_S="3"
+    )  # fmt: skip
+    errors = run.errors()
+    assert "a call of NCCL does not return: nothing has changed for 3 s" in errors
+    assert "rank 3 of 4 has not entered the communicator" in errors
+
+
 def test_two_runs_at_once_leave_nothing_behind(compiled, tmp_path):
     words = ("4", "all_reduce", "float", "sum", "out,in", COUNTS)
     runs = [Run(compiled("sweep"), words, tmp_path, hosts=2, per_host=2) for _ in range(2)]

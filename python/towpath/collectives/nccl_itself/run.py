@@ -19,6 +19,7 @@ from towpath.collectives.nccl_itself.times import CallTime, TimeServer
 from towpath.errors import ConfigError
 from towpath.processes import ending_with_parent
 
+_MEMBERS_BYTES = 1 << 20  # sparse (src/towpath/virtual_gpu/device/members.hpp)
 _GRACE_S = 2.0  # for processes to end before they are killed
 # The place of a process, by which programs choose their GPU. Virtual GPUs read some of them
 # (src/towpath/virtual_gpu/device/place.hpp).
@@ -99,6 +100,7 @@ def run_program(
             "TOWPATH_VIRTUAL_GPU_FILE": stack.enter_context(
                 _file_of_this_process(host.description)
             ),
+            "TOWPATH_MEMBERS": stack.enter_context(_file_of_this_process("", _MEMBERS_BYTES)),
             "TOWPATH_HOSTS": str(processes.hosts),
             **library.variables(),
         }
@@ -119,10 +121,11 @@ def run_program(
 
 
 @contextmanager
-def _file_of_this_process(text: str) -> Iterator[str]:
+def _file_of_this_process(text: str, size_bytes: int = 0) -> Iterator[str]:
     """The path of a file that ends with this process, for its user."""
     file = os.memfd_create("towpath")
     try:
+        os.truncate(file, size_bytes)
         os.write(file, text.encode())
         yield f"/proc/{os.getpid()}/fd/{file}"
     finally:

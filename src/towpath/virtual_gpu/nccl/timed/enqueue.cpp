@@ -11,6 +11,7 @@
 
 #include "towpath/virtual_gpu/device/calls.hpp"
 #include "towpath/virtual_gpu/device/library.hpp"
+#include "towpath/virtual_gpu/device/members.hpp"
 #include "towpath/virtual_gpu/nccl/timed/call_record.hpp"
 #include "towpath/virtual_gpu/nccl/timed/host_watch.hpp"
 
@@ -50,7 +51,8 @@ constexpr const char* kOperations[] = {"sum", "prod", "max", "min", "avg"};
 
 const bool kIsInstalled = [] {
   library() = {[](const char* kernel) { return std::string_view(kernel).starts_with("nccl"); },
-               towpath_nccl_waiting, [] { return explain_calls(CallState::running); }};
+               towpath_nccl_waiting,
+               [] { return explain_calls(CallState::running) + absent_members(); }};
   return true;
 }();
 
@@ -94,6 +96,11 @@ RankCall described(const ncclInfo& info) {
           info.stream};
 }
 
+void end_rank(const ncclComm& communicator) {
+  forget_rank(communicator.commHash, communicator.rank);
+  leave(communicator.commHash, communicator.rank);
+}
+
 }  // namespace
 
 ncclResult_t enqueue_noted(ncclInfo* info) {
@@ -105,6 +112,7 @@ ncclResult_t enqueue_noted(ncclInfo* info) {
   }
   const RankCall made = described(*info);
   const auto [number, state] = note_call(made);
+  count_call(made.communicator, made.rank);
   const bool has_kernel = info->count > 0;
   if (has_kernel) {
     const std::string id = std::to_string(made.communicator) + ":" + std::to_string(number);
@@ -135,21 +143,21 @@ ncclResult_t ncclGroupEnd() {
 }
 ncclResult_t ncclCommInitRank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank) {
   const InCall in_call;
-  note_entry(getHash(id.internal, sizeof id.internal), rank, ranks);
+  join(getHash(id.internal, sizeof id.internal), rank, ranks);
   return pncclCommInitRank(communicator, ranks, id, rank);
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   const InCall in_call;
-  note_entry(getHash(id.internal, sizeof id.internal), rank, ranks);
+  join(getHash(id.internal, sizeof id.internal), rank, ranks);
   return pncclCommInitRankConfig(communicator, ranks, id, rank, config);
 }
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
-  if (communicator != nullptr) forget_rank(communicator->commHash, communicator->rank);
+  if (communicator != nullptr) end_rank(*communicator);
   return pncclCommDestroy(communicator);
 }
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
-  if (communicator != nullptr) forget_rank(communicator->commHash, communicator->rank);
+  if (communicator != nullptr) end_rank(*communicator);
   return pncclCommAbort(communicator);
 }
 }

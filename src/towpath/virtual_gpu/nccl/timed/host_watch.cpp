@@ -8,11 +8,11 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 
 #include "towpath/virtual_gpu/device/clock.hpp"
+#include "towpath/virtual_gpu/device/members.hpp"
 #include "towpath/virtual_gpu/device/settings.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/device/units.hpp"
@@ -26,15 +26,10 @@ constexpr std::chrono::seconds kTick{1};
 // polls its sockets every 50 us. It leaves a part of the processors free.
 constexpr double kWaitingPart = 0.5, kWaitingPartOfRank = 0.07, kFreePart = 0.25;
 
-struct Entry {
-  int ranks = 0;
-  std::set<int> entered;
-};
 struct Watch {
   std::mutex mutex;
   std::map<std::uint64_t, int> seconds;  // that each call has lasted while the process was quiet
   std::uint64_t next = 0;
-  std::map<std::uint64_t, Entry> entries;  // in which ranks are missing
   bool has_thread = false;
 };
 
@@ -55,18 +50,6 @@ bool is_busy(double used_s, std::size_t calls) {
   return used_s > std::min(waiting, most) || is_compiling_unit();
 }
 
-std::string explain_entries(const Watch& all) {
-  for (const auto& [identity, entry] : all.entries) {
-    for (int rank = 0; rank < entry.ranks; ++rank) {
-      if (entry.entered.contains(rank)) continue;
-      return ": rank " + std::to_string(*entry.entered.begin()) +
-             " waits in ncclCommInitRank for rank " + std::to_string(rank) +
-             ", which has not called it in this process";
-    }
-  }
-  return {};
-}
-
 [[noreturn]] void run() {
   read_real_time();
   const int deadline = deadline_s();
@@ -81,7 +64,7 @@ std::string explain_entries(const Watch& all) {
     for (auto& [number, seconds] : all.seconds) {
       if (works || ++seconds <= deadline) continue;
       stop("a call of NCCL does not return: nothing has changed for " + std::to_string(deadline) +
-           " s" + explain_entries(all) + explain_calls(CallState::given));
+           " s" + explain_calls(CallState::given) + absent_members());
     }
   }
 }
@@ -103,15 +86,6 @@ InCall::~InCall() {
   all.seconds.erase(number_);
   // Calls of other ranks may wait for this one.
   for (auto& [number, seconds] : all.seconds) seconds = 0;
-}
-
-void note_entry(std::uint64_t identity, int rank, int ranks) {
-  Watch& all = watch();
-  const std::scoped_lock lock(all.mutex);
-  Entry& entry = all.entries[identity];
-  entry.ranks = ranks;
-  entry.entered.insert(rank);
-  if (static_cast<int>(entry.entered.size()) == ranks) all.entries.erase(identity);
 }
 
 }  // namespace towpath::virtual_gpu

@@ -21,7 +21,4 @@ class InCall {
   std::uint64_t number_;
 };
 
-// A rank enters the communicator with this identity. `ranks` is its size.
-void note_entry(std::uint64_t identity, int rank, int ranks);
-
 }  // namespace towpath::virtual_gpu
