@@ -7,15 +7,16 @@
 #   include(${file})
 #   towpath_nccl_test(sum SOURCES sum.cu MACHINE dgx-h100)
 #
-# towpath_nccl_test(NAME SOURCES FILE... [MACHINE NAME] [HOSTS N] [RANKS_PER_HOST N] [RELEASE 2.27.5]
-#                   [ENVIRONMENT NAME=VALUE...] [FLAGS FLAG...] [ARGUMENTS WORD...])
+# towpath_nccl_test(NAME SOURCES FILE... [MACHINE NAME] [HOSTS N] [RANKS_PER_HOST N]
+#                   [PROCESSES_PER_HOST N] [RELEASE 2.27.5] [ENVIRONMENT NAME=VALUE...]
+#                   [FLAGS FLAG...] [ARGUMENTS WORD...])
 # compiles a program and adds a test that runs it.
 
 find_program(TOWPATH_COMMAND towpath REQUIRED)
 
 function(towpath_nccl_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 given "" "MACHINE;HOSTS;RANKS_PER_HOST;RELEASE"
-    "SOURCES;ENVIRONMENT;FLAGS;ARGUMENTS")
+  cmake_parse_arguments(PARSE_ARGV 1 given ""
+    "MACHINE;HOSTS;RANKS_PER_HOST;PROCESSES_PER_HOST;RELEASE" "SOURCES;ENVIRONMENT;FLAGS;ARGUMENTS")
   if(given_UNPARSED_ARGUMENTS OR NOT given_SOURCES)
     message(FATAL_ERROR "towpath_nccl_test(${name}) takes SOURCES and options, "
       "and not '${given_UNPARSED_ARGUMENTS}'")
@@ -33,6 +34,9 @@ function(towpath_nccl_test name)
   set(where --machine ${given_MACHINE} --hosts ${given_HOSTS})
   if(given_RANKS_PER_HOST)
     list(APPEND where --ranks-per-host ${given_RANKS_PER_HOST})
+  endif()
+  if(given_PROCESSES_PER_HOST)
+    list(APPEND where --processes-per-host ${given_PROCESSES_PER_HOST})
   endif()
   set(variables "")
   foreach(variable IN LISTS given_ENVIRONMENT)

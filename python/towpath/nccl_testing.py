@@ -64,6 +64,7 @@ class NcclRunner:
         machine: str = "dgx-h100",
         hosts: int = 1,
         ranks_per_host: int | None = None,
+        processes_per_host: int | None = None,
         release: str = "",
         env: Mapping[str, str] | None = None,
         timeout_s: float = 300,
@@ -76,6 +77,8 @@ class NcclRunner:
             machine: a described machine: a name or a file.
             hosts: number of its hosts.
             ranks_per_host: GPUs of each host. None: all.
+            processes_per_host: how often the program is started on each host. None: once, on the
+                first host.
             release: of NCCL, the one that the program was compiled for.
             env: variables of the program, such as NCCL_ALGO.
             timeout_s: the program fails after this time.
@@ -89,6 +92,8 @@ class NcclRunner:
         words = ["run", "--machine", machine, "--hosts", str(hosts), *_option("--release", release)]
         if ranks_per_host is not None:
             words += ["--ranks-per-host", str(ranks_per_host)]
+        if processes_per_host is not None:
+            words += ["--processes-per-host", str(processes_per_host)]
         for name, value in (env or {}).items():
             words += ["--env", f"{name}={value}"]
         return _towpath([*words, "--", str(program), *arguments], timeout_s)
