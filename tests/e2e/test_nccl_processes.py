@@ -66,7 +66,8 @@ class Run:
         command = [
             sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100",
             "--hosts", str(hosts), "--ranks-per-host", str(gpus), "--release", release,
-            "--processes-per-host", str(per_host), *(["--real-time"] if real_time else []),
+            *([] if per_host is None else ["--processes-per-host", str(per_host)]),
+            *(["--real-time"] if real_time else []),
             *(f"--env=NCCL_{name}={value}" for name, value in variables.items()),
             "--", str(program), *words,
         ]  # fmt: skip
@@ -111,6 +112,46 @@ def test_two_processes_on_one_host_get_exact_data(compiled, tmp_path):
     words = ("2", COLLECTIVES, "float", "sum", "out,in", COUNTS)
     run = Run(compiled("sweep"), words, tmp_path, hosts=1, per_host=2)
     assert run.lines() == ["60 cases, 0 wrong"] * 2
+
+
+@pytest.mark.parametrize(
+    ("variables", "way"),
+    [
+        ({}, "P2P/CUMEM"),
+        ({"CUMEM_ENABLE": "0"}, "P2P/IPC"),
+        ({"P2P_DISABLE": "1"}, "SHM/direct/direct"),
+        ({"P2P_DISABLE": "1", "SHM_DISABLE": "1"}, "NET/IB/[01]/GDRDMA"),
+    ],
+)
+def test_each_way_between_processes_of_a_host_is_exact(compiled, tmp_path, variables, way):
+    words = ("2", "all_reduce", "float", "sum", "out,in", COUNTS)
+    variables = {"DEBUG": "INFO", **variables}
+    run = Run(compiled("sweep"), words, tmp_path, hosts=1, per_host=2, variables=variables)
+    text = "\n".join(run.lines())
+    assert text.count("10 cases, 0 wrong") == 2
+    ways = re.findall(r" via (\S+)", text)
+    assert ways
+    assert all(re.match(way, each) for each in ways)
+
+
+def test_multicast_memory_of_four_processes_is_exact(compiled, tmp_path):
+    words = ("4", "all_reduce", "float", "sum", "out,in,shifted", COUNTS)
+    variables = {"ALGO": "NVLS", "PROTO": "Simple"}
+    run = Run(compiled("sweep"), words, tmp_path, hosts=1, per_host=4, variables=variables)
+    assert run.lines() == ["15 cases, 0 wrong"] * 4
+
+
+def test_a_program_that_starts_its_processes_itself_gets_exact_data(compiled, tmp_path):
+    program = compiled("sweep")
+    script = tmp_path / "launcher.sh"
+    script.write_text(
+        "#!/bin/sh\nexport WORLD_SIZE=4\nfor rank in 0 1 2 3; do\n"
+        f'RANK=$rank LOCAL_RANK=$((rank % 2)) {program} "$@" &\ndone\nwait\n'
+    )
+    script.chmod(0o755)
+    words = ("4", "all_reduce", "float", "sum", "out", COUNTS)
+    run = Run(script, words, tmp_path, hosts=2, per_host=None, gpus=2)
+    assert run.lines() == ["5 cases, 0 wrong"] * 4
 
 
 def test_two_hosts_with_two_processes_get_exact_data(compiled, tmp_path):
