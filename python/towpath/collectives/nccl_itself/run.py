@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import os
-import selectors
+import queue
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -134,20 +135,20 @@ def _file_of_this_process(text: str, size_bytes: int = 0) -> Iterator[str]:
 
 def _wait(started: Sequence[subprocess.Popen[bytes]]) -> int:
     """Waits until all processes have ended, or one has failed, whose status is returned."""
-    with selectors.DefaultSelector() as selector, ExitStack() as stack:
-        for rank, process in enumerate(started):
-            ended = os.pidfd_open(process.pid)
-            stack.callback(os.close, ended)
-            selector.register(ended, selectors.EVENT_READ, rank)
-        while selector.get_map():
-            for key, _ in selector.select():
-                selector.unregister(key.fileobj)
-                status = started[key.data].wait()
-                if status == 0:
-                    continue
-                if len(started) > 1:
-                    _report(key.data, started[key.data].pid, status)
-                return status if status > 0 else 128 - status
+    ended: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
+
+    def watch(rank: int) -> None:
+        ended.put((rank, started[rank].wait()))
+
+    for rank in range(len(started)):
+        threading.Thread(target=watch, args=(rank,), daemon=True).start()
+    for _ in started:
+        rank, status = ended.get()
+        if status == 0:
+            continue
+        if len(started) > 1:
+            _report(rank, started[rank].pid, status)
+        return status if status > 0 else 128 - status
     return 0
 
 
