@@ -13,26 +13,16 @@ from typing import TYPE_CHECKING
 from towpath.api.machine import load
 from towpath.errors import ConfigError
 from towpath.operators import nccl_log, topology
-from towpath.operators.diagnosis import (
-    ERROR_ASSUMED_PCT,
-    Diagnosis,
-    Expectation,
-    compare,
-    conclude,
-    typical,
-)
+from towpath.operators.diagnosis import Diagnosis, Expectation, compare, conclude, typical
 from towpath.operators.nccl_difference import differences
 from towpath.operators.observed import Document, Observed, Timed
 from towpath.operators.readers import FILE_BYTES_MAX, read_documents
-from towpath.specs.importers.gpu_models import gpu_of_product
+from towpath.specs.importers.gpu_models import machine_of_product
 from towpath.studies.progress import Progress, silent
+from towpath.validation.accuracy import overall_p90_pct
 
 if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
-
-# Clusters of one kind differ by this much among themselves: cables, clocks, tuning.
-_ERROR_LEAST_PCT = 20.0
-_AMD_MACHINES = {"mi300x": "mi300x"}
 
 
 def diagnose(
@@ -62,16 +52,15 @@ def diagnose(
     observed = read_documents(documents)
     diagnosis = Diagnosis([document.file for document in documents], observed)
     times = typical([each for each in observed.times if each.collective])
-    name = machine or _machine_of(observed, documents)
+    described = machine or _topology_among(observed, documents)
+    name = described or machine_of_product(observed.gpu)
     if name is None:
         if observed.times:
-            diagnosis.notes.append(
-                "the files do not name the machine, so nothing is expected: give --machine NAME"
-            )
+            diagnosis.notes.append(_why_nothing_is_expected(observed.gpu))
     elif times or machine is not None:
         _compare(diagnosis, name, hosts, times, progress)
-    if name is not None:
-        _compare_with_nccl(diagnosis, name, hosts, documents)
+    if described is not None:
+        _compare_with_nccl(diagnosis, described, hosts, documents)
     if len(times) < len(observed.times) and any(not each.collective for each in observed.times):
         diagnosis.notes.append(
             "a table does not name its collective: put it into the name of the file, such as "
@@ -96,19 +85,20 @@ def read_document(path: Path) -> Document:
         raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
 
 
-def _machine_of(observed: Observed, documents: Sequence[Document]) -> str | None:
-    """The topology among the files, or the shipped machine of the GPUs in a log."""
-    for document in documents:
-        if topology.is_topology(document) and "no_gpu" not in {
-            each.cause for each in observed.findings
-        }:
-            return document.file
-    product = observed.gpu.lower()
-    for word, name in _AMD_MACHINES.items():
-        if word in product:
-            return name
-    model = gpu_of_product(observed.gpu)
-    return None if model is None or model.nvlinks == 0 else model.donor
+def _topology_among(observed: Observed, documents: Sequence[Document]) -> str | None:
+    """The file of the topology among the files."""
+    if "no_gpu" in {each.cause for each in observed.findings}:
+        return None
+    return next((each.file for each in documents if topology.is_topology(each)), None)
+
+
+def _why_nothing_is_expected(gpu: str) -> str:
+    if not gpu:
+        return "the files do not name the machine, so nothing is expected: give --machine NAME"
+    return (
+        f"no shipped machine is sure to be the servers of '{gpu}', so nothing is expected: give "
+        "--machine NAME, or the output of `nvidia-smi topo -m` as a further file"
+    )
 
 
 def _compare(
@@ -139,10 +129,7 @@ def _compare_with_nccl(
     from towpath.collectives.nccl_itself.build import built_releases
     from towpath.collectives.nccl_itself.decide import RANKS_MAX
 
-    for document in documents:
-        if not nccl_log.is_log(document):
-            continue
-        log = nccl_log.parse_log(document)
+    for log in nccl_log.parse_jobs([each for each in documents if nccl_log.is_log(each)]):
         release = next(iter(log.versions), "")
         if release not in built_releases():
             if release:
@@ -159,7 +146,8 @@ def _compare_with_nccl(
             machine, release, "all_reduce", [1 << 26], NcclOptions(), is_connected=True
         )
         own = nccl_log.parse_log(Document.of("NCCL itself", answer.decisions.log.encode()))
-        diagnosis.observed.findings += differences(log, own)
+        found = differences(log, own)
+        diagnosis.observed.findings += [each.printable() for each in found]
         _note(diagnosis, f"compared with NCCL {release} itself on {answer.where}")
 
 
@@ -202,7 +190,9 @@ def _donor_of_file(file: str) -> str | None:
 
 def _predictor(machine: GpuCluster, diagnosis: Diagnosis) -> Callable[[Timed], Expectation | None]:
     """A function that predicts the time of a row on a machine."""
-    libraries = ["rccl", "nccl"] if "mi300" in machine.name else ["nccl", "rccl"]
+    from towpath.collectives.nccl.facts import is_of_amd
+
+    libraries = ["rccl", "nccl"] if is_of_amd(machine.spec) else ["nccl", "rccl"]
 
     def expect(timed: Timed) -> Expectation | None:
         if timed.ranks is not None and timed.ranks != machine.ranks:
@@ -222,9 +212,7 @@ def _predictor(machine: GpuCluster, diagnosis: Diagnosis) -> Callable[[Timed], E
             if way is None:
                 return None
             is_validated = row.error_pct is not None
-            error_pct = (
-                max(row.error_pct[1], _ERROR_LEAST_PCT) if row.error_pct else ERROR_ASSUMED_PCT
-            )
+            error_pct = row.error_pct[1] if row.error_pct else overall_p90_pct()
             algorithm = f"{row.schedule} {row.protocol}"
             return Expectation(way.time_us, way.busbw_gb_per_s, error_pct, is_validated, algorithm)
         _note(diagnosis, f"{timed.collective} is not compared: {problem}")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from towpath.operators.finding import Finding
+from towpath.operators.groups import joined
 from towpath.operators.observed import Document, Observed
 from towpath.specs.importers.cluster_descriptor import parse_cluster_descriptor
 from towpath.specs.input_file import parse_yaml
@@ -26,12 +27,8 @@ def read(document: Document) -> Observed:
     spec = parse_cluster_descriptor(parse_yaml(document.text, document.file), document.file)
     found = Observed(formats=[NAME])
     found.facts["chips"] = str(len(spec.chips))
-    group_of = {chip: {chip} for chip in range(len(spec.chips))}
-    for link in spec.links:
-        merged = group_of[link.one.chip] | group_of[link.other.chip]
-        for chip in merged:
-            group_of[chip] = merged
-    groups = sorted({tuple(sorted(group)) for group in group_of.values()})
+    links = [(link.one.chip, link.other.chip) for link in spec.links]
+    groups = joined(range(len(spec.chips)), links)
     if len(groups) > 1:
         shown = ", ".join("{" + ", ".join(map(str, group)) + "}" for group in groups[:16])
         number, line = next(

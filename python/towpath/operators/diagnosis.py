@@ -11,19 +11,12 @@ from statistics import median
 from typing import Any
 
 from towpath.operators.finding import Finding
+from towpath.operators.judgments import FAST_SLACK, SLACK, SOCKET_SHARE, SPREAD_PCT
 from towpath.operators.observed import Observed, Timed
 from towpath.specs.sizes import format_size
 
-# The 90th percentile of the error over all machines with published measurements, where a row has
-# no measurement near it (docs/validation.md).
-ERROR_ASSUMED_PCT = 45.0
-# A time is slow beyond the error of the model and this factor. Latencies of small messages differ
-# between clusters several times more than bandwidths.
-_SLACK = ((16 << 20, 1.3), (1 << 20, 2.0), (0, 5.5))
-_FAST_SLACK = 1.15
 _SIZES_MAX = 48
-# Shares of the expected bandwidth that point to a cause if no line states one.
-_SOCKET_SHARE = 0.2
+_ERROR_MAX_PCT = 90.0
 
 
 @dataclass(frozen=True)
@@ -33,7 +26,8 @@ class Expectation:
     Attributes:
         time_us: time of one call in microseconds.
         busbw_gb_per_s: bus bandwidth in 1e9 bytes per second.
-        error_pct: 90th percentile of the model's error near this row, in percent.
+        error_pct: 90th percentile of the model's error, in percent: on measured rows near this one,
+            or on all measured rows if there are none.
         is_validated: True if the error comes from measurements of this kind of machine.
         algorithm: algorithm and protocol.
     """
@@ -65,8 +59,10 @@ class Compared:
     @property
     def ratio_max(self) -> float:
         """The ratio above which the time is slow."""
-        slack = next(factor for least, factor in _SLACK if self.timed.size_bytes >= least)
-        return (1 + self.expected.error_pct / 100) * slack
+        slack = next(factor for least, factor in SLACK if self.timed.size_bytes >= least)
+        # The error is the deviation of the prediction from the measurement, in parts of the latter.
+        error_pct = min(max(self.expected.error_pct, SPREAD_PCT), _ERROR_MAX_PCT)
+        return slack / (1 - error_pct / 100)
 
     @property
     def is_slow(self) -> bool:
@@ -95,6 +91,8 @@ class Diagnosis:
         machine: name and size of the machine of the expectations. Empty if there is none.
         compared: measured and expected times.
         findings: faults by falling confidence, and then unusual facts.
+        possibilities: causes that would explain slow times, if no line states one. None of them is
+            an accusation.
         notes: sentences about the comparison.
         hosts: number of hosts of the expectations.
         ranks_per_host: number of ranks on each of them.
@@ -106,6 +104,7 @@ class Diagnosis:
     machine: str = ""
     compared: list[Compared] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    possibilities: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     hosts: int = 1
     ranks_per_host: int | None = None
@@ -127,6 +126,7 @@ class Diagnosis:
             "files": self.files, "formats": self.observed.formats, "facts": self.observed.facts,
             "machine": self.machine, "is_healthy": self.is_healthy, "notes": self.notes,
             "findings": [each.to_dict() for each in self.findings],
+            "possibilities": [each.to_dict() for each in self.possibilities],
             "rows": [each.to_dict() for each in self.compared],
         }  # fmt: skip
 
@@ -165,14 +165,14 @@ def compare(
 
 
 def conclude(diagnosis: Diagnosis) -> None:
-    """Finds slow sizes, adds the causes that fit them, and ranks all findings."""
+    """Finds slow sizes, adds the causes that would explain them, and ranks all findings."""
     findings = list(diagnosis.observed.findings)
     slow = _slow(diagnosis.compared)
     stated = [each for each in findings if each.is_fault]
     if slow:
         findings += slow
         if not stated:
-            findings += _guesses(diagnosis, slow[0])
+            diagnosis.possibilities = _guesses(diagnosis)
     elif diagnosis.compared:
         # Times as expected outweigh a cause that no line states.
         findings = [
@@ -186,7 +186,7 @@ def conclude(diagnosis: Diagnosis) -> None:
 
 
 def _slow(compared: Sequence[Compared]) -> list[Finding]:
-    """A finding per collective that is slow at its largest sizes, or at small sizes only."""
+    """A finding per collective that is slow from a size on, or at some sizes."""
     findings = []
     by_collective: dict[str, list[Compared]] = defaultdict(list)
     for each in compared:
@@ -198,10 +198,12 @@ def _slow(compared: Sequence[Compared]) -> list[Finding]:
         if not slow or (len(slow) == 1 and len(rows) > 2 and not rows[-1].is_slow):
             continue
         worst = max(slow, key=lambda each: each.ratio / each.ratio_max)
-        first = _first_of_all_slow(rows) or slow[0]
+        first = _first_of_all_slow(rows)
+        where = _some_sizes(slow, rows) if first is None else f"from {_size(first)} on"
+        first = first or slow[0]
         sentence = (
-            f"{collective} is slow from {format_size(first.timed.size_bytes)} on: at "
-            f"{format_size(worst.timed.size_bytes)} {worst.timed.busbw_gb_per_s:.1f} GB/s, "
+            f"{collective} is slow {where}: at {_size(worst)} "
+            f"{worst.timed.busbw_gb_per_s:.1f} GB/s, "
             f"expected {worst.expected.busbw_gb_per_s:.1f} GB/s"
         )
         sureness = 0.95 if worst.ratio > 2 * worst.ratio_max else 0.8
@@ -214,11 +216,19 @@ def _slow(compared: Sequence[Compared]) -> list[Finding]:
     return findings
 
 
+def _size(row: Compared) -> str:
+    return format_size(row.timed.size_bytes)
+
+
+def _some_sizes(slow: Sequence[Compared], rows: Sequence[Compared]) -> str:
+    return f"at {len(slow)} of {len(rows)} sizes ({_size(slow[0])} to {_size(slow[-1])})"
+
+
 def _too_fast(compared: Sequence[Compared]) -> list[Finding]:
     """An unusual fact if the job is faster than the machine can be."""
     fast = [
         each for each in compared
-        if each.ratio * (1 + each.expected.error_pct / 100) * _FAST_SLACK < 1
+        if each.ratio * (1 + each.expected.error_pct / 100) * FAST_SLACK < 1
     ]  # fmt: skip
     if not fast:
         return []
@@ -240,32 +250,34 @@ def _first_of_all_slow(rows: Sequence[Compared]) -> Compared | None:
     return first
 
 
-def _guesses(diagnosis: Diagnosis, slow: Finding) -> list[Finding]:
-    """Causes that fit the share of the expected bandwidth, if no line states a cause."""
-    rows = [each for each in diagnosis.compared if each.is_slow]
-    share = 1 / max(each.ratio for each in rows)
-    if diagnosis.hosts > 1:
-        return _guesses_between_hosts(share, slow)
-    sentence = f"at {share:.0%} of the expected bandwidth within one host"
+def _guesses(diagnosis: Diagnosis) -> list[Finding]:
+    """Causes that fit the share of the expected bandwidth. No line states any of them."""
+    share = 1 / max(each.ratio for each in diagnosis.compared if each.is_slow)
+    if diagnosis.hosts == 1:
+        where, guesses = "within one host", _IN_A_HOST
+    elif share < SOCKET_SHARE:
+        where, guesses = "between hosts", _FAR_BELOW
+    else:
+        where, guesses = "between hosts", _BELOW
+    sentence = f"at {share:.0%} of the expected bandwidth {where}"
     return [
-        Finding("p2p_off", f"{sentence}, data may go through host memory", slow.evidence, 0.4),
-        Finding("pcie_link", f"{sentence}, a PCIe link may be narrow", slow.evidence, 0.3),
-        Finding("slow_rank", f"{sentence}, one GPU may be slow", slow.evidence, 0.2),
+        Finding(cause, f"{sentence}, {why}", (), confidence, False)
+        for cause, why, confidence in guesses
     ]
 
 
-def _guesses_between_hosts(share: float, slow: Finding) -> list[Finding]:
-    sentence = f"at {share:.0%} of the expected bandwidth between hosts"
-    if share < _SOCKET_SHARE:
-        return [
-            Finding("sockets", f"{sentence}, which TCP sockets would give", slow.evidence, 0.5),
-            Finding("gdr_off", f"{sentence}, data may go through host memory", slow.evidence, 0.3),
-            Finding(
-                "adapter_missing", f"{sentence}, most adapters may be unused", slow.evidence, 0.3
-            ),
-        ]
-    return [
-        Finding("gdr_off", f"{sentence}, data may go through host memory", slow.evidence, 0.4),
-        Finding("adapter_missing", f"{sentence}, adapters may be unused", slow.evidence, 0.4),
-        Finding("wrong_rail", f"{sentence}, rails may be crossed", slow.evidence, 0.2),
-    ]
+_IN_A_HOST = (
+    ("p2p_off", "data may go through host memory", 0.4),
+    ("pcie_link", "a PCIe link may be narrow", 0.3),
+    ("slow_rank", "one GPU may be slow", 0.2),
+)
+_FAR_BELOW = (
+    ("sockets", "which TCP sockets would give", 0.5),
+    ("gdr_off", "data may go through host memory", 0.3),
+    ("adapter_missing", "most adapters may be unused", 0.3),
+)
+_BELOW = (
+    ("gdr_off", "data may go through host memory", 0.4),
+    ("adapter_missing", "adapters may be unused", 0.4),
+    ("wrong_rail", "rails may be crossed", 0.2),
+)

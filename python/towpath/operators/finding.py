@@ -4,13 +4,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from towpath.specs.formats import COLOURS
 
 _READ_LENGTH_MAX = 2000
 _TEXT_LENGTH_MAX = 200
+
+
+def printable(text: str) -> str:
+    """A text of a file without escape sequences, with spaces for other control characters.
+
+    >>> printable("node\x1b[31m1\tup\x07")
+    'node1 up'
+    """
+    plain = COLOURS.sub("", text)
+    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
 
 
 @dataclass(frozen=True)
@@ -29,9 +39,8 @@ class Evidence:
 
     @classmethod
     def of(cls, file: str, line: int, text: str) -> Evidence:
-        """A line, with control characters replaced by spaces and shortened."""
-        shown = COLOURS.sub("", text[:_READ_LENGTH_MAX])
-        plain = " ".join("".join(c if c.isprintable() else " " for c in shown).split())
+        """A line without control characters, shortened."""
+        plain = printable(text[:_READ_LENGTH_MAX])
         is_long = len(plain) > _TEXT_LENGTH_MAX
         return cls(file, line, plain[: _TEXT_LENGTH_MAX - 3] + "..." if is_long else plain)
 
@@ -70,6 +79,11 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     confidence: float = 0.9
     is_fault: bool = True
+
+    def printable(self) -> Finding:
+        """The finding without characters that would control a terminal."""
+        evidence = tuple(replace(each, file=printable(each.file)) for each in self.evidence)
+        return replace(self, sentence=printable(self.sentence), evidence=evidence)
 
     @property
     def title(self) -> str:

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,17 @@ from towpath.operators.plain_pickle import is_pickle, load_plain
 NAME = "PyTorch flight recorder"
 _RANK = re.compile(r"([0-9]{1,7})(?:\.(?:pkl|pickle|json|bin))?\Z")
 _ENTRIES_MAX = 1_000_000
+RANKS_MAX = 1 << 24
+_NUMBER_MAX = 1 << 63
+_TENSORS_MAX, _DIMENSIONS_MAX = 4096, 16
+_TENSORS_SHOWN = 4
+# Bytes of an element, by PyTorch's name of its type.
+_TYPE_BYTES = {
+    "float": 4, "half": 2, "bfloat16": 2, "double": 8, "int": 4, "short": 2, "long": 8, "byte": 1,
+    "char": 1, "bool": 1, "float32": 4, "float16": 2, "float64": 8, "int32": 4, "int64": 8,
+    "int16": 2, "int8": 1, "uint8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
+    "float8_e5m2fnuz": 1, "fp8": 1, "complexfloat": 8, "complexdouble": 16,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,15 +89,17 @@ def recognizes(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Observed:
-    """Reads one dump. `compare` compares the dumps of several ranks.
+def read(documents: Sequence[Document]) -> Observed:
+    """Reads the dumps of several ranks, and compares them.
 
     Raises:
-        ConfigError: the file is not such a dump.
+        ConfigError: a file is not such a dump.
     """
-    dump = parse_dump(document)
-    found = Observed(formats=[NAME])
-    found.facts[f"rank {dump.rank}"] = f"{len(dump.entries)} collectives recorded"
+    dumps = [parse_dump(document) for document in documents]
+    found = Observed(formats=[NAME], findings=compare(dumps))
+    counts = sorted(len(dump.entries) for dump in dumps)
+    span = str(counts[0]) if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+    found.facts["flight recorder"] = f"{len(dumps)} dumps of {span} collectives"
     return found
 
 
@@ -99,14 +114,14 @@ def parse_dump(document: Document) -> Dump:
     if not isinstance(entries, list) or len(entries) > _ENTRIES_MAX:
         problem = "is not a flight recorder dump: it has no list 'entries'"
         raise ConfigError(problem, file=document.file)
-    rank = _rank(data, document.file)
+    rank, groups = _rank(data, document.file), _groups(data)
     found = []
     for number, each in enumerate(entries, 1):
         if not isinstance(each, dict):
             raise ConfigError(f"entry {number} is not a dict", file=document.file)
         if each.get("is_p2p") is not True:
             found.append(_entry(each, rank, document, number))
-    return Dump(rank, _groups(data), tuple(found))
+    return Dump(rank, groups, tuple(found))
 
 
 def _load(document: Document) -> Any:
@@ -119,8 +134,9 @@ def _load(document: Document) -> Any:
 
 
 def _rank(data: dict[str, Any], file: str) -> int:
-    if isinstance(data.get("rank"), int):
-        return int(data["rank"]) % (1 << 31)
+    own = data.get("rank")
+    if isinstance(own, int) and 0 <= own < RANKS_MAX:
+        return own
     match = _RANK.search(file)
     if match is None:
         problem = "does not end with the number of its rank, as in nccl_trace_rank_3"
@@ -136,47 +152,75 @@ def _groups(data: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         if isinstance(ranks, str) and len(ranks) < 10_000_000:
             ranks = [int(word) for word in re.findall(r"[0-9]{1,7}", ranks)]
         if isinstance(ranks, list):
-            groups[str(name)[:64]] = tuple(one for one in ranks if isinstance(one, int))
+            groups[_text(name)] = tuple(
+                one for one in ranks if isinstance(one, int) and 0 <= one < RANKS_MAX
+            )
     return groups
 
 
-_TYPE_BYTES = {
-    "float": 4, "half": 2, "bfloat16": 2, "double": 8, "int": 4, "long": 8, "uint8": 1, "byte": 1,
-    "char": 1, "bool": 1, "float32": 4, "float16": 2, "float64": 8, "int32": 4, "int64": 8,
-}  # fmt: skip
+def type_bytes(name: str) -> int | None:
+    """The bytes of an element of a type in PyTorch's words. None if the type is unknown.
+
+    >>> type_bytes("BFloat16"), type_bytes("torch.int64"), type_bytes("x")
+    (2, 8, None)
+    """
+    return _TYPE_BYTES.get(name.lower().removeprefix("torch."))
+
+
+def _text(value: object, length_max: int = 64) -> str:
+    """A text or number of a dump, shortened. Empty for anything else, however large."""
+    if isinstance(value, str):
+        return value[:length_max]
+    is_number = isinstance(value, (int, float)) and abs(value) < _NUMBER_MAX
+    return str(value) if is_number else ""
+
+
+def _shapes(value: object) -> list[list[int]]:
+    """The sizes of tensors. Empty if they are not lists of numbers, or too many."""
+    if not isinstance(value, (list, tuple)) or len(value) > _TENSORS_MAX:
+        return []
+    shapes = []
+    for each in value:
+        if not isinstance(each, (list, tuple)) or len(each) > _DIMENSIONS_MAX:
+            return []
+        if not all(isinstance(one, int) and 0 <= one < 1 << 50 for one in each):
+            return []
+        shapes.append([int(one) for one in each])
+    return shapes
+
+
+def _shown_shapes(shapes: list[list[int]]) -> str:
+    more = f" and {len(shapes) - _TENSORS_SHOWN} more" if len(shapes) > _TENSORS_SHOWN else ""
+    return f"{shapes[:_TENSORS_SHOWN]}{more}"
 
 
 def _entry(data: dict[str, Any], rank: int, document: Document, place: int) -> Entry:
     number = data.get("collective_seq_id", data.get("seq_id"))
-    if not isinstance(number, int) or isinstance(number, bool):
+    if not isinstance(number, int) or isinstance(number, bool) or abs(number) >= _NUMBER_MAX:
         raise ConfigError(f"entry {place} has no collective_seq_id", file=document.file)
     group = data.get("process_group")
-    name = group[0] if isinstance(group, (list, tuple)) and group else data.get("pg_id", 0)
-    operation, sizes = str(data.get("profiling_name", ""))[:64], data.get("input_sizes")
-    state = str(data.get("state", ""))[:16]
+    name = _text(group[0] if isinstance(group, (list, tuple)) and group else data.get("pg_id", 0))
+    operation, state = _text(data.get("profiling_name")), _text(data.get("state"), 16)
+    shapes = _shapes(data.get("input_sizes"))
     duration, created = data.get("duration_ms"), data.get("time_created_ns")
     text = f"{operation} number {number} of group {name}, {state}"
     return Entry(
-        rank, str(name)[:64], number, operation, str(sizes)[:80], state,
+        rank, name, number, operation, _shown_shapes(shapes), state,
         float(duration) if isinstance(duration, (int, float)) and 0 <= duration < 1e12 else None,
-        _bytes(sizes, data.get("input_dtypes")),
-        created if isinstance(created, int) else None,
+        _bytes(shapes, data.get("input_dtypes")),
+        created if isinstance(created, int) and 0 <= created < _NUMBER_MAX else None,
         document.evidence(place, text),
     )  # fmt: skip
 
 
-def _bytes(sizes: object, types: object) -> int:
-    if not isinstance(sizes, (list, tuple)) or not isinstance(types, (list, tuple)):
+def _bytes(shapes: list[list[int]], types: object) -> int:
+    """The bytes of the inputs. 0 if they exceed all memories, or a type is unknown."""
+    if not isinstance(types, (list, tuple)):
         return 0
     total = 0
-    for size, kind in zip(sizes, types, strict=False):
-        count = _TYPE_BYTES.get(str(kind).lower().removeprefix("torch."), 0)
-        for each in size if isinstance(size, (list, tuple)) else (0,):
-            count *= each if isinstance(each, int) and 0 <= each < 1 << 40 else 0
-            if count > 1 << 50:
-                return 0
-        total += count
-    return total
+    for shape, kind in zip(shapes, types, strict=False):
+        total += math.prod(shape) * (type_bytes(_text(kind)) or 0)
+    return total if total <= 1 << 50 else 0
 
 
 def compare(dumps: list[Dump]) -> list[Finding]:

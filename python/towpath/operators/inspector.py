@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from towpath.errors import ConfigError
 from towpath.operators.finding import Evidence, Finding
+from towpath.operators.judgments import LATE_CALLS_MIN, LATE_RATIO, LATE_SHARE
 from towpath.operators.observed import Document, Observed, Timed
 
 NAME = "NCCL Inspector"
@@ -23,9 +25,6 @@ _COLLECTIVES = {
 # Collectives whose message size is the part of one rank.
 _OF_PARTS = ("all_gather", "reduce_scatter")
 _MARK = re.compile(r'"(?:coll_perf|dump_stats|inspector_output_format_version)"')
-_RECORDS_MIN = 5
-_LATE_SHARE = 0.6
-_LATE_RATIO = 1.5
 _TIMES_MAX = 4096
 _NUMBER_MAX = 1e18
 
@@ -46,14 +45,22 @@ def recognizes(document: Document) -> bool:
     return document.text.lstrip().startswith("{") and _MARK.search(document.text) is not None
 
 
-def read(document: Document) -> Observed:
-    """Reads the records, and compares the ranks of each collective.
+def read(documents: Sequence[Document]) -> Observed:
+    """Reads the records of all files, and compares the ranks of each collective.
 
     Raises:
         ConfigError: a line is not JSON, or a value of a record is wrong.
     """
     found = Observed(formats=[NAME])
     records: list[_Record] = []
+    for document in documents:
+        _add_records(document, found, records)
+    found.findings += _late_ranks(records)
+    found.facts["records"] = str(len(records))
+    return found
+
+
+def _add_records(document: Document, found: Observed, records: list[_Record]) -> None:
     dropped: tuple[int, Evidence] | None = None
     for number, line in document.lines():
         if not line.strip():
@@ -72,9 +79,6 @@ def read(document: Document) -> Observed:
     if dropped is not None:
         sentence = f"{dropped[0]} records were dropped, so the file has only a part of the calls"
         found.findings.append(Finding("records_lost", sentence, (dropped[1],), 0.9, False))
-    found.findings += _late_ranks(records)
-    found.facts["records"] = str(len(records))
-    return found
 
 
 def _json_line(document: Document, number: int, line: str) -> dict[str, Any]:
@@ -134,13 +138,13 @@ def _late_ranks(records: list[_Record]) -> list[Finding]:
         calls[communicator] += 1
         late = min(ranks.values(), key=lambda each: each.time_us)
         usual = median(each.time_us for each in ranks.values() if each is not late)
-        if usual > _LATE_RATIO * late.time_us:
+        if usual > LATE_RATIO * late.time_us:
             shortest[communicator][late.rank] += 1
             seen[communicator, late.rank] = (late, usual)
     findings = []
     for communicator, late_of in shortest.items():
         rank, count = late_of.most_common(1)[0]
-        if calls[communicator] >= _RECORDS_MIN and count >= _LATE_SHARE * calls[communicator]:
+        if calls[communicator] >= LATE_CALLS_MIN and count >= LATE_SHARE * calls[communicator]:
             record, usual = seen[communicator, rank]
             sentence = (
                 f"rank {rank} enters last in {count} of {calls[communicator]} collectives: it "

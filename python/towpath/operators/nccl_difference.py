@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from towpath.operators.finding import Evidence, Finding
-from towpath.operators.nccl_log import NcclLog
+from towpath.operators.nccl_log import Connection, NcclLog, adapter_of
 
-_NUMBERS = re.compile(r"/[0-9]+(?:\([0-9]+\))?")
-_LOCAL_FORMS = re.compile(r"P2P/.*")
 # Settings that every run has, such as names of interfaces, do not explain a difference.
 _NEUTRAL = re.compile(r"NCCL_(?:DEBUG|SOCKET_IFNAME|RAS|HOSTID|TOPO_DUMP|TOPO_FILE|COMM_ID|CUMEM)")
+
+_CAUSES = {"NET/Socket": "sockets", "SHM": "p2p_off", "NET over RDMA": "gdr_off"}
 
 
 def differences(log: NcclLog, own: NcclLog) -> list[Finding]:
@@ -44,12 +43,24 @@ def _reasons(log: NcclLog) -> str:
     return f" (set: {', '.join(names[:6])})" if names else ""
 
 
+def _kind(connection: Connection) -> str:
+    """The kind of a transport, without numbers of devices.
+
+    A plug-in's network, such as IBext, OFI or AWS Libfabric, is RDMA as NCCL's own NET/IB is.
+    """
+    network = adapter_of(connection)
+    if network is None:
+        return connection.via.partition("/")[0]
+    if network[0] == "Socket":
+        return "NET/Socket"
+    return "NET over RDMA with GPUDirect" if "GDRDMA" in connection.via else "NET over RDMA"
+
+
 def _kinds(log: NcclLog) -> dict[str, Evidence]:
-    """The kinds of transports, with a line of each. Numbers of devices are left out."""
+    """The kinds of transports, with a line of each."""
     found: dict[str, Evidence] = {}
     for each in log.connections:
-        kind = _LOCAL_FORMS.sub("P2P", _NUMBERS.sub("", each.via)).removesuffix("/Shared")
-        found.setdefault(kind, each.evidence)
+        found.setdefault(_kind(each), each.evidence)
     return found
 
 
@@ -62,15 +73,7 @@ def _transports(log: NcclLog, own: NcclLog) -> Iterator[Finding]:
         if kind not in ours:
             usual = " and ".join(sorted(ours))
             sentence = f"NCCL itself uses {usual} on this machine, the job uses {kind}"
-            yield Finding(_cause(kind), sentence, (evidence,), 0.9)
-
-
-def _cause(kind: str) -> str:
-    if "Socket" in kind:
-        return "sockets"
-    if kind.startswith("SHM"):
-        return "p2p_off"
-    return "gdr_off" if kind.startswith("NET/") and "GDR" not in kind else "algorithm"
+            yield Finding(_CAUSES.get(kind, "algorithm"), sentence, (evidence,), 0.9)
 
 
 def _channels(log: NcclLog, own: NcclLog) -> Iterator[Finding]:
@@ -83,19 +86,15 @@ def _channels(log: NcclLog, own: NcclLog) -> Iterator[Finding]:
         yield Finding("algorithm", sentence, (line,) if line else (), 0.8)
     used, usual = _adapters(log), _adapters(own)
     if used and usual and len(used) < len(usual):
-        evidence = next(each.evidence for each in log.connections if each.via.startswith("NET/"))
+        evidence = next(each.evidence for each in log.connections if adapter_of(each))
         sentence = (
             f"the job uses {len(used)} adapters of a host, NCCL itself {len(usual)} on this machine"
         )
         yield Finding("adapter_missing", sentence, (evidence,), 0.9)
 
 
-def _adapters(log: NcclLog) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for each in log.connections:
-        if match := re.match(r"NET/[A-Za-z]{1,20}/([0-9]{1,3})", each.via):
-            found[match[1]] += 1
-    return found
+def _adapters(log: NcclLog) -> set[int]:
+    return {adapter[1] for each in log.connections if (adapter := adapter_of(each))}
 
 
 def _rings(log: NcclLog, own: NcclLog) -> Iterator[Finding]:

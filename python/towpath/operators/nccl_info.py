@@ -6,14 +6,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from towpath.operators.finding import Finding
-from towpath.operators.nccl_log import Connection, NcclLog, is_log, parse_log, rails_of
+from towpath.operators.judgments import PCIE_MIN_GB_PER_S, SLOW_LINK_SHARE
+from towpath.operators.nccl_log import (
+    Connection,
+    NcclLog,
+    adapter_of,
+    is_log,
+    parse_jobs,
+    rails_of,
+)
 from towpath.operators.observed import Document, Observed
 
 NAME = "NCCL INFO log"
-_NET = re.compile(r"NET/([A-Za-z ]{1,40}?)/([0-9]{1,3})")
 # Variables that make NCCL slower than its own choice, and the part of NCCL that they restrict.
 _RESTRICTING = {
     "NCCL_IB_DISABLE": "switches RDMA off", "NCCL_P2P_DISABLE": "switches peer access off",
@@ -31,23 +38,25 @@ _FAULTY = {
     "NCCL_IB_DISABLE": ("0",), "NCCL_P2P_DISABLE": ("0",), "NCCL_SHM_DISABLE": ("0",),
 }  # fmt: skip
 _NETWORK_ERRORS = re.compile(
-    r"Got completion .{0,80}(?:error|status)|Connection closed by remote|No route to host|"
+    r"Got completion .{0,80}(?:error|status)|No route to host|"
     r"Connection (?:refused|reset|timed out)|transport retry|ibv_\w{1,30} failed|"
     r"Net Device Down|NET/IB.{0,40}(?:async|fatal) event"
 )
+_CLOSED = re.compile(r"Connection closed by remote peer ?(\S{0,80})")
 _VERSIONS = re.compile(r"Mismatched NCCL version detected")
 _P2P_WARNING = re.compile(r"P2P is disabled between (NVLINK )?connected GPUs ([0-9]+) and ([0-9]+)")
-_SLOW_SHARE = 0.6
-_PCIE_MIN_GB_PER_S = 2.0
 
 
-def read(document: Document) -> Observed:
-    """Reads a log and lists its faults."""
-    log = parse_log(document)
-    found = Observed(formats=[NAME], ranks=log.ranks, hosts=set(log.hosts))
-    found.facts |= _facts(log)
-    for check in _CHECKS:
-        found.findings += check(log)
+def read(documents: Sequence[Document]) -> Observed:
+    """Reads the logs of the ranks of a job, or of several jobs, and lists the faults of each."""
+    jobs = parse_jobs(documents)
+    found = Observed(formats=[NAME], ranks=jobs[0].ranks)
+    for number, log in enumerate(jobs, 1):
+        found.hosts |= log.hosts
+        which = f"{number}. job: " if len(jobs) > 1 else ""
+        found.facts |= {which + name: value for name, value in _facts(log).items()}
+        for check in _CHECKS:
+            found.findings += check(log)
     return found
 
 
@@ -71,12 +80,11 @@ def _facts(log: NcclLog) -> dict[str, str]:
 
 
 def _transport(connection: Connection) -> str:
-    via = re.sub(r"/[0-9]+(?:\([0-9]+\))?", "", connection.via)
-    return via[:40]
+    return re.sub(r"/[0-9]+(?:\([0-9]+\))?", "", connection.via)[:40]
 
 
 def _sockets(log: NcclLog) -> Iterator[Finding]:
-    over = [each for each in log.connections if each.via.startswith("NET/Socket")]
+    over = [each for each in log.connections if (adapter_of(each) or ("", 0))[0] == "Socket"]
     named = log.networks.get("Socket")
     if not over and not (named and (log.nodes or 0) > 1):
         return
@@ -95,7 +103,7 @@ def _gdr(log: NcclLog) -> Iterator[Finding]:
     """GPUDirect RDMA on the receiving side. Some platforms send without it on purpose."""
     received = [
         each for each in log.connections
-        if each.end == "receive" and each.via.startswith("NET/") and "Socket" not in each.via
+        if each.end == "receive" and (adapter_of(each) or ("Socket", 0))[0] != "Socket"
     ]  # fmt: skip
     without = [each for each in received if "GDR" not in each.via]
     disabled = [evidence for is_on, evidence in log.gdr if not is_on]
@@ -143,6 +151,8 @@ def _variables(log: NcclLog) -> Iterator[Finding]:
         if effect is None:
             continue
         is_fault = name in _FAULTY and value not in _FAULTY[name]
+        # Ranks of one host need no network.
+        is_fault = is_fault and not (name == "NCCL_IB_DISABLE" and log.is_one_host)
         sentence = f"{name}={value} {effect}"
         yield Finding("variable", sentence, (evidence,), 0.9 if is_fault else 0.3, is_fault)
 
@@ -181,7 +191,7 @@ def _links(log: NcclLog) -> Iterator[Finding]:
         for link in system:
             key = (link.kind, link.to)
             usual = sorted(rates[key])[len(rates[key]) // 2]
-            is_slow = len(rates[key]) > 2 and link.rate_gb_per_s < _SLOW_SHARE * usual
+            is_slow = len(rates[key]) > 2 and link.rate_gb_per_s < SLOW_LINK_SHARE * usual
             finding = _slow_link(link.kind, link.to, is_slow=is_slow, rate=link.rate_gb_per_s)
             if finding is not None:
                 cause, is_fault = finding
@@ -193,12 +203,13 @@ def _links(log: NcclLog) -> Iterator[Finding]:
 
 
 def _slow_link(kind: str, to: str, *, is_slow: bool, rate: float) -> tuple[str, bool] | None:
-    is_narrow = rate < _PCIE_MIN_GB_PER_S
+    is_narrow = rate < PCIE_MIN_GB_PER_S
     if kind == "PCI" and to in ("GPU", "PCI") and (is_narrow or (is_slow and to == "GPU")):
         return "pcie_link", True
     if kind == "PCI" and to == "NIC" and is_narrow:
         return "pcie_link", False  # management adapters often have few lanes
-    if kind == "NVL" and is_slow:
+    # Pairs of GPUs may be joined by different numbers of NVLinks, links to a switch may not.
+    if kind == "NVL" and to == "NVS" and is_slow:
         return "nvlink_missing", True
     if kind == "NET" and is_slow:
         return "adapter_slow", False
@@ -212,9 +223,9 @@ def _rails(log: NcclLog) -> Iterator[Finding]:
     if "NCCL_P2P_DISABLE" in log.variables:
         return  # adapters then also join GPUs of one host
     pairs = [
-        (send, receive, one[2], other[2])
+        (send, receive, one[1], other[1])
         for send, receive in rails_of(log)
-        if (one := _NET.match(send.via)) and (other := _NET.match(receive.via))
+        if (one := adapter_of(send)) and (other := adapter_of(receive))
     ]
     crossed = [pair for pair in pairs if pair[2] != pair[3]]
     if len(pairs) >= 2 and len(crossed) * 2 > len(pairs):
@@ -224,6 +235,16 @@ def _rails(log: NcclLog) -> Iterator[Finding]:
             f"another, such as {leaving} and {arriving}, although NCCL keeps rails (crossNic 0)"
         )
         yield Finding("wrong_rail", sentence, (send.evidence, receive.evidence), 0.7)
+
+
+def _dead(log: NcclLog) -> Iterator[Finding]:
+    """A process that ended while others waited for its data."""
+    for evidence in log.warnings:
+        if match := _CLOSED.search(evidence.text):
+            peer = f" {match[1]}" if match[1] else ""
+            sentence = f"the peer{peer} closed its connection, so its process ended"
+            yield Finding("dead_rank", sentence, (evidence,), 0.9)
+            return
 
 
 def _errors(log: NcclLog) -> Iterator[Finding]:
@@ -236,5 +257,6 @@ def _errors(log: NcclLog) -> Iterator[Finding]:
 
 
 _CHECKS = (
-    _sockets, _gdr, _p2p_warnings, _p2p, _versions, _adapters, _links, _rails, _errors, _variables,
+    _sockets, _gdr, _p2p_warnings, _p2p, _versions, _adapters, _links, _rails, _dead, _errors,
+    _variables,
 )  # fmt: skip

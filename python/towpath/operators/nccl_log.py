@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from towpath.operators.finding import Evidence
@@ -21,27 +22,23 @@ _ADAPTERS = re.compile(r"NET/(\S{1,40}) : Using (.*)")
 _ADAPTER = re.compile(r"\[[0-9]{1,3}\] ?([A-Za-z0-9_.-]{1,40})(?::[0-9]{1,3})?")
 _VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{2,48}) set (?:by environment )?to ([^\s]{1,80})")
 _CHANNEL = re.compile(
-    r"Channel ([0-9]{1,4})(?:/[0-9]{1,3})? : ([0-9]{1,7})\[[0-9a-f]{1,12}\] -> "
-    r"([0-9]{1,7})\[[0-9a-f]{1,12}\](?: \[(send|receive)\])? via (\S{1,60})"
+    r"(?:Channel|Ring) ([0-9]{1,4})(?:/[0-9]{1,3})? : ([0-9]{1,7})(?:\[[0-9a-f]{1,12}\])? -> "
+    r"([0-9]{1,7})(?:\[[0-9a-f]{1,12}\])?(?: \[(send|receive)\])? via "
+    r"(NET/[^/]{1,40}/\S{1,60}|direct shared memory|\S{1,60})"
 )
+_NETWORK_OF = re.compile(r"NET/([^/]{1,40})/([0-9]{1,3})")
 _COMMUNICATOR = re.compile(
     r"rank ([0-9]{1,7}) nRanks ([0-9]{1,7}) nNodes ([0-9]{1,6}) localRanks ([0-9]{1,5})"
 )
 _INIT = re.compile(r"rank ([0-9]{1,7}) n[rR]anks ([0-9]{1,7}) cudaDev")
 _RING = re.compile(r"Channel ([0-9]{1,4})/([0-9]{1,4}) :((?:\s+[0-9]{1,7}){2,})\s*$")
-_TREES = re.compile(r"Trees((?: \[[0-9]{1,4}\] \S{3,60})+)")
 _PATTERN = re.compile(
     r"Pattern ([0-9]{1,2}), crossNic ([0-9]), nChannels ([0-9]{1,4}), bw ([0-9.]{1,12})/"
     r"([0-9.]{1,12}), type ([A-Z0-9]{1,6})/([A-Z0-9]{1,6})"
 )
 _COUNTS = re.compile(r"([0-9]{1,4}) coll channels, .{0,80}?([0-9]{1,4}) p2p channels")
 _LINK = re.compile(r"\+ ?([A-Z0-9]{2,4})\[([0-9.]{1,10})\] - ([A-Z]{2,4})/([0-9A-Fa-f./-]{1,40})")
-_LEVEL = re.compile(r"^( *)\+ ")
 _GDR = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (?:HCA|GPU) (\S{1,40})")
-_CHOICE = re.compile(
-    r"(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|AllToAll): ([0-9]{1,15}) Bytes -> "
-    r"Algo (\S{1,20}) proto (\S{1,20})"
-)
 _VARIABLES_MAX = 200
 _LINE_LENGTH_MAX, _PREFIX_LENGTH_MAX = 4000, 160
 
@@ -99,15 +96,14 @@ class NcclLog:
         connections: connections of ranks.
         systems: links of each printed system.
         rings: order of the ranks, by channel.
-        trees: parts of the lines of trees, by rank, as printed.
         patterns: numbers of pattern, crossNic and channels, rates and types of paths.
         warnings: lines of warnings.
         gdr: state of GPUDirect RDMA of adapters, with lines.
-        choices: collective, size in bytes, algorithm, protocol, line.
         ranks: number of ranks.
         nodes: number of nodes.
         channels: number of channels for collectives.
         hosts: names of hosts.
+        members: ranks that print the lines, of the largest communicator.
     """
 
     versions: dict[str, Evidence] = field(default_factory=dict)
@@ -118,20 +114,70 @@ class NcclLog:
     connections: list[Connection] = field(default_factory=list)
     systems: list[list[Link]] = field(default_factory=list)
     rings: dict[int, tuple[list[int], Evidence]] = field(default_factory=dict)
-    trees: dict[int, Evidence] = field(default_factory=dict)
     patterns: list[tuple[int, int, int, float, str, Evidence]] = field(default_factory=list)
     warnings: list[Evidence] = field(default_factory=list)
     gdr: list[tuple[bool, Evidence]] = field(default_factory=list)
-    choices: list[tuple[str, int, str, str, Evidence]] = field(default_factory=list)
     ranks: int | None = None
     nodes: int | None = None
     channels: int | None = None
     hosts: set[str] = field(default_factory=set)
+    members: set[int] = field(default_factory=set)
+
+    @property
+    def is_one_host(self) -> bool:
+        """True if all ranks are on one host, by their number or by all connections."""
+        if self.nodes is not None:
+            return self.nodes == 1
+        return bool(self.connections) and not any(map(adapter_of, self.connections))
+
+    def add_communicator(self, rank: int, ranks: int, nodes: int | None) -> None:
+        """Adds a rank of a communicator. The largest communicator belongs to the job."""
+        if ranks > (self.ranks or 0):
+            self.ranks, self.nodes, self.members = ranks, nodes, set()
+        if ranks == self.ranks:
+            self.nodes = self.nodes or nodes
+            self.members.add(rank)
+
+    def is_of_job(self, other: NcclLog) -> bool:
+        """True if another file may belong to the same job: no rank writes both."""
+        if not self.members or not other.members:
+            return True
+        return self.ranks == other.ranks and not self.members & other.members
+
+    def add(self, other: NcclLog) -> None:
+        """Adds the lines of another file of the same job."""
+        for name in ("versions", "networks", "adapters", "adapter_lines", "variables", "rings"):
+            own, new = getattr(self, name), getattr(other, name)
+            own |= {key: value for key, value in new.items() if key not in own}
+        for name in ("connections", "systems", "patterns", "warnings", "gdr"):
+            getattr(self, name).extend(getattr(other, name))
+        self.hosts |= other.hosts
+        self.members |= other.members
+        self.ranks, self.nodes = self.ranks or other.ranks, self.nodes or other.nodes
+        self.channels = max(self.channels or 0, other.channels or 0) or None
+
+
+def adapter_of(connection: Connection) -> tuple[str, int] | None:
+    """The network of a connection and the number of its adapter. None inside a host."""
+    match = _NETWORK_OF.match(connection.via)
+    return None if match is None else (match[1], int(match[2]))
 
 
 def is_log(document: Document) -> bool:
     """True if a document contains lines of NCCL_DEBUG."""
     return "NCCL INFO" in document.text or "NCCL WARN" in document.text
+
+
+def parse_jobs(documents: Sequence[Document]) -> list[NcclLog]:
+    """Reads the logs of one or several jobs. The files of the ranks of one job are joined."""
+    jobs: list[NcclLog] = []
+    for log in map(parse_log, documents):
+        own = next((job for job in jobs if job.is_of_job(log)), None)
+        if own is None:
+            jobs.append(log)
+        else:
+            own.add(log)
+    return jobs
 
 
 def parse_log(document: Document) -> NcclLog:
@@ -189,31 +235,24 @@ def _read_variable(log: NcclLog, text: str, host: str, evidence: Evidence) -> bo
 def _read_channel(log: NcclLog, text: str, host: str, evidence: Evidence) -> bool:
     if match := _CHANNEL.search(text):
         ends = (int(match[1]), int(match[2]), int(match[3]))
-        log.connections.append(Connection(*ends, match[4] or "", match[5], evidence))
+        via = match[5].replace("direct shared memory", "SHM")
+        log.connections.append(Connection(*ends, match[4] or "", via, evidence))
         return True
     if match := _RING.search(text):
         log.rings.setdefault(int(match[1]), ([int(w) for w in match[3].split()], evidence))
-        return True
-    if _TREES.search(text):
-        log.trees.setdefault(len(log.trees), evidence)
         return True
     return False
 
 
 def _read_counts(log: NcclLog, text: str, host: str, evidence: Evidence) -> bool:
     if match := _COMMUNICATOR.search(text):
-        # The largest communicator belongs to the job.
-        if int(match[2]) >= (log.ranks or 0):
-            log.ranks, log.nodes = int(match[2]), int(match[3])
+        log.add_communicator(int(match[1]), int(match[2]), int(match[3]))
         return True
     if match := _INIT.search(text):
-        log.ranks = max(log.ranks or 0, int(match[2]))
+        log.add_communicator(int(match[1]), int(match[2]), None)
         return True
     if match := _COUNTS.search(text):
         log.channels = max(log.channels or 0, int(match[1]))
-        return True
-    if match := _CHOICE.search(text):
-        log.choices.append((match[1], int(match[2]), match[3], match[4], evidence))
         return True
     return False
 

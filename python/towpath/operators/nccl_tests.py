@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from towpath.collectives.result import bus_factor
 from towpath.operators.finding import Evidence, Finding
@@ -39,54 +41,89 @@ _BANDWIDTH_DIGITS_MIN = 20.0
 
 def recognizes(document: Document) -> bool:
     """True if a document contains a row of a table."""
-    return any(_row_words(line) for _, line in document.lines())
+    return any(_row_of(document, number, line) for number, line in document.lines())
 
 
 def read(document: Document) -> Observed:
-    """Reads the rows, the ranks and the number of wrong elements."""
+    """Reads the tables of a log: rows, ranks and wrong elements."""
     found = Observed(formats=[NAME])
-    rows = []
-    for number, line in document.lines():
-        row = _row_words(line)
-        if row is not None:
-            rows.append((document.evidence(number, line), row))
-            continue
-        _read_other(document, number, line, found)
-    collective = _program(document) or _collective_of([row for _, row in rows])
-    if found.ranks is None:
-        found.ranks = _ranks_of(collective, [row for _, row in rows])
-    for evidence, row in rows:
-        time_us, _, busbw, _ = min(row.ways)
-        found.times.append(Timed(collective, row.size, time_us, busbw, found.ranks, evidence))
-    found.findings += _wrong_rows(rows) if not found.findings else []
-    found.facts["collective"] = collective or "not stated"
+    tables = _tables(document, found)
+    usual = _usual_program(tables, document.file)
+    for table in tables:
+        table.program = table.program or usual or _collective_of(table.rows)
+        table.ranks = table.ranks or _ranks_of(table.program, table.rows)
+        found.times += [table.timed(row) for row in table.rows]
+        found.ranks = found.ranks or table.ranks
+    found.findings = found.findings or _wrong_rows([row for each in tables for row in each.rows])
+    collectives = dict.fromkeys(table.program or "not stated" for table in tables)
+    found.facts["collective"] = ", ".join(collectives)
     if found.ranks:
         found.facts["ranks"] = str(found.ranks)
     return found
 
 
-def _read_other(document: Document, number: int, line: str, found: Observed) -> None:
-    """Reads a line that is not a row: a rank with its GPU, or the sum of wrong elements."""
-    text = line[:1000]
-    if "Rank" in text and (rank := _RANK.search(text)):
-        found.ranks = max(found.ranks or 0, int(rank[1]) + 1)
+@dataclass
+class _Table:
+    """The rows of one run of a program, its collective if a line states it, and its ranks."""
+
+    program: str = ""
+    ranks: int | None = None
+    rows: list[_Row] = field(default_factory=list)
+
+    def timed(self, row: _Row) -> Timed:
+        """The faster of both times of a row."""
+        time_us, _, busbw, _ = min(row.ways)
+        return Timed(self.program, row.size, time_us, busbw, self.ranks, row.evidence)
+
+
+def _usual_program(tables: list[_Table], file: str) -> str:
+    """The program of tables without a command: the only one of the file, or that of its name."""
+    names = {table.program for table in tables if table.program}
+    return names.pop() if len(names) == 1 else _program_of_file(file)
+
+
+def _tables(document: Document, found: Observed) -> list[_Table]:
+    """The tables of a log. A command line, a list of ranks or a heading begins the next table."""
+    tables = [_Table()]
+    for number, line in document.lines():
+        row = _row_of(document, number, line)
+        if row is not None:
+            tables[-1].rows.append(row)
+        elif _read_heading(line[:_LINE_LENGTH_MAX], tables, found):
+            continue
+        elif wrong := _WRONG_FOOTER.search(line[:_LINE_LENGTH_MAX]):
+            sentence = f"{wrong[1]} elements of the results are wrong"
+            evidence = (document.evidence(number, line),)
+            found.findings.append(Finding("wrong_data", sentence, evidence))
+    return [table for table in tables if table.rows]
+
+
+def _read_heading(text: str, tables: list[_Table], found: Observed) -> bool:
+    """Reads a line above a table. False for other lines."""
+    program = _program_in(text)
+    rank = _RANK.search(text) if "Rank" in text else None
+    if not (program or rank or "minBytes" in text):
+        return False
+    if tables[-1].rows:
+        tables.append(_Table())
+    tables[-1].program = program or tables[-1].program
+    if rank:
+        tables[-1].ranks = max(tables[-1].ranks or 0, int(rank[1]) + 1)
         found.hosts.add(rank[2])
         found.gpu = found.gpu or rank[3].strip()
-    if "Out of bounds" in text and (wrong := _WRONG_FOOTER.search(text)):
-        sentence = f"{wrong[1]} elements of the results are wrong"
-        evidence = (document.evidence(number, line),)
-        found.findings.append(Finding("wrong_data", sentence, evidence))
+    return True
 
 
-def _wrong_rows(rows: list[tuple[Evidence, _Row]]) -> list[Finding]:
-    for evidence, row in rows:
+def _wrong_rows(rows: list[_Row]) -> list[Finding]:
+    for row in rows:
         count = sum(wrong for _, _, _, wrong in row.ways)
         if count:
             sentence = f"{count} elements of the results are wrong"
-            return [Finding("wrong_data", sentence, (evidence,))]
+            return [Finding("wrong_data", sentence, (row.evidence,))]
     return []
 
 
+@dataclass(frozen=True)
 class _Row:
     """The words of one row.
 
@@ -94,13 +131,14 @@ class _Row:
     for each of out of place and in place.
     """
 
-    def __init__(
-        self, size: int, op: str, root: int, ways: list[tuple[float, float, float, int]]
-    ) -> None:
-        self.size, self.op, self.root, self.ways = size, op, root, ways
+    size: int
+    op: str
+    root: int
+    ways: tuple[tuple[float, float, float, int], ...]
+    evidence: Evidence
 
 
-def _row_words(line: str) -> _Row | None:
+def _row_of(document: Document, number: int, line: str) -> _Row | None:
     if not _LINE_LENGTH_MIN <= len(line) <= _LINE_LENGTH_MAX:
         return None
     words = line.split()
@@ -112,8 +150,8 @@ def _row_words(line: str) -> _Row | None:
     op = rest.pop(0) if rest and rest[0] in _OPS else "none"
     is_root = bool(rest) and _ROOT.match(rest[0]) is not None
     root = int(rest.pop(0)) if is_root else -1
-    ways = [way for n in (0, 4) if (way := _way(rest[n : n + 4])) is not None]
-    return _Row(size, op, root, ways) if ways else None
+    ways = tuple(way for n in (0, 4) if (way := _way(rest[n : n + 4])) is not None)
+    return _Row(size, op, root, ways, document.evidence(number, line)) if ways else None
 
 
 def _size(words: list[str]) -> int:
@@ -137,13 +175,15 @@ def _way(words: list[str]) -> tuple[float, float, float, int] | None:
     return (time, algbw, busbw, wrong) if finite and 0 < time < _TIME_MAX_US else None
 
 
-def _program(document: Document) -> str:
-    """The collective that a command line or the name of the file states."""
-    for text in (document.text[:200_000], document.file):
-        for match in _PROGRAM.finditer(text):
-            if match[1] in _PROGRAMS:
-                return _PROGRAMS[match[1]]
-    name = document.file.lower().replace("-", "_")
+def _program_in(text: str) -> str:
+    """The collective of the program that a text names, such as all_gather_perf."""
+    names = (_PROGRAMS.get(match[1], "") for match in _PROGRAM.finditer(text))
+    return next(filter(None, names), "")
+
+
+def _program_of_file(file: str) -> str:
+    """The collective that the name of a file states, without its folder."""
+    name = Path(file).name.lower().replace("-", "_")
     words = sorted(_PROGRAMS, key=len, reverse=True)
     return next((_PROGRAMS[word] for word in words if word in name), "")
 

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from towpath.operators.finding import Evidence, Finding
+from towpath.operators.finding import Evidence, Finding, printable
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Timed:
 
 @dataclass
 class Observed:
-    """The content of one file.
+    """The content of files.
 
     Attributes:
         formats: names of the formats in it.
@@ -91,6 +91,13 @@ class Observed:
         self.hosts |= other.hosts
         self.gpu = self.gpu or other.gpu
 
+    def make_printable(self) -> None:
+        """Replaces characters that would control a terminal, in all texts of the files."""
+        self.findings = [each.printable() for each in self.findings]
+        self.facts = {printable(name): printable(value) for name, value in self.facts.items()}
+        self.hosts = set(map(printable, self.hosts))
+        self.gpu = printable(self.gpu)
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -99,9 +106,21 @@ class Reader:
     Attributes:
         name: the format in the words of its users.
         recognizes: True if a document contains it.
-        read: reads it. Raises ConfigError.
+        read: reads all documents that contain it, as files of one job. Raises ConfigError.
     """
 
     name: str
     recognizes: Callable[[Document], bool]
-    read: Callable[[Document], Observed]
+    read: Callable[[Sequence[Document]], Observed]
+
+
+def one_by_one(read: Callable[[Document], Observed]) -> Callable[[Sequence[Document]], Observed]:
+    """A function that reads documents which have nothing in common."""
+
+    def read_all(documents: Sequence[Document]) -> Observed:
+        found = Observed()
+        for document in documents:
+            found.add(read(document))
+        return found
+
+    return read_all

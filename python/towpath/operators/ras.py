@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 from towpath.errors import ConfigError
-from towpath.operators.finding import Finding
+from towpath.operators.finding import Evidence, Finding
 from towpath.operators.observed import Document, Observed
 
 NAME = "NCCL RAS"
@@ -19,12 +20,29 @@ _MISSING = re.compile(r"Missing communicator data from ([0-9]{1,7}) ranks?")
 _DEAD = re.compile(r"([0-9]{1,7}) job process(?:es are| is) considered dead")
 _COUNTS = re.compile(r"Communicator ranks have different (\S{1,24}) operation counts")
 _LAUNCHED = re.compile(
-    r"Rank ([0-9]{1,7}) has (?:launched up to operation ([0-9]{1,19})|not launched any)"
+    r" +(?:Rank (?P<rank>[0-9]{1,7})|(?P<ranks>[0-9]{1,7}) ranks) (?:has|have) "
+    r"(?:launched up to operation (?P<done>[0-9]{1,19})|not launched any)"
 )
-_MOST = re.compile(r"([0-9]{1,7}) ranks have launched up to operation ([0-9]{1,19})")
 _RANK = re.compile(r"^ +Rank ([0-9]{1,7}) --")
 _STATUS = re.compile(r"Communicator ranks have different status")
 _ERRORS = re.compile(r"(Initialization|Asynchronous) errors? on ([0-9]{1,7}) ranks?")
+
+
+@dataclass(frozen=True)
+class _Launched:
+    """The number of operations that ranks of a communicator launched.
+
+    `names` has the ranks behind a number of ranks, if they are listed.
+    """
+
+    who: str
+    ranks: int
+    done: int
+    evidence: Evidence
+    names: list[str] = field(default_factory=list)
+
+    def shown(self) -> str:
+        return f"rank {', '.join(self.names[:8])}" if self.names else self.who
 
 
 def recognizes(document: Document) -> bool:
@@ -43,43 +61,46 @@ def read(document: Document) -> Observed:
     """
     if document.text.lstrip().startswith("{"):
         return _read_json(document)
+    lines = document.text.split("\n")
     found = Observed(formats=[NAME])
     is_ok = True
-    for number, line in document.lines():
+    for number, line in enumerate(lines, 1):
         group = _GROUP.match(line[:400])
         if group is not None:
             found.ranks = max(found.ranks or 0, int(group[1].split()[-1]))
             is_ok = is_ok and group[3] == "OK"
-        for finding in _text_findings(document, number, line):
+        for finding in _text_findings(document, lines, number):
             found.findings.append(finding)
             is_ok = False
-    found.findings += _late(document)
+    found.findings += _late(document, lines)
     if is_ok and not found.findings:
         found.facts["RAS"] = "reports all communicators as OK"
     return found
 
 
-def _text_findings(document: Document, number: int, line: str) -> list[Finding]:
+def _text_findings(document: Document, lines: list[str], number: int) -> list[Finding]:
+    line = lines[number - 1]
     evidence = (document.evidence(number, line),)
     if match := _DEAD.search(line):
         return [Finding("dead_rank", f"{match[1]} processes do not answer", evidence)]
     if match := _MISSING.search(line):
-        below = _ranks_below(document, number)
+        below = _ranks_below(lines, number)
         sentence = f"{match[1]} ranks of a communicator did not report{below}"
         return [Finding("dead_rank", sentence, evidence)]
     if match := _ERRORS.search(line):
         sentence = f"{match[1].lower()} errors on {match[2]} ranks"
         return [Finding("network_error", sentence, evidence, 0.6)]
     if _STATUS.search(line):
-        below = _ranks_below(document, number)
+        below = _ranks_below(lines, number)
         sentence = f"ranks of a communicator are in different states{below}"
         return [Finding("late_rank", sentence, evidence, 0.7)]
     return []
 
 
-def _ranks_below(document: Document, number: int) -> str:
+def _ranks_below(lines: list[str], number: int) -> str:
+    """The ranks that are listed below a line, as the end of a sentence."""
     ranks = []
-    for line in document.text.split("\n")[number : number + 16]:
+    for line in lines[number : number + 16]:
         if not line.strip():
             break
         if match := _RANK.match(line):
@@ -87,25 +108,42 @@ def _ranks_below(document: Document, number: int) -> str:
     return f": rank {', '.join(ranks)}" if ranks else ""
 
 
-def _late(document: Document) -> list[Finding]:
-    """Ranks with fewer launched operations than most ranks of their communicator."""
-    findings = []
-    collective, most = "", 0
-    for number, line in document.lines():
+def _late(document: Document, lines: list[str]) -> list[Finding]:
+    """Ranks that launched fewer operations than most ranks of their communicator."""
+    findings: list[Finding] = []
+    collective: str = ""
+    launched: list[_Launched] = []
+    for number, line in enumerate([*lines, ""], 1):
         if match := _COUNTS.search(line):
-            collective, most = match[1], 0
-        elif match := _MOST.search(line):
-            most = max(most, int(match[2]))
-        elif collective and (match := _LAUNCHED.search(line)):
-            done = int(match[2]) if match[2] else 0
-            if done < most:
-                sentence = (
-                    f"rank {match[1]} launched {done} operations of {collective}, the other ranks "
-                    f"{most}"
-                )
-                evidence = (document.evidence(number, line),)
-                findings.append(Finding("late_rank", sentence, evidence))
+            collective, launched = match[1], []
+        elif collective and not line.strip():
+            findings += _behind(collective, launched)
+            collective = ""
+        elif collective and (match := _LAUNCHED.match(line)):
+            ranks = int(match["ranks"] or 1)
+            who = f"{ranks} ranks" if match["ranks"] else f"rank {match['rank']}"
+            evidence = document.evidence(number, line)
+            launched.append(_Launched(who, ranks, int(match["done"] or 0), evidence))
+        elif launched and (match := _RANK.match(line)):
+            launched[-1].names.append(match[1])
     return findings[:64]
+
+
+def _behind(collective: str, launched: list[_Launched]) -> list[Finding]:
+    """A finding about ranks that launched fewer operations than the other ranks.
+
+    Counts are not taken at one moment. So they may differ by one, and most ranks must agree before
+    the remaining ranks are late.
+    """
+    most = max((each.done for each in launched), default=0)
+    late = [each for each in launched if each.done < most]
+    if not late or 2 * sum(each.ranks for each in late) > sum(each.ranks for each in launched):
+        return []
+    shown = ", ".join(f"{each.shown()} ({each.done})" for each in late[:8])
+    sentence = f"{shown} launched fewer {collective} than the other ranks ({most})"
+    is_fault = most - min(each.done for each in late) > 1
+    evidence = tuple(each.evidence for each in late[:3])
+    return [Finding("late_rank", sentence, evidence, 0.9 if is_fault else 0.3, is_fault)]
 
 
 def _read_json(document: Document) -> Observed:
@@ -148,22 +186,15 @@ def _of_communicator(document: Document, number: int, data: dict[str, Any]) -> l
             evidence = document.evidence(number, text)
             findings.append(Finding("network_error", text[:100], (evidence,), 0.6))
     for name, by_rank in counts.items():
-        findings += _behind(document, number, name, by_rank)
+        launched = [
+            _Launched(
+                f"rank {rank}", 1, done,
+                document.evidence(number, f"rank {rank}: collective_counts of {name}: {done}"),
+            )
+            for rank, done in sorted(by_rank.items())
+        ]  # fmt: skip
+        findings += _behind(name, launched)
     return findings[:64]
-
-
-def _behind(document: Document, number: int, name: str, by_rank: dict[int, int]) -> list[Finding]:
-    most = max(by_rank.values(), default=0)
-    late = {rank: count for rank, count in by_rank.items() if count < most}
-    # Counts are not taken at one moment, so most ranks must agree before one is late.
-    if not late or len(late) * 2 > len(by_rank):
-        return []
-    shown = ", ".join(f"{rank} ({count})" for rank, count in sorted(late.items())[:8])
-    text = f"collective_counts of {name}: rank {shown}, others {most}"
-    evidence = document.evidence(number, text)
-    sentence = f"rank {shown} launched fewer {name} than the other ranks ({most})"
-    is_fault = most - min(late.values()) > 1
-    return [Finding("late_rank", sentence, (evidence,), 0.8 if is_fault else 0.3, is_fault)]
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

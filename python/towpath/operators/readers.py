@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from towpath.errors import ConfigError
 from towpath.operators import (
     chips,
+    collect_env,
     flight_recorder,
     inspector,
     nccl_info,
@@ -18,22 +18,20 @@ from towpath.operators import (
     topology,
     watchdog,
 )
-from towpath.operators.observed import Document, Observed, Reader
-from towpath.specs.importers.gpu_models import gpu_in
+from towpath.operators.observed import Document, Observed, Reader, one_by_one
 
 FILE_BYTES_MAX = 512 << 20
-READERS = tuple(
-    Reader(module.NAME, module.recognizes, module.read)
-    for module in (
-        nccl_tests, nccl_info, inspector, ras, watchdog, flight_recorder, topology, chips,
-    )
-)  # fmt: skip
-_RELEASE = re.compile(r"(?m)^.{0,80}\bNCCL runtime version\s{0,8}:?\s{0,8}\(?([0-9., ]{3,16})")
-_COLLECT_ENV = re.compile(r"(?m)^(?:Collecting environment information|PyTorch version: )")
+_OF_JOBS = (nccl_tests, ras, topology, chips, collect_env)
+# A job writes a file per rank or per host in these formats, so their files are compared.
+_OF_RANKS = (nccl_info, inspector, watchdog, flight_recorder)
+READERS = (
+    *(Reader(each.NAME, each.recognizes, one_by_one(each.read)) for each in _OF_JOBS),
+    *(Reader(each.NAME, each.recognizes, each.read) for each in _OF_RANKS),
+)
 
 
 def read_documents(documents: Sequence[Document]) -> Observed:
-    """Reads all formats in several files, and compares the dumps of ranks.
+    """Reads all formats in the files of a job.
 
     Args:
         documents: the files.
@@ -41,36 +39,20 @@ def read_documents(documents: Sequence[Document]) -> Observed:
     Raises:
         ConfigError: a file has no known format, or its content is wrong.
     """
-    found = Observed()
-    dumps = []
+    contained: dict[Reader, list[Document]] = {reader: [] for reader in READERS}
     for document in documents:
         if not document.data.strip():
             raise ConfigError("is empty", file=document.file)
         fitting = [reader for reader in READERS if reader.recognizes(document)]
-        own = _environment(document)
-        if not fitting and own is None:
+        if not fitting:
             names = ", ".join(reader.name for reader in READERS)
-            problem = f"has none of the known formats: {names}, collect_env"
+            problem = f"has none of the known formats: {names}"
             raise ConfigError(problem, file=document.file, line=1)
-        if own is not None:
-            found.add(own)
         for reader in fitting:
-            found.add(reader.read(document))
-        if flight_recorder.recognizes(document):
-            dumps.append(flight_recorder.parse_dump(document))
-    found.findings += flight_recorder.compare(dumps)
-    return found
-
-
-def _environment(document: Document) -> Observed | None:
-    """Facts of the output of PyTorch's collect_env. None if the document has none."""
-    if _COLLECT_ENV.search(document.text) is None:
-        return None
-    found = Observed(formats=["collect_env"])
-    model = gpu_in(document.text)
-    if model is not None:
-        found.gpu = model.name
-        found.facts["GPU"] = model.name
-    if release := _RELEASE.search(document.text):
-        found.facts["NCCL"] = release[1].replace(", ", ".").strip()
+            contained[reader].append(document)
+    found = Observed()
+    for reader, own in contained.items():
+        if own:
+            found.add(reader.read(own))
+    found.make_printable()
     return found

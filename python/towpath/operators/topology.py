@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from towpath.errors import ConfigError
-from towpath.operators.finding import Finding
+from towpath.operators.finding import Evidence, Finding
+from towpath.operators.groups import joined
+from towpath.operators.judgments import MANAGEMENT_PORT_SHARE, SLOW_LINK_SHARE
 from towpath.operators.observed import Document, Observed
 from towpath.specs import formats
 from towpath.specs.importers import nvidia_smi, rocm_smi
@@ -20,11 +22,10 @@ from towpath.specs.importers.own_host import import_host
 NAME = "topology"
 _NO_GPU = "names no GPU"
 _WIDTH = re.compile(r'link_width="([0-9]{1,2})"')
-_SPEED = re.compile(r'link_speed="([0-9.]{1,5}) GT/s')
+_SPEED = re.compile(r'link_speed="([0-9]{1,3}(?:\.[0-9]{1,2})?) GT/s')
 _PCI = re.compile(r"<pci\b[^>]{0,600}>")
 _BUS = re.compile(r'busid="([^"]{1,40})"')
 _GPU_CLASS = re.compile(r'class="0x030[02]')
-_SLOW_SHARE = 0.25
 
 
 def recognizes(document: Document) -> bool:
@@ -90,7 +91,7 @@ def _ports(document: Document) -> Iterator[Finding]:
         elif port.rate_gbit and port.rate_gbit < fastest:
             sentence = f"{name} has {port.rate_gbit:g} Gb/s, the fastest {fastest:g} Gb/s"
             # Management ports are several times slower. A port of a rail that lost lanes is not.
-            is_fault = port.layer != "Ethernet" and port.rate_gbit > fastest * _SLOW_SHARE / 2
+            is_fault = port.layer != "Ethernet" and port.rate_gbit > fastest * MANAGEMENT_PORT_SHARE
             yield Finding("adapter_slow", sentence, evidence, 0.6, is_fault)
 
 
@@ -122,7 +123,7 @@ def _table(document: Document) -> Iterator[Finding]:
         return
     yield from _missing_nvlinks(document, links, gpus)
     if links and len(links) < len(cells):
-        groups = _groups(gpus, set(links))
+        groups = joined(gpus, links)
         names = ", ".join("-".join(each) for each in groups if len(each) > 1)
         sentence = (
             f"NVLinks join {names} only, so a collective with GPUs of several groups is limited "
@@ -158,7 +159,7 @@ def _without_nvlink(
         )
         yield Finding("nvlink_hidden", sentence, (header,), 0.95, False)
     near = {pair for pair, cell in cells.items() if cell != "SYS"}
-    groups = _groups(gpus, near)
+    groups = joined(gpus, near)
     if len(groups) > 1:
         shown = ", ".join("-".join(each) for each in groups)
         model = gpu_in(document.text)
@@ -167,36 +168,24 @@ def _without_nvlink(
         yield Finding("sockets_of_cpu", sentence, (header,), 0.9, False)
 
 
-def _groups(names: list[str], pairs: set[tuple[str, str]]) -> list[list[str]]:
-    group_of = {name: {name} for name in names}
-    for one, other in pairs:
-        if group_of[one] is not group_of[other]:
-            merged_group = group_of[one] | group_of[other]
-            for name in merged_group:
-                group_of[name] = merged_group
-    unique = {id(group): group for group in group_of.values()}
-    return sorted(sorted(group, key=names.index) for group in unique.values())
-
-
 def _pcie(document: Document) -> Iterator[Finding]:
     """GPUs whose PCIe link has fewer lanes or a lower speed than most of the GPUs."""
-    links: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
+    links: list[tuple[float, str, Evidence]] = []
     for number, line in document.lines():
         for match in _PCI.finditer(line[:8000]):
             width, speed = _WIDTH.search(match[0]), _SPEED.search(match[0])
             if _GPU_CLASS.search(match[0]) and width and speed:
                 bus = _BUS.search(match[0])
-                rate = float(speed[1].strip(".") or 0) * int(width[1])
-                links["gpu"].append((rate, number, bus[1] if bus else ""))
-    rates = sorted(rate for rate, _, _ in links["gpu"])
-    if len(rates) < 3:
+                rate = float(speed[1]) * int(width[1])
+                evidence = document.evidence(number, match[0])
+                links.append((rate, bus[1] if bus else "", evidence))
+    if len(links) < 3:
         return
-    usual = rates[len(rates) // 2]
-    for rate, number, bus_id in links["gpu"]:
-        if rate < usual * 0.6:
-            place = document.text.split("\n")[number - 1]
+    usual = sorted(rate for rate, _, _ in links)[len(links) // 2]
+    for rate, bus_id, evidence in links:
+        if rate < usual * SLOW_LINK_SHARE:
             sentence = (
                 f"the PCIe link of the GPU at {bus_id} has {rate:g} GT/s over all lanes, the other "
                 f"GPUs {usual:g}"
             )
-            yield Finding("pcie_link", sentence, (document.evidence(number, place),), 0.85)
+            yield Finding("pcie_link", sentence, (evidence,), 0.85)

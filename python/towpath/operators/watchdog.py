@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from towpath.operators.finding import Evidence, Finding
@@ -41,10 +42,18 @@ def recognizes(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Observed:
-    """Reads the state of each rank, and finds the rank that is behind."""
+def read(documents: Sequence[Document]) -> Observed:
+    """Reads the state of each rank in all files, and finds the rank that is behind."""
     found = Observed(formats=[NAME])
     ranks: dict[int, _Rank] = {}
+    for document in documents:
+        _add_ranks(document, ranks)
+    found.findings += [*_hang(ranks), *_behind(ranks)]
+    found.facts["ranks with watchdog lines"] = str(len(ranks))
+    return found
+
+
+def _add_ranks(document: Document, ranks: dict[int, _Rank]) -> None:
     for number, line in document.lines():
         text = line[:4000]
         evidence = document.evidence(number, line)
@@ -57,10 +66,6 @@ def read(document: Document) -> Observed:
         if match := _STATUS.search(text):
             rank = ranks.setdefault(int(match[1]), _Rank(evidence))
             rank.enqueued, rank.completed = int(match[2]), int(match[3])
-    found.findings += _hang(ranks)
-    found.findings += _behind(ranks)
-    found.facts["ranks with watchdog lines"] = str(len(ranks))
-    return found
 
 
 def _hang(ranks: dict[int, _Rank]) -> list[Finding]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from towpath.operators.diagnosis import Compared, Diagnosis
 from towpath.operators.finding import Finding
+from towpath.operators.judgments import SPREAD_PCT
 from towpath.pages.text import table_text
 from towpath.specs.sizes import format_size
 from towpath.studies.page import Axis, Curve, Page, Picture, PlainTable, Plot, Section
@@ -39,6 +40,11 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     for number, finding in enumerate(faults, 1):
         yield f"{number}. {finding.title} ({sureness(finding)}): {finding.sentence}"
         yield from _details(finding)
+    if diagnosis.possibilities:
+        yield "possible causes, for which no line is evidence:"
+    for finding in diagnosis.possibilities:
+        yield f"- {finding.title} ({sureness(finding)}): {finding.sentence}"
+        yield f"     next: {finding.next_check}"
     unusual = [each for each in diagnosis.findings if not each.is_fault]
     if unusual:
         yield "unusual, but not a fault:"
@@ -71,11 +77,12 @@ def _details(finding: Finding) -> Iterator[str]:
 def _how_sure(compared: list[Compared]) -> str:
     errors = sorted({round(each.expected.error_pct) for each in compared})
     span = f"{errors[0]} %" if len(errors) == 1 else f"{errors[0]} to {errors[-1]} %"
+    floor = f"; a time is slow from {SPREAD_PCT:.0f} % on at the earliest"
     if all(each.expected.is_validated for each in compared):
-        return f"how sure: 9 of 10 predictions on such machines are off by less than {span}"
+        return f"how sure: 9 of 10 predictions on such machines are off by less than {span}{floor}"
     return (
         f"how sure: {span} is the error of 9 of 10 predictions over all machines with measurements "
-        "(this row of machine and collective has none)"
+        f"(this row of machine and collective has none){floor}"
     )
 
 
@@ -108,10 +115,12 @@ def doctor_page(diagnosis: Diagnosis, command: str) -> Page:
         parts += [*_plots(diagnosis), _table(diagnosis)]
     sections = [Section("Expected and measured", parts)] if parts else []
     causes = [
-        [each.title, sureness(each), each.sentence, str(each.evidence[0]), each.next_check]
-        for each in diagnosis.findings
-        if each.evidence
-    ]
+        [
+            each.title, sureness(each), each.sentence,
+            str(each.evidence[0]) if each.evidence else "none", each.next_check,
+        ]
+        for each in [*diagnosis.findings, *diagnosis.possibilities]
+    ]  # fmt: skip
     if causes:
         headings = ["cause", "how sure", "finding", "evidence", "next check"]
         sections.append(Section("Findings", [PlainTable(headings, causes)]))

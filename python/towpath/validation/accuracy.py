@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,18 @@ def accuracy_of(
     if fewer is None or more is None:
         return None
     return max((each for each in near if each.gpus in (fewer, more)), key=lambda each: each.p90_pct)
+
+
+def overall_p90_pct() -> float:
+    """The error that holds for nine of ten rows of all measured kinds, in percent.
+
+    It is the expected error of a prediction without near measurements.
+    """
+    found = sorted((each.p90_pct, each.rows) for each in _table())
+    within = list(accumulate(rows for _, rows in found))
+    return next(
+        p90 for (p90, _), rows in zip(found, within, strict=True) if rows >= 0.9 * within[-1]
+    )
 
 
 def is_measured(spec: MachineSpec, ranks: int, collective: str) -> bool:

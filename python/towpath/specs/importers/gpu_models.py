@@ -68,6 +68,15 @@ _CAPABILITY_OF_DONOR = {
     "dgx-a100": 80, "dgx-h100": 90, "hgx-h200": 90, "aws-p5": 90, "dgx-b200": 100,
     "gb200-nvl72": 100,
 }  # fmt: skip
+# Shipped machines by the product names of their GPUs. Servers without NVLinks and servers of GH200
+# differ too much among themselves.
+_MACHINE_OF_PRODUCT = (
+    (r"gb300", "gb300-nvl72"), (r"gb200", "gb200-nvl72"), (r"b300", "dgx-b300"),
+    (r"b200", "dgx-b200"), (r"h200", "hgx-h200"), (r"h100", "dgx-h100"), (r"a100", "dgx-a100"),
+    (r"mi300x", "mi300x"), (r"mi325x", "mi325x"),
+)  # fmt: skip
+# Products with the name of another GPU, but with fewer NVLinks or a part of the GPU.
+_OTHER_PRODUCTS = re.compile(r"\b(?:nvl|pcie|pg|mig|cnx|vgpu)\b")
 _GENERATIONS = {"3": 8.0, "4": 16.0, "5": 32.0, "6": 64.0}
 _PRODUCT = re.compile(r"(?m)^[ \t]{0,32}Product Name[ \t]{0,64}: (.{1,80})$")
 _LISTED = re.compile(r"(?m)^[ \t]{0,32}GPU [0-9]{1,3}: (.{1,80}?)(?: \(UUID.*)?$")
@@ -136,6 +145,20 @@ def gpu_of_product(product: str) -> GpuModel | None:
     if model is not None and " pcie " in words and model.nvlinks > 4:
         return replace(model, nvlinks=0, donor="pcie-8gpu")
     return model
+
+
+def machine_of_product(product: str) -> str | None:
+    """The shipped machine whose GPUs have a product name. None if no machine is sure to have them.
+
+    >>> machine_of_product("NVIDIA H100 80GB HBM3"), machine_of_product("NVIDIA H100 NVL")
+    ('dgx-h100', None)
+    """
+    words = re.sub(r"[-_/]", " ", product.lower())
+    if _OTHER_PRODUCTS.search(words):
+        return None
+    return next(
+        (machine for name, machine in _MACHINE_OF_PRODUCT if re.search(rf"\b{name}\b", words)), None
+    )
 
 
 def capability_of_pci(device: str) -> int | None:
