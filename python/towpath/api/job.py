@@ -60,7 +60,7 @@ def job_times(
         raise ConfigError(problem, field="scale")
     found = []
     if any(call.duration_us is not None for call in job.collectives):
-        found.append(job_time(job, "traced", lambda call: call.duration_us))
+        found.append(job_time(job, "traced", _traced_us))
     kinds = {_key(call) for call in job.collectives}
     with progress("predicting", max(len(kinds) * len(machines), 1)) as update:
         done = 0
@@ -72,6 +72,10 @@ def job_times(
                 predictor.time_us(kind)
             found.append(job_time(job, predictor.where, predictor.of_call))
     return found
+
+
+def _traced_us(call: Call) -> float | str:
+    return "the trace has no time" if call.duration_us is None else call.duration_us
 
 
 _Key = tuple[str, int, int, tuple[int, ...]]
@@ -86,6 +90,7 @@ class _Predictor:
 
     def __init__(self, name: str, ranks: int, scale: int) -> None:
         from towpath.api.clusters import GpuCluster
+        from towpath.collectives.nccl.facts import is_of_amd
 
         machine = load(name)
         if not isinstance(machine, GpuCluster):
@@ -93,23 +98,23 @@ class _Predictor:
         self._name = name.partition(":")[0] if not Path(name).exists() else name
         self._own = machine.spec.gpus_per_host
         self._ranks, self._scale = ranks, scale
-        self._library = "rccl" if "mi300" in machine.name else "nccl"
-        self._known: dict[object, float | None] = {}
+        self._library = "rccl" if is_of_amd(machine.spec) else "nccl"
+        self._known: dict[object, float | str] = {}
         self._machines: dict[tuple[int, int], GpuCluster] = {}
         count = ranks * scale
         self.where = f"{machine.name}, {count} GPUs on {math.ceil(count / self._own)} hosts"
 
-    def of_call(self, call: Call) -> float | None:
-        """The time of a call in microseconds. None if the machine does not run it."""
+    def of_call(self, call: Call) -> float | str:
+        """The time of a call in microseconds, or the reason if the machine does not run it."""
         return self.time_us(_key(call))
 
-    def time_us(self, key: _Key) -> float | None:
-        """The time of equal calls in microseconds. None if the machine does not run them."""
+    def time_us(self, key: _Key) -> float | str:
+        """The time of equal calls in microseconds, or the reason if there is none."""
         if key not in self._known:
             self._known[key] = self._predicted(key)
         return self._known[key]
 
-    def _predicted(self, key: _Key) -> float | None:
+    def _predicted(self, key: _Key) -> float | str:
         collective, size, ranks, members = key
         count = ranks or self._ranks
         hosts, per_host = self._placed(count, members)
@@ -135,15 +140,15 @@ class _Predictor:
         hosts = math.ceil(ranks / self._own)
         return hosts, math.ceil(ranks / hosts)
 
-    def _simulated(self, collective: str, size: int, hosts: int, per_host: int) -> float | None:
+    def _simulated(self, collective: str, size: int, hosts: int, per_host: int) -> float | str:
         try:
             if hosts <= _HOSTS_SIMULATED:
                 return self._run(collective, size, hosts, per_host).rows[0].time_us
             half = _HOSTS_SIMULATED // 2
             less = self._run(collective, size, half, per_host).rows[0]
             most = self._run(collective, size, _HOSTS_SIMULATED, per_host).rows[0]
-        except ConfigError:
-            return None
+        except ConfigError as error:
+            return f"{collective}: {error.problem}"
         growth = most.time_us - less.time_us
         # The steps of a ring grow with the hosts, and those of a tree with their logarithm.
         if "ring" in most.schedule:

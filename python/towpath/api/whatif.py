@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from towpath.api.chips import ChipCluster
 from towpath.api.clusters import GpuCluster
 from towpath.errors import ConfigError
 from towpath.studies.progress import Progress, silent
-from towpath.studies.whatif import Gain, Improved, WhatIf, improved
+from towpath.studies.whatif import Gain, Improved, Refused, WhatIf, improved
 
 if TYPE_CHECKING:
     from towpath.api.result import RunResult
@@ -49,7 +50,8 @@ def what_if(
         raise ConfigError(problem, field="times")
     base = _base(machine, collectives, sizes_bytes)
     before = {call: result.rows[0].time_us for call, result in base.items()}
-    changed = list(improved(machine.spec, times))
+    tried = list(improved(machine.spec, times))
+    changed = [each for each in tried if isinstance(each, Improved)]
     gains = []
     with progress("improving", len(changed)) as update:
         for number, each in enumerate(changed):
@@ -57,35 +59,30 @@ def what_if(
             gains.append(_gain(machine, base, before, each))
     useful = [each for each in gains if max(each.speedups.values()) >= _GAIN_LEAST]
     useful.sort(key=lambda each: -max(each.speedups.values()))
-    largest = {call[0]: call for call in before}
-    limits = {name: _limit(base[call]) for name, call in largest.items()}
-    if isinstance(machine, GpuCluster) and largest:
+    # The limit is a property of the largest size, so it decides the shown quantities.
+    size = max(sizes_bytes)
+    limits = {name: _limit(base[name, size]) for name in collectives}
+    if isinstance(machine, GpuCluster):
         specs = {each.path: each.spec for each in changed}
-        call = next(iter(largest.values()))
-        # The limit is a property of the largest size, so it decides the shown quantities.
-        best = sorted(useful, key=lambda each: -each.speedups[call])[:_LIMITS_SHOWN]
-        useful = [
-            _with_limit(machine, base[call], each, specs[each.path], call[1])
-            if each in best
-            else each
-            for each in useful
-        ]
+        useful = _with_limits(machine, base[collectives[0], size], useful, specs, size)
     return WhatIf(
         machine._where(machine.ranks), times, before,
         {call: _schedule_of(result) for call, result in base.items()},
-        limits, useful, machine.draw(),
+        limits, useful, [each for each in tried if isinstance(each, Refused)], machine.draw(),
     )  # fmt: skip
 
 
 def _base(
     machine: GpuCluster | ChipCluster, collectives: Sequence[str], sizes: Sequence[int]
 ) -> dict[tuple[str, int], RunResult]:
+    from towpath.collectives.nccl.facts import is_of_amd
+
     found = {}
     for collective in collectives:
         for size in sizes:
             options: dict[str, Any] = {"data": False}
             if isinstance(machine, GpuCluster):
-                options["library"] = "rccl" if "mi300" in machine.name else "nccl"
+                options["library"] = "rccl" if is_of_amd(machine.spec) else "nccl"
             result = machine.run(collective, size_bytes=size, **options)
             found[collective, size] = _again(machine, result, collective, size)
     return found
@@ -124,11 +121,18 @@ def _like(machine: GpuCluster | ChipCluster, spec: object) -> GpuCluster | ChipC
     return ChipCluster(spec)
 
 
-def _with_limit(
-    machine: GpuCluster, result: RunResult, gain: Gain, spec: object, size: int
-) -> Gain:
-    after = _again(_like(machine, spec), result, result.collective, size)
-    return Gain(gain.path, gain.before, gain.after, gain.speedups, _limit(after))
+def _with_limits(
+    machine: GpuCluster, result: RunResult, gains: list[Gain], specs: dict[str, Any], size: int
+) -> list[Gain]:
+    """The gains, with the limit after the changes that gain most at one size."""
+    call = (result.collective, size)
+    best = sorted(gains, key=lambda each: -each.speedups[call])[:_LIMITS_SHOWN]
+    return [
+        replace(each, limit=_limit(_again(_like(machine, specs[each.path]), result, *call)))
+        if each in best
+        else each
+        for each in gains
+    ]
 
 
 def _limit(result: RunResult) -> str:

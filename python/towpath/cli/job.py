@@ -45,7 +45,10 @@ def job(
             found = scaled(found, ranks)
         times = job_times(found, machines.split(","), scale=scale, progress=bar)
     result = job_page(found, times, command_line())
-    plain = {"trace": found.form, "ranks": found.ranks, "times": [each.to_dict() for each in times]}
+    plain = {
+        "trace": found.form, "ranks": found.ranks, "left_out": found.left_out,
+        "times": [each.to_dict() for each in times],
+    }  # fmt: skip
     text = json_text(plain) if as_json or page is not None else ""
     print(text if as_json else page_text(result))
     if page is not None:

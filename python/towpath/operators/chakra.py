@@ -18,8 +18,12 @@ _COLLECTIVES = (
     "reduce_scatter", "reduce_scatter", "barrier",
 )  # fmt: skip
 _COLLECTIVE_NODE = 7
+_MESSAGE_NODES = (5, 6)
 _COMPUTE_NODES = (2, 3, 4)
-_NODE_TYPES = {"COMM_COLL_NODE": 7, "COMP_NODE": 4, "MEM_LOAD_NODE": 2, "MEM_STORE_NODE": 3}
+_NODE_TYPES = {
+    "MEM_LOAD_NODE": 2, "MEM_STORE_NODE": 3, "COMP_NODE": 4, "COMM_SEND_NODE": 5,
+    "COMM_RECV_NODE": 6, "COMM_COLL_NODE": 7,
+}  # fmt: skip
 _NODES_MAX = 5_000_000
 _VARINT_BYTES_MAX = 10
 # Numbers of the fields of messages.
@@ -29,11 +33,13 @@ _SIGNED = 1 << 63
 
 @dataclass(frozen=True)
 class Node:
-    """A node: a collective or a computation.
+    """A node: a collective, a computation, or another node through which dependencies pass.
 
     Attributes:
         number: its id.
-        collective: name of the collective. Empty for a computation.
+        collective: name of the collective. Empty for any other node.
+        stream: "compute" and "communication" for work of the GPU, "cpu" for work of the processor,
+            and empty for nodes without time.
         size_bytes: size of the whole array in bytes.
         ranks: number of ranks of its group. 0 if the trace does not state it.
         members: the ranks of the group, if the trace states them.
@@ -44,6 +50,7 @@ class Node:
 
     number: int
     collective: str
+    stream: str
     size_bytes: int
     ranks: int
     members: tuple[int, ...]
@@ -62,10 +69,13 @@ def parse_json(content: Any, file: str) -> list[Node]:
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         problem = "is neither a Kineto trace nor a Chakra trace: it has no list 'nodes'"
         raise ConfigError(problem, file=file, line=1)
-    return [
-        node for each in listed[:_NODES_MAX]
-        if (node := _node(_json_fields(each), _json_attributes(each))) is not None
-    ]  # fmt: skip
+    _check_count(len(listed), file)
+    return [_node(_json_fields(each), _json_attributes(each)) for each in listed]
+
+
+def _check_count(nodes: int, file: str) -> None:
+    if nodes > _NODES_MAX:
+        raise ConfigError(f"has more than {_NODES_MAX} nodes, the maximum", file=file)
 
 
 def _json_fields(data: dict[str, Any]) -> dict[int, Any]:
@@ -98,24 +108,30 @@ def _json_attributes(data: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _node(fields: dict[int, Any], attributes: dict[str, Any]) -> Node | None:
+def _node(fields: dict[int, Any], attributes: dict[str, Any]) -> Node:
     kind = fields.get(_TYPE, 0)
-    if kind not in (_COLLECTIVE_NODE, *_COMPUTE_NODES):
-        return None
+    is_of_cpu = str(attributes.get("is_cpu_op", "")).lower() in ("1", "true")
     collective = ""
-    if kind == _COLLECTIVE_NODE:
-        number = _integer(attributes.get("comm_type"))
-        if not 0 <= number < len(_COLLECTIVES):
-            return None
-        collective = _COLLECTIVES[number]
+    if kind == _COLLECTIVE_NODE and not is_of_cpu:
+        number = _integer(attributes.get("comm_type", len(_COLLECTIVES)))
+        collective = _COLLECTIVES[number] if 0 <= number < len(_COLLECTIVES) else ""
     text = str(attributes.get("pg_ranks", attributes.get("involved_ranks", "")))[:1_000_000]
     members = tuple(int(word) for word in re.findall(r"[0-9]{1,7}", text))
     ranks = _integer(attributes.get("pg_size", attributes.get("num_npus"))) or len(members)
     return Node(
-        fields.get(_ID, 0), collective, _integer(attributes.get("comm_size")), ranks, members,
+        fields.get(_ID, 0), collective, _stream(kind, is_of_cpu=is_of_cpu),
+        _integer(attributes.get("comm_size")), ranks, members,
         float(fields.get(_START, 0)), float(fields.get(_DURATION, 0)),
         (*fields.get(_CONTROL, ()), *fields.get(_DATA, ())),
     )  # fmt: skip
+
+
+def _stream(kind: int, *, is_of_cpu: bool) -> str:
+    if kind not in (_COLLECTIVE_NODE, *_MESSAGE_NODES, *_COMPUTE_NODES):
+        return ""
+    if is_of_cpu:
+        return "cpu"
+    return "compute" if kind in _COMPUTE_NODES else "communication"
 
 
 def _integer(value: Any) -> int:
@@ -135,21 +151,22 @@ def parse_protobuf(data: bytes, file: str) -> list[Node]:
     try:
         while place < len(data):
             length, place = _varint(data, place)
-            if length > len(data) - place or len(nodes) > _NODES_MAX:
+            if length > len(data) - place:
                 raise ValueError("a message exceeds the file")
             if not is_first:
-                node = _message(data[place : place + length])
-                if node is not None:
-                    nodes.append(node)
+                nodes.append(_message(data[place : place + length]))
+                _check_count(len(nodes), file)
             is_first = False
             place += length
+    except ConfigError:
+        raise
     except (ValueError, struct.error):
         problem = f"is not a trace: it is neither JSON nor Chakra's protobuf (byte {place})"
         raise ConfigError(problem, file=file) from None
     return nodes
 
 
-def _message(data: bytes) -> Node | None:
+def _message(data: bytes) -> Node:
     fields: dict[int, Any] = {_CONTROL: [], _DATA: []}
     attributes: dict[str, Any] = {}
     for number, value in _fields(data):

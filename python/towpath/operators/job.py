@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from towpath.operators.job_trace import Call, Job
 
-Times = Callable[[Call], float | None]
+# The time of a collective in microseconds, or the reason for which it is not predicted.
+Times = Callable[[Call], float | str]
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class JobTime:
         communication_us: sum over all collectives.
         exposed_us: the part during which the rank computes nothing. None without computation.
         step_us: time of the whole trace. None without computation.
-        missing: collectives that the machine does not predict.
+        missing: number of calls that the machine does not predict, by reason. They keep their
+            traced times.
     """
 
     where: str
@@ -57,7 +61,7 @@ class JobTime:
     communication_us: float
     exposed_us: float | None
     step_us: float | None
-    missing: int = 0
+    missing: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns it as plain data for JSON."""
@@ -68,18 +72,18 @@ def job_time(job: Job, where: str, time_us: Times) -> JobTime:
     """The times of a job whose collectives take given times.
 
     Computation keeps its traced times. In a trace with dependencies, each call starts when all
-    calls that it needs have finished and its stream is free: computations share one stream, and
-    collectives another. In a trace with times only, a collective hides behind the same computation
-    as in the trace, and its remaining time is exposed.
+    calls that it needs have finished and its stream is free: computations share one stream,
+    collectives another, and the work of the processor a third. In a trace with times only, a
+    collective hides behind the same computation as in the trace, and its remaining time is exposed.
 
     Args:
         job: the calls.
         where: the machine.
-        time_us: time of a collective in microseconds, or None if it is not predicted.
+        time_us: time of a collective in microseconds, or the reason if it is not predicted.
     """
     has_needs = any(call.needs for call in job.calls)
     durations, missing = _durations(job.calls, time_us)
-    if not any(not call.collective for call in job.calls):
+    if not any(call.duration_us for call in job.calls if call.is_computation):
         exposed: list[float] | None = None
         step = None
     elif has_needs:
@@ -89,19 +93,21 @@ def job_time(job: Job, where: str, time_us: Times) -> JobTime:
     return _summed(job.calls, durations, exposed, step, (where, missing))
 
 
-def _durations(calls: Sequence[Call], time_us: Times) -> tuple[list[float], int]:
-    found, missing = [], 0
+def _durations(calls: Sequence[Call], time_us: Times) -> tuple[list[float], dict[str, int]]:
+    found: list[float] = []
+    missing: Counter[str] = Counter()
     for call in calls:
-        new = time_us(call) if call.collective else call.duration_us
-        if new is None:
-            missing += 1
-        found.append(new if new is not None else call.duration_us or 0.0)
-    return found, missing
+        new = time_us(call) if call.collective else call.duration_us or 0.0
+        if isinstance(new, str):
+            missing[new] += 1
+            new = call.duration_us or 0.0
+        found.append(new)
+    return found, dict(missing)
 
 
 def _summed(
     calls: Sequence[Call], durations: list[float], exposed: list[float] | None,
-    step: float | None, named: tuple[str, int],
+    step: float | None, named: tuple[str, dict[str, int]],
 ) -> JobTime:  # fmt: skip
     groups: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     for number, call in enumerate(calls):
@@ -121,9 +127,9 @@ def _summed(
 
 def _shifted(calls: Sequence[Call], durations: list[float]) -> tuple[list[float], float]:
     """Exposed times behind the traced computation, and the time of the step."""
-    busy = _merged([
+    busy = _Busy([
         (call.start_us, call.start_us + (call.duration_us or 0.0))
-        for call in calls if not call.collective
+        for call in calls if call.is_computation
     ])  # fmt: skip
     exposed, change = [], 0.0
     for call, new in zip(calls, durations, strict=True):
@@ -131,7 +137,7 @@ def _shifted(calls: Sequence[Call], durations: list[float]) -> tuple[list[float]
             exposed.append(0.0)
             continue
         old = call.duration_us or 0.0
-        hidden = _overlap(busy, call.start_us, call.start_us + old)
+        hidden = busy.between(call.start_us, call.start_us + old)
         exposed.append(max(new - hidden, 0.0))
         change += exposed[-1] - (old - hidden)
     first = min(call.start_us for call in calls)
@@ -139,44 +145,51 @@ def _shifted(calls: Sequence[Call], durations: list[float]) -> tuple[list[float]
     return exposed, last - first + change
 
 
-def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    found: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
+class _Busy:
+    """The times at which a rank computes."""
 
+    def __init__(self, spans: list[tuple[float, float]]) -> None:
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+        for start, end in sorted(spans):
+            if self._ends and start <= self._ends[-1]:
+                self._ends[-1] = max(end, self._ends[-1])
+            else:
+                self._starts.append(start)
+                self._ends.append(end)
+        lengths = (end - start for start, end in zip(self._starts, self._ends, strict=True))
+        self._before = [0.0, *accumulate(lengths)]
 
-def _overlap(spans: list[tuple[float, float]], start: float, end: float) -> float:
-    from bisect import bisect_left
+    def between(self, start: float, end: float) -> float:
+        """The busy time between two times."""
+        return max(self._until(end) - self._until(start), 0.0)
 
-    total = 0.0
-    place = max(bisect_left(spans, (start, start)) - 1, 0)
-    while place < len(spans) and spans[place][0] < end:
-        total += max(min(end, spans[place][1]) - max(start, spans[place][0]), 0.0)
-        place += 1
-    return total
+    def _until(self, time: float) -> float:
+        place = bisect_right(self._starts, time)
+        if place == 0:
+            return 0.0
+        return self._before[place] - max(self._ends[place - 1] - time, 0.0)
 
 
 def _scheduled(calls: Sequence[Call], durations: list[float]) -> tuple[list[float], float]:
     """Exposed times and the time of the step, from the dependencies.
 
-    Calls of one stream start in the order of the trace.
+    Calls of one stream start in the order of the job. A call without a duration takes no stream.
     """
-    ends = [0.0] * len(calls)
-    spans = []
-    free = {True: 0.0, False: 0.0}
-    for number, call in enumerate(calls):
-        ready = max((ends[need] for need in call.needs or () if need < number), default=0.0)
-        start = max(ready, free[bool(call.collective)])
-        ends[number] = start + durations[number]
-        free[bool(call.collective)] = ends[number]
-        spans.append((start, ends[number]))
-    busy = _merged([span for span, call in zip(spans, calls, strict=True) if not call.collective])
+    ends: list[float] = []
+    spans: list[tuple[float, float]] = []
+    free: dict[str, float] = defaultdict(float)
+    for call, duration in zip(calls, durations, strict=True):
+        start = max((ends[need] for need in call.needs or ()), default=0.0)
+        if duration > 0:
+            stream = "communication" if call.collective else call.stream
+            start = max(start, free[stream])
+            free[stream] = start + duration
+        ends.append(start + duration)
+        spans.append((start, start + duration))
+    busy = _Busy([span for span, call in zip(spans, calls, strict=True) if call.is_computation])
     exposed = [
-        end - start - _overlap(busy, start, end) if call.collective else 0.0
+        end - start - busy.between(start, end) if call.collective else 0.0
         for (start, end), call in zip(spans, calls, strict=True)
     ]
     return exposed, max(ends, default=0.0)

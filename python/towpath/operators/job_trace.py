@@ -4,25 +4,23 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, quoted
 from towpath.operators import chakra, flight_recorder
 from towpath.operators.observed import Document
 from towpath.operators.plain_pickle import is_pickle
 
 UNPACKED_BYTES_MAX = 2 << 30
 _CALLS_MAX = 2_000_000
-_TYPE_BYTES = {
-    "float": 4, "half": 2, "bfloat16": 2, "double": 8, "int": 4, "long": 8, "byte": 1, "char": 1,
-    "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8": 1,
-}  # fmt: skip
+_GROUP_MAX = 1 << 17
 _COLLECTIVES = {
     "allreduce": "all_reduce", "allgather": "all_gather", "allgatherbase": "all_gather",
     "allgatherintotensor": "all_gather", "allgatherintotensorcoalesced": "all_gather",
@@ -47,7 +45,8 @@ class Call:
         members: the ranks of the group, if the trace states them.
         start_us: start in microseconds.
         duration_us: duration in microseconds. None if the trace does not state it.
-        needs: numbers of the calls that must finish first. None if the order in time decides.
+        needs: numbers of the earlier calls that must finish first. None if the times decide.
+        stream: "compute", "communication" or "cpu". Calls of one stream follow each other.
     """
 
     collective: str
@@ -57,6 +56,12 @@ class Call:
     start_us: float
     duration_us: float | None
     needs: tuple[int, ...] | None = None
+    stream: str = "compute"
+
+    @property
+    def is_computation(self) -> bool:
+        """True for work of the GPU behind which a collective can hide."""
+        return self.stream == "compute" and not self.collective
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,13 @@ class Job:
         form: name of the trace's format.
         ranks: number of ranks of the job.
         calls: collectives and computations.
+        left_out: number of communications that cannot be predicted, by reason.
     """
 
     form: str
     ranks: int
     calls: tuple[Call, ...]
+    left_out: dict[str, int] = field(default_factory=dict)
 
     @property
     def collectives(self) -> list[Call]:
@@ -110,28 +117,35 @@ def parse_job(document: Document) -> Job:
 
 
 def _unpacked(data: bytes, file: str) -> bytes:
-    try:
+    """The content of all members of a file of gzip."""
+    found = bytearray()
+    while data:
         reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        found = reader.decompress(data, UNPACKED_BYTES_MAX)
-    except (OSError, zlib.error, gzip.BadGzipFile):
-        raise ConfigError("is damaged: gzip cannot unpack it", file=file) from None
-    if not reader.eof and not reader.unconsumed_tail:
-        raise ConfigError("is damaged: gzip cannot unpack it all", file=file)
-    if reader.unconsumed_tail:
-        problem = f"unpacks to more than {UNPACKED_BYTES_MAX >> 30} GiB, the maximum"
-        raise ConfigError(problem, file=file)
-    return found
+        try:
+            found += reader.decompress(data, UNPACKED_BYTES_MAX + 1 - len(found))
+        except zlib.error:
+            raise ConfigError("is damaged: gzip cannot unpack it", file=file) from None
+        if len(found) > UNPACKED_BYTES_MAX:
+            problem = f"unpacks to more than {UNPACKED_BYTES_MAX >> 30} GiB, the maximum"
+            raise ConfigError(problem, file=file)
+        if not reader.eof:
+            raise ConfigError("is damaged: gzip cannot unpack it all", file=file)
+        data = reader.unused_data.lstrip(b"\0")
+    return bytes(found)
 
 
 def _of_kineto(content: dict[str, Any], file: str) -> Job:
     events = content["traceEvents"]
     if not isinstance(events, list):
         raise ConfigError("has no list 'traceEvents'", file=file, line=1)
-    info = content.get("distributedInfo")
-    calls = [
-        call for each in events[:_CALLS_MAX]
-        if isinstance(each, dict) and (call := _kernel(each)) is not None
-    ]  # fmt: skip
+    left_out: Counter[str] = Counter()
+    calls = []
+    for each in events:
+        call = _kernel(each, file, left_out) if isinstance(each, dict) else None
+        if call is not None:
+            calls.append(call)
+    if len(calls) > _CALLS_MAX:
+        raise ConfigError(f"has more than {_CALLS_MAX} kernels, the maximum", file=file)
     calls.sort(key=lambda call: call.start_us)
     if not any(call.collective for call in calls):
         problem = (
@@ -139,16 +153,17 @@ def _of_kineto(content: dict[str, Any], file: str) -> Job:
             "whose kernels of NCCL have 'Collective name'"
         )
         raise ConfigError(problem, file=file, line=1)
+    info = content.get("distributedInfo")
     world = info.get("world_size") if isinstance(info, dict) else None
     ranks = world if isinstance(world, int) and 0 < world < 1 << 24 else _most_ranks(calls)
-    return Job("Kineto trace", ranks, tuple(calls))
+    return Job("Kineto trace", ranks, tuple(calls), dict(left_out))
 
 
 def _most_ranks(calls: Iterable[Call]) -> int:
     return max((max([call.ranks, *(one + 1 for one in call.members)]) for call in calls), default=1)
 
 
-def _kernel(event: dict[str, Any]) -> Call | None:
+def _kernel(event: dict[str, Any], file: str, left_out: Counter[str]) -> Call | None:
     """A kernel or copy on the GPU. None for other events and for communication without a size."""
     if event.get("ph") != "X" or event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
         return None
@@ -158,24 +173,42 @@ def _kernel(event: dict[str, Any]) -> Call | None:
     details = event.get("args")
     name = details.get("Collective name") if isinstance(details, dict) else None
     if not isinstance(name, str) or not isinstance(details, dict):
-        is_nccl = str(event.get("name", "")).startswith(("ncclDevKernel", "ncclKernel"))
-        return None if is_nccl else Call("", 0, 1, (), start, duration)
-    collective = _COLLECTIVES.get(re.sub(r"[^a-z]", "", name.lower()))
+        if str(event.get("name", "")).startswith(("ncclDevKernel", "ncclKernel")):
+            left_out["kernels of NCCL without their size"] += 1
+            return None
+        return Call("", 0, 1, (), start, duration)
+    collective = _collective(name)
     ranks = int(_real(details.get("Group size")))
-    if collective is None or not 0 < ranks < 1 << 24:
+    if not collective or not 0 < ranks < 1 << 24:
+        left_out[f"calls of {name[:32]}"] += 1
         return None
-    kind = str(details.get("dtype", "")).lower()
     elements = _real(details.get(
         "Out msg nelems" if collective in _OF_OUTPUT else "In msg nelems"
     ))  # fmt: skip
-    size = int(elements) * _TYPE_BYTES.get(kind, 4)
+    kind = str(details.get("dtype", ""))
+    element_bytes = flight_recorder.type_bytes(kind)
+    if element_bytes is None:
+        problem = f"has a collective with elements of type {quoted(kind)}, whose size is not known"
+        raise ConfigError(problem, file=file)
+    size = int(elements) * element_bytes
     return Call(collective, size, ranks, _members(details, ranks), start, duration)
+
+
+def _collective(name: str) -> str:
+    """The collective of PyTorch's name of an operation. Empty if there is none."""
+    return _COLLECTIVES.get(re.sub(r"[^a-z]", "", name.lower().rpartition(":")[2]), "")
 
 
 def _members(details: dict[str, Any], ranks: int) -> tuple[int, ...]:
     text = str(details.get("Process Group Ranks", ""))[:4_000_000]
     members = tuple(int(word) for word in re.findall(r"[0-9]{1,7}", text))
-    return members if len(members) == ranks else ()
+    if len(members) == ranks:
+        return members
+    # PyTorch shortens the list of a large group, and states its first rank and its stride.
+    first, stride = details.get("Global rank start"), details.get("Global rank stride")
+    if isinstance(first, int) and isinstance(stride, int) and first >= 0 and 0 < stride < 1 << 20:
+        return tuple(range(first, first + stride * ranks, stride)) if ranks <= _GROUP_MAX else ()
+    return ()
 
 
 def _real(value: object) -> float:
@@ -187,11 +220,13 @@ def _real(value: object) -> float:
 def _of_dump(document: Document) -> Job:
     dump = flight_recorder.parse_dump(document)
     calls = []
+    left_out: Counter[str] = Counter()
     for each in dump.entries:
-        word = re.sub(r"[^a-z]", "", each.name.lower().rpartition(":")[2])
         members = dump.groups.get(each.group, ())
-        collective = _COLLECTIVES.get(word)
-        if collective is None or each.input_bytes <= 0:
+        collective = _collective(each.name)
+        if not collective or each.input_bytes <= 0:
+            why = f"calls of {each.name[:32]}" if not collective else "calls without their size"
+            left_out[why] += 1
             continue
         ranks = max(len(members), 1)
         size = each.input_bytes * (ranks if collective in _OF_OUTPUT else 1)
@@ -200,20 +235,60 @@ def _of_dump(document: Document) -> Job:
         calls.append(Call(collective, size, ranks, members, start, duration))
     if not calls:
         raise ConfigError("has no collective with its size and type", file=document.file)
-    return Job("flight recorder dump", max(_most_ranks(calls), dump.rank + 1), tuple(calls))
+    ranks = max(_most_ranks(calls), dump.rank + 1)
+    return Job("flight recorder dump", ranks, tuple(calls), dict(left_out))
 
 
 def _of_chakra(document: Document, nodes: list[chakra.Node]) -> Job:
-    place = {node.number: position for position, node in enumerate(nodes)}
+    order, needs = _in_order(nodes, document.file)
+    place = {number: position for position, number in enumerate(order)}
     calls = []
-    for node in nodes:
-        needs = tuple(place[each] for each in node.needs if each in place)
-        ranks = node.ranks or 0
-        duration = node.duration_us if node.duration_us > 0 or not node.collective else None
+    left_out: Counter[str] = Counter()
+    for number in order:
+        node = nodes[number]
+        own = tuple(place[need] for need in needs[number])
+        is_timed = bool(node.stream) and (node.duration_us > 0 or not node.collective)
+        duration = node.duration_us if is_timed else None
+        if node.stream == "communication" and not node.collective:
+            left_out["sends, receives and communications without a type"] += 1
         calls.append(
-            Call(node.collective, node.size_bytes, ranks, node.members, node.start_us, duration,
-                 needs)
+            Call(node.collective, node.size_bytes, node.ranks, node.members, node.start_us,
+                 duration, own, node.stream)
         )  # fmt: skip
     if not any(call.collective for call in calls):
         raise ConfigError("has no collective: it needs nodes of type COMM_COLL", file=document.file)
-    return Job("Chakra execution trace", _most_ranks(calls), tuple(calls))
+    return Job("Chakra execution trace", _most_ranks(calls), tuple(calls), dict(left_out))
+
+
+def _in_order(nodes: list[chakra.Node], file: str) -> tuple[list[int], list[list[int]]]:
+    """The nodes in an order in which each follows the nodes that it needs, and these nodes.
+
+    Nodes that need none of each other keep the order of the file.
+    """
+    place = {node.number: position for position, node in enumerate(nodes)}
+    needs = [[place[each] for each in dict.fromkeys(node.needs) if each in place] for node in nodes]
+    waits = [len(own) for own in needs]
+    followers = _followers(needs)
+    ready = [number for number, count in enumerate(waits) if count == 0]
+    order = []
+    while ready:
+        order.append(heappop(ready))
+        for number in followers[order[-1]]:
+            waits[number] -= 1
+            if waits[number] == 0:
+                heappush(ready, number)
+    if any(waits):
+        first = nodes[next(number for number, count in enumerate(waits) if count)].number
+        count = len(nodes) - len(order)
+        problem = f"has a cycle of dependencies: {count} nodes cannot start, such as node {first}"
+        raise ConfigError(problem, file=file)
+    return order, needs
+
+
+def _followers(needs: list[list[int]]) -> list[list[int]]:
+    """The nodes that need each node."""
+    found: list[list[int]] = [[] for _ in needs]
+    for number, own in enumerate(needs):
+        for need in own:
+            found[need].append(number)
+    return found

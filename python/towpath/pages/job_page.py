@@ -23,6 +23,15 @@ def job_page(job: Job, times: Sequence[JobTime], command: str) -> Page:
         command: the command line.
     """
     answers = [Finding(each.where, _sentence(each)) for each in times]
+    answers += [
+        Finding("missing", f"{count} calls on {each.where} keep their traced time ({why})")
+        for each in times
+        for why, count in each.missing.items()
+    ]
+    answers += [
+        Finding("left out", f"{count} {why}, which are not predicted")
+        for why, count in job.left_out.items()
+    ]
     sections = [Section("Collectives of one rank", [_groups(times)])]
     if times:
         rows = [each.where for each in times]
@@ -58,8 +67,6 @@ def _sentence(each: JobTime) -> str:
         parts.append(f"{each.exposed_us / 1e3:.2f} ms of it exposed")
     if each.step_us is not None:
         parts.append(f"the trace takes {each.step_us / 1e3:.2f} ms")
-    if each.missing:
-        parts.append(f"{each.missing} calls keep their traced time")
     return ", ".join(parts)
 
 

@@ -44,6 +44,7 @@ def whatif_page(found: WhatIf, command: str) -> Page:
         answers.insert(
             0, Finding("best", f"{gain}{format_size(size)} {speedup:.2f} times as fast", mood=True)
         )
+    answers += [Finding("not improved", f"{one.path}: {one.reason}") for one in found.refused]
     sections = [Section("Gain per quantity", _bars(found))]
     if found.drawing:
         sections.append(Section("Machine", [Picture(found.machine, found.drawing)], in_text=False))

@@ -41,6 +41,19 @@ class Improved:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A quantity that cannot be improved.
+
+    Attributes:
+        path: path of the quantity.
+        reason: the reason as a sentence.
+    """
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Gain:
     """The gain from one quantity.
 
@@ -79,6 +92,7 @@ class WhatIf:
         schedules: the schedule of each of these calls, which stays the same.
         limits: the limit of each collective at its largest size, as a sentence.
         gains: gains by falling best speedup.
+        refused: quantities that cannot be improved by the factor.
         drawing: the machine as SVG, or an empty string.
     """
 
@@ -88,6 +102,7 @@ class WhatIf:
     schedules: dict[tuple[str, int], str]
     limits: dict[str, str]
     gains: list[Gain]
+    refused: list[Refused]
     drawing: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,14 +115,15 @@ class WhatIf:
         return {
             "machine": self.machine, "times": self.times, "base": base, "limits": self.limits,
             "gains": [each.to_dict() for each in self.gains],
+            "refused": [vars(each) for each in self.refused],
         }  # fmt: skip
 
 
-def improved(spec: MachineSpec | ChipClusterSpec, times: float) -> Iterator[Improved]:
+def improved(spec: MachineSpec | ChipClusterSpec, times: float) -> Iterator[Improved | Refused]:
     """The machine with each of its quantities improved in turn.
 
-    Rates are multiplied, and times are divided. A quantity that cannot change so is left out, such
-    as a time of zero.
+    Rates are multiplied, and times are divided. A quantity without an improvement is left out, such
+    as a time of zero. A quantity whose improved value is not valid is refused.
 
     Args:
         spec: a cluster of GPUs or of chips.
@@ -118,8 +134,11 @@ def improved(spec: MachineSpec | ChipClusterSpec, times: float) -> Iterator[Impr
         return
     data = spec.model_dump()
     for name, paths in _groups_of_gpus(data).items():
-        if found := _changed(type(spec), data, paths, times):
-            yield Improved(name, *found)
+        try:
+            if found := _changed(type(spec), data, paths, times):
+                yield Improved(name, *found)
+        except ConfigError as error:
+            yield Refused(name, error.problem)
 
 
 def _groups_of_gpus(data: dict[str, Any]) -> dict[str, list[tuple[str, ...]]]:
@@ -133,25 +152,32 @@ def _groups_of_gpus(data: dict[str, Any]) -> dict[str, list[tuple[str, ...]]]:
     return groups
 
 
-def _improved_chips(spec: ChipClusterSpec, times: float) -> Iterator[Improved]:
+def _improved_chips(spec: ChipClusterSpec, times: float) -> Iterator[Improved | Refused]:
     """All chips of a cluster change together. Chips of other kinds may lack the quantity."""
     kinds = {id(placed.chip): placed.chip for placed in spec.chips}
     first = next(iter(kinds.values()))
     data = first.model_dump()
     blocks = {name: data[name] for name in _BLOCKS_OF_CHIPS if data.get(name)}
     for path in [("clock_mhz",), *_quantities(blocks)]:
-        changed: dict[int, ChipSpec] = {}
-        values = (0.0, 0.0)
-        for key, chip in kinds.items():
-            found = _changed(ChipSpec, chip.model_dump(), [path], times)
-            if found is not None:
-                values, changed[key] = found[:2], found[2]
-        if changed:
+        name = ".".join(path)
+        try:
+            found = {
+                key: new
+                for key, chip in kinds.items()
+                if (new := _changed(ChipSpec, chip.model_dump(), [path], times)) is not None
+            }
+        except ConfigError as error:
+            yield Refused(name, error.problem)
+            continue
+        if found:
+            before, after, _ = next(iter(found.values()))
             chips = tuple(
-                replace(placed, chip=changed.get(id(placed.chip), placed.chip))
+                replace(placed, chip=found[id(placed.chip)][2])
+                if id(placed.chip) in found
+                else placed
                 for placed in spec.chips
             )
-            yield Improved(".".join(path), *values, replace(spec, chips=chips))
+            yield Improved(name, before, after, replace(spec, chips=chips))
 
 
 def _quantities(data: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -167,15 +193,16 @@ def _quantities(data: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterato
 def _changed(
     kind: Any, data: dict[str, Any], paths: Sequence[tuple[str, ...]], times: float
 ) -> tuple[float, float, Any] | None:
-    """The first value, its improved value and the changed spec. None if nothing can change."""
+    """The first value, its improved value and the changed spec. None if nothing can change.
+
+    Raises:
+        ConfigError: the improved value is not valid.
+    """
     copy: dict[str, Any] = dict(data)
     values = [each for path in paths if (each := _improve(copy, path, times)) is not None]
     if not values:
         return None
-    try:
-        return *values[0], validated(kind, YamlDocument(copy, {}), "")
-    except ConfigError:
-        return None
+    return *values[0], validated(kind, YamlDocument(copy, {}), "")
 
 
 def _improve(

@@ -81,6 +81,91 @@ def test_chakra_follows_dependencies(tmp_path, is_json):
     assert found["step_us"] == pytest.approx(100 + max(reduce, 50) + 30)
 
 
+def test_needs_may_follow_in_the_file(tmp_path):
+    path = tmp_path / "trace.0.et"
+    path.write_text(json.dumps(chakra_json([NODES[3], NODES[1], NODES[2], NODES[0]])))
+    (found,) = times(path, "--machine", "dgx-h100", "--ranks", "8")
+    reduce = expected_us("dgx-h100", "all_reduce", 16 * MIB, hosts=1)
+    assert found["step_us"] == pytest.approx(100 + max(reduce, 50) + 30)
+
+
+def test_dependencies_pass_through_nodes_without_time(tmp_path):
+    """An untimed node between two computations, beside a computation of 50 us."""
+    path = tmp_path / "trace.0.et"
+    nodes = [(1, "", 100, 0, ()), (9, "", 0, 0, (1,)), (2, "all_reduce", 0, 16 * MIB, (9,)),
+             (3, "", 50, 0, (1,)), (4, "", 30, 0, (2, 3))]  # fmt: skip
+    content = chakra_json(nodes)
+    content["nodes"][1]["type"] = "METADATA_NODE"
+    path.write_text(json.dumps(content))
+    (found,) = times(path, "--machine", "dgx-h100", "--ranks", "8")
+    reduce = expected_us("dgx-h100", "all_reduce", 16 * MIB, hosts=1)
+    assert found["step_us"] == pytest.approx(100 + max(reduce, 50) + 30)
+
+
+def test_work_of_the_processor_is_not_computation_of_the_gpu(tmp_path):
+    path = tmp_path / "trace.0.et"
+    content = chakra_json([NODES[0], NODES[1], (3, "", 5000, 0, (1,)), NODES[3]])
+    content["nodes"][2]["attr"] = [{"name": "is_cpu_op", "boolVal": True}]
+    path.write_text(json.dumps(content))
+    (found,) = times(path, "--machine", "dgx-h100", "--ranks", "8")
+    assert found["exposed_us"] == pytest.approx(found["communication_us"])
+    assert found["step_us"] == pytest.approx(100 + 5000 + 30)
+
+
+def test_a_long_trace_takes_linear_time(tmp_path):
+    """A collective over all of 100,000 computations, 2,000 times."""
+    calls = [("", 10.0 * n, 5.0, 0) for n in range(100_000)]
+    calls += [("all_reduce", 0.0, 1e6, MIB)] * 2000
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(kineto(calls, 8)))
+    traced, _ = times(path, "--machine", "dgx-h100")
+    assert traced["exposed_us"] == pytest.approx(2000 * 0.5e6)
+
+
+def test_all_members_of_a_packed_trace_are_read(tmp_path):
+    path = tmp_path / "trace.json"
+    text = json.dumps(kineto(STEP, 8)).encode()
+    path.write_bytes(gzip.compress(text[:500]) + gzip.compress(text[500:]))
+    assert times(path, "--machine", "dgx-h100")[0]["communication_us"] == 800
+
+
+def test_what_is_left_out_is_printed(tmp_path):
+    content = kineto(STEP, 8)
+    content["traceEvents"] += [
+        {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "ts": 5, "dur": 3},
+        content["traceEvents"][1] | {"args": {"Collective name": "send", "Group size": 2}},
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(content))
+    text = towpath_command("job", str(path), "--machine", "dgx-h100").stdout
+    assert "left out: 1 kernels of NCCL without their size, which are not predicted" in text
+    assert "left out: 1 calls of send, which are not predicted" in text
+
+
+def test_the_reason_of_a_call_without_a_prediction_is_printed(tmp_path):
+    content = kineto([("", 0.0, 1000.0, 0), ("all_reduce", 100.0, 400.0, 64 * MIB)] * 2, 8)
+    content["traceEvents"][3]["args"] |= {"Collective name": "alltoall"}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(content))
+    text = towpath_command("job", str(path), "--machine", "mi300x").stdout
+    assert (
+        "missing: 1 calls on mi300x, 8 GPUs on 1 hosts keep their traced time (all_to_all: " in text
+    )
+
+
+def test_a_shortened_list_of_ranks_has_a_first_rank_and_a_stride(tmp_path):
+    path = tmp_path / "trace.json"
+    content = kineto(STEP[:2], 16)
+    content["traceEvents"][1]["args"] |= {
+        "Process Group Ranks": "[0, ...]", "Group size": 2, "Out msg nelems": 32 * MIB,
+        "Global rank start": 0, "Global rank stride": 8,
+    }  # fmt: skip
+    path.write_text(json.dumps(content))
+    _, found = times(path, "--machine", "dgx-h100")
+    between = expected_us("dgx-h100", "all_gather", 64 * MIB, hosts=2, ranks_per_host=1)
+    assert found["communication_us"] == pytest.approx(between)
+
+
 def test_a_dump_has_communication_only(tmp_path):
     path = tmp_path / "trace_rank_0"
     path.write_bytes(dump(8, [entry(n, size=MIB) for n in range(3)]))
@@ -117,6 +202,15 @@ def test_ten_thousand_gpus_take_longer_than_sixteen_hosts(tmp_path):
         (b"\xff\xff\xff", "is neither JSON nor Chakra's protobuf"),
         (b"\x1f\x8b\x00", "is damaged: gzip cannot unpack it"),
         (json.dumps(chakra_json(NODES[:1])).encode(), "has no collective: it needs nodes"),
+        (
+            json.dumps(chakra_json([*NODES, (7, "", 1, 0, (8,)), (8, "", 1, 0, (7,))])).encode(),
+            "has a cycle of dependencies: 2 nodes cannot start, such as node 7",
+        ),
+        (
+            json.dumps(kineto(STEP, 8)).replace("BFloat16", "Float3").encode(),
+            "has a collective with elements of type 'Float3', whose size is not known",
+        ),
+        (gzip.compress(b"{}")[:-3], "is damaged: gzip cannot unpack it all"),
     ],
 )
 def test_what_is_not_a_trace_is_refused(tmp_path, content, expected):

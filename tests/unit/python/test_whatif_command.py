@@ -50,6 +50,22 @@ def test_a_gain_is_that_of_the_changed_machine():
     assert speedup == pytest.approx(expected)
 
 
+def test_the_limit_is_that_of_the_largest_size():
+    small_last, _ = gains("pcie-8gpu", "--hosts", "1", "--sizes", "64M,64K")
+    assert small_last["limits"]["all_reduce"].startswith("at 64 MiB")
+
+
+def test_a_quantity_without_a_valid_improvement_is_named():
+    """The rate of reads over Ethernet times 1,000 exceeds the largest valid rate."""
+    found, by_path = gains("n300", "--sizes", "16K", "--times", "1000")
+    refused = {each["path"]: each["reason"] for each in found["refused"]}
+    path = "ethernet.read_rate_gb_per_s"
+    assert path in refused and path not in by_path
+    assert all(refused.values())
+    text = towpath_command("whatif", "n300", "--sizes", "16K", "--times", "1000").stdout
+    assert f"not improved: {path}: is " in text
+
+
 def test_chips_have_gains_too(tmp_path):
     page = tmp_path / "page.html"
     done = towpath_command("whatif", "n300", "--sizes", "16K", "--out", str(page))
