@@ -111,8 +111,9 @@ CAUSES = {
     ),
     "sockets": Cause(
         "TCP sockets instead of RDMA",
-        "check that `ibstatus` lists active ports, that /dev/infiniband is visible in the "
-        "container, and that NCCL_IB_DISABLE and NCCL_NET are not set",
+        "check that `ibstatus` lists active ports, that /dev/infiniband and libibverbs are in the "
+        "container, that the plug-in of the network loads, and that NCCL_IB_DISABLE and NCCL_NET "
+        "are not set",
     ),
     "gdr_off": Cause(
         "GPUDirect RDMA is off",
@@ -120,8 +121,8 @@ CAUSES = {
     ),
     "p2p_off": Cause(
         "GPUs of a host exchange data through host memory",
-        "check NCCL_P2P_DISABLE, the shared memory of the container, and PCIe ACS with "
-        "`lspci -vvv` (ACSCtl must not have SrcValid+)",
+        "check NCCL_P2P_DISABLE and NCCL_P2P_LEVEL, the shared memory of the container, and PCIe "
+        "ACS with `lspci -vvv` (ACSCtl must not have SrcValid+)",
     ),
     "adapter_missing": Cause(
         "an adapter is missing",
@@ -187,7 +188,41 @@ CAUSES = {
     ),
     "network_error": Cause(
         "the network reports errors",
-        "check the counters of the named port (`perfquery`, `rdma statistic`) and its cable",
+        "check the counters of the named port (`perfquery`, `rdma statistic`) and its cable, and "
+        "on RoCE the GID (`show_gids`, NCCL_IB_GID_INDEX) with `ib_write_bw` between the hosts",
+    ),
+    "gpu_memory": Cause(
+        "a GPU has no memory left",
+        "check `nvidia-smi` for other processes on this GPU, and reduce the memory of the job "
+        "(PyTorch keeps freed memory: set a limit, or NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS lower)",
+    ),
+    "same_gpu": Cause(
+        "two ranks use one GPU",
+        "check CUDA_VISIBLE_DEVICES and `torch.cuda.set_device(LOCAL_RANK)` of both ranks, and the "
+        "number of processes per host",
+    ),
+    "fabric_manager": Cause(
+        "the fabric manager of the NVSwitches is stopped, or was restarted without a reset",
+        "check `systemctl status nvidia-fabricmanager` and Fabric in `nvidia-smi -q`, then reset "
+        "the GPUs or reboot; NCCL_NVLS_ENABLE=0 avoids NVLS until then",
+    ),
+    "imex": Cause(
+        "NVLinks between hosts are not configured",
+        "check `nvidia-imex-ctl -N` and /dev/nvidia-caps-imex-channels in the container",
+    ),
+    "shared_memory": Cause(
+        "/dev/shm is too small",
+        "start the container with --shm-size=1g or --ipc=host, and check `df /dev/shm`",
+    ),
+    "locked_memory": Cause(
+        "the limit of locked memory is too low",
+        "check `ulimit -l` inside the job (it must be unlimited), and start a container with "
+        "--ulimit memlock=-1",
+    ),
+    "interface": Cause(
+        "the network interface is wrong",
+        "remove NCCL_SOCKET_IFNAME, or set it to an interface that exists on all hosts and reaches "
+        "them (`ip -br addr`)",
     ),
     "wrong_data": Cause(
         "results are wrong",

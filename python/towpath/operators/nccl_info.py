@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from towpath.operators.finding import Finding
+from towpath.operators.finding import Evidence, Finding
 from towpath.operators.judgments import PCIE_MIN_GB_PER_S, SLOW_LINK_SHARE
 from towpath.operators.nccl_log import (
     Connection,
@@ -18,6 +18,7 @@ from towpath.operators.nccl_log import (
     parse_jobs,
     rails_of,
 )
+from towpath.operators.nccl_warnings import causes_of_warnings
 from towpath.operators.observed import Document, Observed
 
 NAME = "NCCL INFO log"
@@ -33,18 +34,14 @@ _RESTRICTING = {
     "NCCL_GRAPH_FILE": "replaces the channels", "NCCL_CROSS_NIC": "sets the use of rails",
     "NCCL_NTHREADS": "sets the threads of a block",
 }  # fmt: skip
+# Paths over which NCCL does not use GPUDirect RDMA.
+_FAR = {"PHB", "SYS"}
+# Networks without RDMA, and no network.
+_TCP = ("Socket", "")
 # Variables that are a fault, with the values that have no effect.
 _FAULTY = {
     "NCCL_IB_DISABLE": ("0",), "NCCL_P2P_DISABLE": ("0",), "NCCL_SHM_DISABLE": ("0",),
 }  # fmt: skip
-_NETWORK_ERRORS = re.compile(
-    r"Got completion .{0,80}(?:error|status)|No route to host|"
-    r"Connection (?:refused|reset|timed out)|transport retry|ibv_\w{1,30} failed|"
-    r"Net Device Down|NET/IB.{0,40}(?:async|fatal) event"
-)
-_CLOSED = re.compile(r"Connection closed by remote peer ?(\S{0,80})")
-_VERSIONS = re.compile(r"Mismatched NCCL version detected")
-_P2P_WARNING = re.compile(r"P2P is disabled between (NVLINK )?connected GPUs ([0-9]+) and ([0-9]+)")
 
 
 def read(documents: Sequence[Document]) -> Observed:
@@ -84,7 +81,7 @@ def _transport(connection: Connection) -> str:
 
 
 def _sockets(log: NcclLog) -> Iterator[Finding]:
-    over = [each for each in log.connections if (adapter_of(each) or ("", 0))[0] == "Socket"]
+    over = [each for each in log.connections if _network(each) == "Socket"]
     named = log.networks.get("Socket")
     if not over and not (named and (log.nodes or 0) > 1):
         return
@@ -92,6 +89,7 @@ def _sockets(log: NcclLog) -> Iterator[Finding]:
         evidence for name, (value, evidence) in log.variables.items()
         if (name == "NCCL_IB_DISABLE" and value != "0") or (name == "NCCL_NET" and "ocket" in value)
     ]  # fmt: skip
+    reasons += log.reasons_of_sockets
     first = over[0].evidence if over else named
     assert first is not None
     count = f"{len(over)} connections" if over else "the hosts"
@@ -99,49 +97,71 @@ def _sockets(log: NcclLog) -> Iterator[Finding]:
     yield Finding("sockets", sentence, (first, *reasons[:2]), 0.95)
 
 
+def _interface(log: NcclLog) -> Iterator[Finding]:
+    """The loopback interface, between several hosts."""
+    value, evidence = log.variables.get("NCCL_SOCKET_IFNAME", ("", None))
+    if evidence is not None and value == "lo" and (log.nodes or len(log.hosts)) > 1:
+        sentence = "NCCL_SOCKET_IFNAME=lo selects an interface that does not reach other hosts"
+        yield Finding("interface", sentence, (evidence,), 0.97)
+
+
 def _gdr(log: NcclLog) -> Iterator[Finding]:
     """GPUDirect RDMA on the receiving side. Some platforms send without it on purpose."""
     received = [
-        each for each in log.connections
-        if each.end == "receive" and (adapter_of(each) or ("Socket", 0))[0] != "Socket"
-    ]  # fmt: skip
+        each for each in log.connections if each.end == "receive" and _network(each) not in _TCP
+    ]
     without = [each for each in received if "GDR" not in each.via]
     disabled = [evidence for is_on, evidence in log.gdr if not is_on]
     if not without:
+        if not received:
+            yield from _gdr_disabled(log, disabled)
         return
     if len(without) == len(received):
         sentence = f"none of the {len(received)} receiving connections uses GPUDirect RDMA"
-        yield Finding("gdr_off", sentence, (without[0].evidence, *disabled[:1]), 0.9)
     else:
-        ranks = sorted({each.receiver for each in without})
-        shown = ", ".join(map(str, ranks[:8]))
+        ranks = ", ".join(map(str, sorted({each.receiver for each in without})[:8]))
         sentence = (
             f"{len(without)} of {len(received)} receiving connections do not use GPUDirect RDMA: "
-            f"rank {shown}"
+            f"rank {ranks}"
         )
-        yield Finding("gdr_off", sentence, (without[0].evidence, *disabled[:1]), 0.8)
+    far = _far_paths(log)
+    if far:
+        sentence += f", because the adapters are far from the GPUs ({', '.join(far)})"
+    sureness = 0.9 if len(without) == len(received) else 0.8
+    lines = (without[0].evidence, *disabled[:1])
+    yield Finding("gdr_off", sentence, lines, sureness, not far)
 
 
-def _p2p_warnings(log: NcclLog) -> Iterator[Finding]:
-    for evidence in log.warnings:
-        if match := _P2P_WARNING.search(evidence.text):
-            sentence = f"GPUs {match[2]} and {match[3]} are joined, but cannot access each other"
-            yield Finding("p2p_off", sentence, (evidence,), 0.95)
-            return
+def _far_paths(log: NcclLog) -> list[str]:
+    """The types of paths between GPUs and adapters, if all are far."""
+    paths = {kinds.partition("/")[2] for *_, kinds, _ in log.patterns}
+    return sorted(paths) if paths <= _FAR else []
+
+
+def _network(connection: Connection) -> str:
+    """The network of a connection. Empty inside a host."""
+    adapter = adapter_of(connection)
+    return "" if adapter is None else adapter[0]
+
+
+def _gdr_disabled(log: NcclLog, disabled: list[Evidence]) -> Iterator[Finding]:
+    """Adapters of a log without lines of connections."""
+    if disabled and len(disabled) == len(log.gdr) and not log.is_one_host:
+        sentence = f"GPUDirect RDMA is disabled for {len(disabled)} adapters"
+        yield Finding("gdr_off", sentence, tuple(disabled[:2]), 0.85)
 
 
 def _p2p(log: NcclLog) -> Iterator[Finding]:
     shared = [each for each in log.connections if each.via.startswith("SHM")]
-    direct = [each for each in log.connections if each.via.startswith("P2P")]
+    # Pairs of GPUs with NVLink leave other pairs to shared memory.
+    is_sure = not any(each.via.startswith("P2P") for each in log.connections)
     has_nvlink = any(link.kind == "NVL" for system in log.systems for link in system)
-    variable = log.variables.get("NCCL_P2P_DISABLE")
-    is_disabled = variable is not None and variable[0] != "0"
+    variable = log.variables.get("NCCL_P2P_DISABLE") or log.variables.get("NCCL_P2P_LEVEL")
+    is_disabled = is_sure and variable is not None and variable[0] != "0"
     if shared and (has_nvlink or is_disabled):
         why = " although NVLinks join GPUs" if has_nvlink else ""
         lines = (shared[0].evidence, *([variable[1]] if variable else []))
         sentence = f"{len(shared)} connections in a host use shared memory{why}"
-        # Pairs of GPUs with NVLink leave other pairs to shared memory.
-        is_sure = is_disabled or not direct
         yield Finding("p2p_off", sentence, lines, 0.9 if is_sure else 0.4, is_sure)
 
 
@@ -158,10 +178,6 @@ def _variables(log: NcclLog) -> Iterator[Finding]:
 
 
 def _versions(log: NcclLog) -> Iterator[Finding]:
-    for evidence in log.warnings:
-        if _VERSIONS.search(evidence.text):
-            yield Finding("version", "NCCL reports different releases", (evidence,), 0.95)
-            return
     if len(log.versions) > 1:
         names = " and ".join(sorted(log.versions))
         lines = tuple(log.versions.values())[:3]
@@ -237,26 +253,7 @@ def _rails(log: NcclLog) -> Iterator[Finding]:
         yield Finding("wrong_rail", sentence, (send.evidence, receive.evidence), 0.7)
 
 
-def _dead(log: NcclLog) -> Iterator[Finding]:
-    """A process that ended while others waited for its data."""
-    for evidence in log.warnings:
-        if match := _CLOSED.search(evidence.text):
-            peer = f" {match[1]}" if match[1] else ""
-            sentence = f"the peer{peer} closed its connection, so its process ended"
-            yield Finding("dead_rank", sentence, (evidence,), 0.9)
-            return
-
-
-def _errors(log: NcclLog) -> Iterator[Finding]:
-    for evidence in log.warnings:
-        if _NETWORK_ERRORS.search(evidence.text):
-            count = sum(bool(_NETWORK_ERRORS.search(each.text)) for each in log.warnings)
-            sentence = f"NCCL reports {count} errors of the network"
-            yield Finding("network_error", sentence, (evidence,), 0.9)
-            return
-
-
 _CHECKS = (
-    _sockets, _gdr, _p2p_warnings, _p2p, _versions, _adapters, _links, _rails, _dead, _errors,
+    causes_of_warnings, _interface, _sockets, _gdr, _p2p, _versions, _adapters, _links, _rails,
     _variables,
 )  # fmt: skip

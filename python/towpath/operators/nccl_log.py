@@ -36,6 +36,9 @@ _PATTERN = re.compile(
     r"Pattern ([0-9]{1,2}), crossNic ([0-9]), nChannels ([0-9]{1,4}), bw ([0-9.]{1,12})/"
     r"([0-9.]{1,12}), type ([A-Z0-9]{1,6})/([A-Z0-9]{1,6})"
 )
+_REASON_OF_SOCKETS = re.compile(
+    r"Could not find any optimal provider|Failed to open libibverbs|NET/IB : No device found"
+)
 _COUNTS = re.compile(r"([0-9]{1,4}) coll channels, .{0,80}?([0-9]{1,4}) p2p channels")
 _LINK = re.compile(r"\+ ?([A-Z0-9]{2,4})\[([0-9.]{1,10})\] - ([A-Z]{2,4})/([0-9A-Fa-f./-]{1,40})")
 _GDR = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (?:HCA|GPU) (\S{1,40})")
@@ -98,6 +101,7 @@ class NcclLog:
         rings: order of the ranks, by channel.
         patterns: numbers of pattern, crossNic and channels, rates and types of paths.
         warnings: lines of warnings.
+        reasons_of_sockets: lines about RDMA that is not available.
         gdr: state of GPUDirect RDMA of adapters, with lines.
         ranks: number of ranks.
         nodes: number of nodes.
@@ -116,6 +120,7 @@ class NcclLog:
     rings: dict[int, tuple[list[int], Evidence]] = field(default_factory=dict)
     patterns: list[tuple[int, int, int, float, str, Evidence]] = field(default_factory=list)
     warnings: list[Evidence] = field(default_factory=list)
+    reasons_of_sockets: list[Evidence] = field(default_factory=list)
     gdr: list[tuple[bool, Evidence]] = field(default_factory=list)
     ranks: int | None = None
     nodes: int | None = None
@@ -149,7 +154,7 @@ class NcclLog:
         for name in ("versions", "networks", "adapters", "adapter_lines", "variables", "rings"):
             own, new = getattr(self, name), getattr(other, name)
             own |= {key: value for key, value in new.items() if key not in own}
-        for name in ("connections", "systems", "patterns", "warnings", "gdr"):
+        for name in ("connections", "systems", "patterns", "warnings", "reasons_of_sockets", "gdr"):
             getattr(self, name).extend(getattr(other, name))
         self.hosts |= other.hosts
         self.members |= other.members
@@ -202,6 +207,8 @@ def parse_log(document: Document) -> NcclLog:
         message = match[4].rstrip()
         if match[3] == "WARN":
             log.warnings.append(evidence)
+        if _REASON_OF_SOCKETS.search(message):
+            log.reasons_of_sockets.append(evidence)
         for read in _PARTS:
             if read(log, message, host_of, evidence):
                 break
