@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spoilt files of operators either are read or end in one sentence."""
 
+import json
 import pickle
 import random
 
 import pytest
 
 from inside.operators import diagnose
+from job_traces import chakra_json, kineto
 from mutate import check_mutants
 from operator_logs import (
     RAS,
@@ -22,6 +24,15 @@ from operator_logs import (
 from towpath import ConfigError
 
 TIMES = {1 << 20: 30.0, 1 << 24: 150.0, 1 << 27: 700.0}
+ENTRIES = [entry(n, state="completed" if n < 3 else "started") for n in range(4)]
+TOPOLOGY = """\
+        GPU0    GPU1    NIC0    CPU Affinity
+GPU0     X      NV12    PXB     0-31
+GPU1    NV12     X      SYS     32-63
+NIC0    PXB     SYS      X
+
+  NIC0: mlx5_0
+"""
 FORMATS = {
     "nccl_tests": nccl_tests("all_reduce", TIMES, 1, 4, "a GPU without a machine"),
     "nccl_info": InfoLog(2, gpus=2).text(),
@@ -29,30 +40,41 @@ FORMATS = {
     "ras_text": RAS,
     "ras_json": ras_json({0: 5, 1: 5}),
     "watchdog": watchdog(3, 12, 9),
+    "flight_recorder": json.dumps({"rank": 3} | pickle.loads(dump(2, ENTRIES)), indent=1),
+    "topology": TOPOLOGY,
+    "collect_env": "PyTorch version: 2.9\nGPU 0: NVIDIA H100 80GB HBM3\n" + TOPOLOGY,
+}
+STEP = [("", 0.0, 1000.0, 0), ("all_gather", 100.0, 400.0, 1 << 26),
+        ("all_reduce", 800.0, 400.0, 1 << 26)]  # fmt: skip
+NODES = [(1, "", 100, 0, ()), (2, "all_reduce", 0, 1 << 24, (1,)), (3, "", 50, 0, (1, 2))]
+JOBS = {
+    "kineto": json.dumps(kineto(STEP, 8), indent=1),
+    "chakra": json.dumps(chakra_json(NODES), indent=1),
 }
 
 
 def check(name, seeds, folder):
     path = folder / f"{name}.txt"
-    path.write_text(FORMATS[name])
+    path.write_text((FORMATS | JOBS)[name])
+    reader = "operator_files:load_job" if name in JOBS else "operator_files:load"
     # Text before the first line of a table and unknown lines are skipped, so most mutants load.
-    check_mutants("operator_files:load", [path], seeds, folder, seconds_max=4, place="(?::[0-9]+)?")
+    check_mutants(reader, [path], seeds, folder, seconds_max=4, place="(?::[0-9]+)?")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [*FORMATS, *JOBS])
 def test_150_spoilt_files_of_each_format(tmp_path, name):
     check(name, range(150), tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(1, 6))
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [*FORMATS, *JOBS])
 def test_20_000_spoilt_files_of_each_format(tmp_path, name, part):
     check(name, range(4000 * part, 4000 * (part + 1)), tmp_path)
 
 
-def spoilt(content, chance):
-    """A pickle with changed, missing and added bytes."""
+def spoilt(content, chance, planted):
+    """A pickle with changed, missing and added bytes, or with a part that would run a command."""
     data = bytearray(content)
     for _ in range(chance.randrange(1, 6)):
         place = chance.randrange(len(data))
@@ -64,35 +86,34 @@ def spoilt(content, chance):
         elif kind == 2:
             data[place:place] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 9)))
         else:
-            data[place:place] = chance.choice(
-                [
-                    b"cos\nsystem\n(S'true'\ntR.",
-                    b"\x93",
-                    b"R",
-                    b"b",
-                    b"\x81",
-                    b"i",
-                    b"\x82\x01",
-                    b".",
-                ]
-            )
+            parts = [planted, b"\x93", b"R", b"b", b"\x81", b"i", b"\x82\x01", b"."]
+            data[place:place] = chance.choice(parts)
     return bytes(data)
 
 
+def planted(path):
+    """A part of a pickle that makes a folder when it is read."""
+    return f"cos\nmkdir\n(V{path}\ntR.".encode()
+
+
 def check_pickles(seeds, folder):
+    made = folder / "made"
+    pickle.loads(b"\x80\x02" + planted(made))
+    assert made.is_dir(), "the planted part would not run"
+    made.rmdir()
     original = dump(2, [entry(n) for n in range(4)])
     counts = {"read": 0, "refused": 0}
     path = folder / "trace_rank_0"
     for seed in seeds:
-        path.write_bytes(spoilt(original, random.Random(seed)))
+        path.write_bytes(spoilt(original, random.Random(seed), planted(made)))
         try:
             diagnose([path])
             counts["read"] += 1
         except ConfigError as error:
             assert "\n" not in str(error) and len(str(error)) < 2000, (seed, str(error))
             counts["refused"] += 1
+        assert not made.exists(), seed
     assert all(counts.values()), counts
-    assert pickle.loads(original)["version"] == "2.10"
 
 
 def test_600_spoilt_pickles(tmp_path):
