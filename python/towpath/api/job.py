@@ -70,7 +70,8 @@ def job_times(
                 done += 1
                 update(done, f"{name}: {kind[0]}")
                 predictor.time_us(kind)
-            found.append(job_time(job, predictor.where, predictor.of_call))
+            times = job_time(job, predictor.where, predictor.of_call)
+            found.append(replace(times, extrapolated=predictor.extrapolated))
     return found
 
 
@@ -101,6 +102,7 @@ class _Predictor:
         self._library = "rccl" if is_of_amd(machine.spec) else "nccl"
         self._known: dict[object, float | str] = {}
         self._machines: dict[tuple[int, int], GpuCluster] = {}
+        self.extrapolated = 0
         count = ranks * scale
         self.where = f"{machine.name}, {count} GPUs on {math.ceil(count / self._own)} hosts"
 
@@ -149,11 +151,13 @@ class _Predictor:
             most = self._run(collective, size, _HOSTS_SIMULATED, per_host).rows[0]
         except ConfigError as error:
             return f"{collective}: {error.problem}"
+        self.extrapolated += 1
         growth = most.time_us - less.time_us
-        # The steps of a ring grow with the hosts, and those of a tree with their logarithm.
+        # The steps of a ring grow with the hosts, and those of a tree with its depth.
         if "ring" in most.schedule:
             return most.time_us + growth * (hosts - _HOSTS_SIMULATED) / half
-        return most.time_us + growth * math.log2(hosts / _HOSTS_SIMULATED)
+        depths = math.ceil(math.log2(hosts)) - math.ceil(math.log2(_HOSTS_SIMULATED))
+        return most.time_us + growth * depths
 
     def _run(self, collective: str, size: int, hosts: int, per_host: int) -> RunResult:
         place = (hosts, per_host)

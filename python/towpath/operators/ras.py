@@ -80,21 +80,20 @@ def read(document: Document) -> Observed:
 
 def _text_findings(document: Document, lines: list[str], number: int) -> list[Finding]:
     line = lines[number - 1]
-    evidence = (document.evidence(number, line),)
     if match := _DEAD.search(line):
-        return [Finding("dead_rank", f"{match[1]} processes do not answer", evidence)]
-    if match := _MISSING.search(line):
+        found = ("dead_rank", f"{match[1]} processes do not answer", 0.9)
+    elif match := _MISSING.search(line):
         below = _ranks_below(lines, number)
-        sentence = f"{match[1]} ranks of a communicator did not report{below}"
-        return [Finding("dead_rank", sentence, evidence)]
-    if match := _ERRORS.search(line):
-        sentence = f"{match[1].lower()} errors on {match[2]} ranks"
-        return [Finding("network_error", sentence, evidence, 0.6)]
-    if _STATUS.search(line):
+        found = ("dead_rank", f"{match[1]} ranks of a communicator did not report{below}", 0.9)
+    elif match := _ERRORS.search(line):
+        found = ("network_error", f"{match[1].lower()} errors on {match[2]} ranks", 0.6)
+    elif _STATUS.search(line):
         below = _ranks_below(lines, number)
-        sentence = f"ranks of a communicator are in different states{below}"
-        return [Finding("late_rank", sentence, evidence, 0.7)]
-    return []
+        found = ("late_rank", f"ranks of a communicator are in different states{below}", 0.7)
+    else:
+        return []
+    cause, sentence, confidence = found
+    return [Finding(cause, sentence, (document.evidence(number, line),), confidence)]
 
 
 def _ranks_below(lines: list[str], number: int) -> str:

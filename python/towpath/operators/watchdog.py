@@ -56,15 +56,14 @@ def read(documents: Sequence[Document]) -> Observed:
 def _add_ranks(document: Document, ranks: dict[int, _Rank]) -> None:
     for number, line in document.lines():
         text = line[:4000]
-        evidence = document.evidence(number, line)
         if match := _TIMEOUT.search(text):
-            rank = ranks.setdefault(int(match[1]), _Rank(evidence))
+            rank = ranks.setdefault(int(match[1]), _Rank(document.evidence(number, line)))
             rank.timeout = int(match[2]) if match[2] else None
             rank.operation = match[3]
             ran = _RAN_MS.search(text)
             rank.ran_s = int(ran[1]) / 1000 if ran else None
         if match := _STATUS.search(text):
-            rank = ranks.setdefault(int(match[1]), _Rank(evidence))
+            rank = ranks.setdefault(int(match[1]), _Rank(document.evidence(number, line)))
             rank.enqueued, rank.completed = int(match[2]), int(match[3])
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from towpath.operators.job import JobTime
+from towpath.operators.job import EXTRAPOLATION_ERROR_PCT, JobTime
 from towpath.operators.job_trace import Job
 from towpath.specs.sizes import format_size
 from towpath.studies.page import Axis, Bars, BarSeries, Finding, Page, PlainTable, Section
@@ -23,15 +23,7 @@ def job_page(job: Job, times: Sequence[JobTime], command: str) -> Page:
         command: the command line.
     """
     answers = [Finding(each.where, _sentence(each)) for each in times]
-    answers += [
-        Finding("missing", f"{count} calls on {each.where} keep their traced time ({why})")
-        for each in times
-        for why, count in each.missing.items()
-    ]
-    answers += [
-        Finding("left out", f"{count} {why}, which are not predicted")
-        for why, count in job.left_out.items()
-    ]
+    answers += _caveats(job, times)
     sections = [Section("Collectives of one rank", [_groups(times)])]
     if times:
         rows = [each.where for each in times]
@@ -59,6 +51,28 @@ def job_page(job: Job, times: Sequence[JobTime], command: str) -> Page:
             ("collectives", str(len(job.collectives))),
         ],
     )  # fmt: skip
+
+
+def _caveats(job: Job, times: Sequence[JobTime]) -> list[Finding]:
+    """Calls without a prediction, and predictions without a simulation."""
+    missing = [
+        Finding("missing", f"{count} calls on {each.where} keep their traced time ({why})")
+        for each in times
+        for why, count in each.missing.items()
+    ]
+    left_out = [
+        Finding("left out", f"{count} {why}, which are not predicted")
+        for why, count in job.left_out.items()
+    ]
+    found = [Finding("extrapolated", _extrapolated(each)) for each in times if each.extrapolated]
+    return [*missing, *found, *left_out]
+
+
+def _extrapolated(each: JobTime) -> str:
+    return (
+        f"{each.extrapolated} kinds of calls on {each.where} follow from 8 and 16 hosts; at 24 and "
+        f"32 hosts such times differed from simulations by up to {EXTRAPOLATION_ERROR_PCT:g} %"
+    )
 
 
 def _sentence(each: JobTime) -> str:

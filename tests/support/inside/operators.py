@@ -4,5 +4,6 @@
 
 from towpath.api.doctor import diagnose
 from towpath.api.job import read_job
+from towpath.operators.job import EXTRAPOLATION_ERROR_PCT
 
-__all__ = ["diagnose", "read_job"]
+__all__ = ["EXTRAPOLATION_ERROR_PCT", "diagnose", "read_job"]
