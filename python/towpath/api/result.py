@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from towpath.collectives.simulated import Outcome
     from towpath.pages.provenance import Provenance
+    from towpath.pages.recorders import Calls
 
 # A longer timeline than that of this size is hard to read; it is the default's upper bound.
 TIMELINE_BYTES_MAX = 1 << 20
@@ -281,6 +282,33 @@ class RunResult:
         if timeline is None:
             raise ConfigError(f"a {self.kind} run on {self.machine} has no timeline to trace")
         write_perfetto(timeline, os.fspath(path))
+
+    def flight_recorder(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the calls as PyTorch's flight recorder does: a pickle per rank.
+
+        `towpath doctor`, `towpath job` and `torchfrtrace` read the files.
+
+        Args:
+            folder: the folder, which is made. A file is named nccl_trace_rank_N.
+        """
+        from towpath.pages.recorders import write_dumps
+
+        write_dumps(self._calls(), folder)
+
+    def inspector(self, path: str | os.PathLike[str]) -> None:
+        """Writes the calls as NCCL Inspector does: a JSON line per call and rank.
+
+        Args:
+            path: the file, which is replaced.
+        """
+        from towpath.pages.recorders import write_inspector
+
+        write_inspector(self._calls(), path)
+
+    def _calls(self) -> Calls:
+        from towpath.pages.recorders import Calls
+
+        return Calls(self.collective, self.dtype, self.ranks, self.machine, self.rows)
 
     def __repr__(self) -> str:
         where = f"RunResult({self.collective} on {self.machine}"

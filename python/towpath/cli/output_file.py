@@ -44,6 +44,26 @@ def check_output(path: Path | None) -> None:
     raise ConfigError(f"cannot be written: {problem}", file=str(path))
 
 
+def check_folder(path: Path | None) -> None:
+    """Checks that a folder can be made or written to, before minutes of work for its files.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if path is None:
+        return
+    place = path if path.exists() else path.parent
+    if path.exists() and not path.is_dir():
+        problem = "it is not a directory"
+    elif not place.is_dir():
+        problem = f"there is no directory {quoted(str(place))}"
+    elif not os.access(place, os.W_OK):
+        problem = "permission denied"
+    else:
+        return
+    raise ConfigError(f"cannot be written: {problem}", file=str(path))
+
+
 @dataclass(frozen=True)
 class PageOutput:
     """The page that `--out` names, and the JSON next to it if `--out` names a folder."""

@@ -31,7 +31,14 @@ from towpath.cli.options import (
     request_options,
     takes,
 )
-from towpath.cli.output_file import check_output, command_line, json_text, note, page_output
+from towpath.cli.output_file import (
+    check_folder,
+    check_output,
+    command_line,
+    json_text,
+    note,
+    page_output,
+)
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,6 +80,20 @@ OUTPUT: dict[str, Any] = {
         advanced(
             "--trace-size", metavar="SIZE",
             help="the size of timeline and trace; default: the largest of --sizes up to 1M",
+        ),
+    ],
+    "flight_recorder": Annotated[
+        Path | None,
+        advanced(
+            "--flight-recorder", metavar="FOLDER",
+            help="write the calls as PyTorch's flight recorder does, a pickle per rank",
+        ),
+    ],
+    "inspector": Annotated[
+        Path | None,
+        advanced(
+            "--inspector", metavar="FILE", help="write the calls as NCCL Inspector does, as JSON "
+            "lines",
         ),
     ],
     "schedule_out": Annotated[
@@ -189,6 +210,9 @@ class Delivery:
         self._trace, self._schedule = output.get("trace"), output.get("schedule_out")
         check_output(self._trace)
         check_output(self._schedule)
+        self._dumps, self._inspector = output.get("flight_recorder"), output.get("inspector")
+        check_folder(self._dumps)
+        check_output(self._inspector)
         self._page = page_output(output.get("out"))
         self._trace_bytes = _trace_size(
             output.get("trace_size"), is_traced=bool(self._trace or self._page)
@@ -234,8 +258,19 @@ class Delivery:
         if self._schedule is not None:
             results[0].schedule().save(self._schedule)
             note(f"schedule: {self._schedule}")
+        # If a run is simulated and live, the live one is last.
+        self._record(results[-1])
         if any(result.wrong for result in results):
             raise typer.Exit(1)
+
+    def _record(self, result: RunResult) -> None:
+        """Writes the calls of a run in the forms of recorders."""
+        if self._dumps is not None:
+            result.flight_recorder(self._dumps)
+            note(f"flight recorder: {self._dumps} (give its files to `towpath doctor`)")
+        if self._inspector is not None:
+            result.inspector(self._inspector)
+            note(f"inspector: {self._inspector}")
 
 
 @contextmanager

@@ -33,6 +33,8 @@ _RANK = re.compile(
 _WRONG_FOOTER = re.compile(r"Out of bounds values : ([0-9]{1,12}) FAILED")
 _ROOT = re.compile(r"-?[0-9]{1,6}\Z", re.ASCII)
 _LINE_LENGTH_MIN, _LINE_LENGTH_MAX = 30, 1000
+# The shortest line that may belong to a table is a command, such as ./reduce_perf.
+_HEADING_LENGTH_MIN = 12
 _SIZE_MAX = 1 << 50
 _TIME_MAX_US = 1e12
 # Rows below this number have too few digits to derive the number of ranks from bandwidths.
@@ -86,6 +88,8 @@ def _tables(document: Document, found: Observed) -> list[_Table]:
     """The tables of a log. A command line, a list of ranks or a heading begins the next table."""
     tables = [_Table()]
     for number, line in document.lines():
+        if len(line) < _HEADING_LENGTH_MIN:
+            continue
         row = _row_of(document, number, line)
         if row is not None:
             tables[-1].rows.append(row)

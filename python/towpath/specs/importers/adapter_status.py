@@ -50,7 +50,7 @@ class AdapterPort:
 
 def is_status(text: str) -> bool:
     """True if a text resembles the output of `ibstatus` or `rdma link`."""
-    lines = (line.strip() for line in _ESCAPE.sub("", text).split("\n"))
+    lines = filter(None, map(str.strip, _ESCAPE.sub("", text).split("\n")))
     return any(_IBSTATUS.match(line) or _RDMA_LINK.match(line) for line in lines)
 
 
