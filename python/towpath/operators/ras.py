@@ -16,6 +16,7 @@ from towpath.operators.observed import Document, Observed
 NAME = "NCCL RAS"
 _TEXT = re.compile(r"(?m)^Job summary\s*$|^ +[0-9]+ +[0-9]+ .{0,120}\b(?:RUNNING|INIT|MISMATCH)\b")
 _GROUP = re.compile(r"^ +[0-9]{1,6}((?: +[0-9]{1,7}){5,6}) +([A-Z]{2,16}) +([A-Z]{2,16})\s*$")
+_LINE_LENGTH_MIN = 12
 _MISSING = re.compile(r"Missing communicator data from ([0-9]{1,7}) ranks?")
 _DEAD = re.compile(r"([0-9]{1,7}) job process(?:es are| is) considered dead")
 _COUNTS = re.compile(r"Communicator ranks have different (\S{1,24}) operation counts")
@@ -65,6 +66,8 @@ def read(document: Document) -> Observed:
     found = Observed(formats=[NAME])
     is_ok = True
     for number, line in enumerate(lines, 1):
+        if len(line) < _LINE_LENGTH_MIN:
+            continue
         group = _GROUP.match(line[:400])
         if group is not None:
             found.ranks = max(found.ranks or 0, int(group[1].split()[-1]))
@@ -113,7 +116,7 @@ def _late(document: Document, lines: list[str]) -> list[Finding]:
     collective: str = ""
     launched: list[_Launched] = []
     for number, line in enumerate([*lines, ""], 1):
-        if match := _COUNTS.search(line):
+        if "different" in line and (match := _COUNTS.search(line)):
             collective, launched = match[1], []
         elif collective and not line.strip():
             findings += _behind(collective, launched)

@@ -55,6 +55,8 @@ def read(documents: Sequence[Document]) -> Observed:
 
 def _add_ranks(document: Document, ranks: dict[int, _Rank]) -> None:
     for number, line in document.lines():
+        if "Rank" not in line:
+            continue
         text = line[:4000]
         if match := _TIMEOUT.search(text):
             rank = ranks.setdefault(int(match[1]), _Rank(document.evidence(number, line)))
