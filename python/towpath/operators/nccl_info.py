@@ -98,9 +98,10 @@ def _sockets(log: NcclLog) -> Iterator[Finding]:
 
 
 def _interface(log: NcclLog) -> Iterator[Finding]:
-    """The loopback interface, between several hosts."""
+    """The loopback interface between several hosts, which did not connect."""
     value, evidence = log.variables.get("NCCL_SOCKET_IFNAME", ("", None))
-    if evidence is not None and value == "lo" and (log.nodes or len(log.hosts)) > 1:
+    is_between_hosts = (log.nodes or len(log.hosts)) > 1 and not log.connections
+    if evidence is not None and value == "lo" and is_between_hosts:
         sentence = "NCCL_SOCKET_IFNAME=lo selects an interface that does not reach other hosts"
         yield Finding("interface", sentence, (evidence,), 0.97)
 

@@ -119,6 +119,11 @@ def test_adapters_far_from_the_gpus_need_no_gpudirect(tmp_path):
     assert causes(found) == []
 
 
+def test_an_interface_over_which_hosts_connected_is_no_fault(tmp_path):
+    lo = info("NCCL_SOCKET_IFNAME set by environment to lo")
+    assert causes(diagnosed(tmp_path, nodes(2) + lo + IB + ends("NET/IB/0/GDRDMA"))) == []
+
+
 def test_consumer_gpus_without_peer_access_are_no_fault(tmp_path):
     """github.com/NVIDIA/TensorRT-LLM/issues/2225: eight RTX 4090."""
     line = "P2P is disabled between connected GPUs 6 and 7. You can repress this message with X=1."
