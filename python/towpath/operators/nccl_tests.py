@@ -79,7 +79,7 @@ class _Table:
 
 
 def _usual_program(tables: list[_Table], file: str) -> str:
-    """The program of tables without a command: the only one of the file, or that of its name."""
+    """The program of tables without a command: the only program, or the program in the name."""
     names = {table.program for table in tables if table.program}
     return names.pop() if len(names) == 1 else _program_of_file(file)
 

@@ -5,5 +5,15 @@
 from towpath.api.doctor import diagnose
 from towpath.api.job import read_job
 from towpath.operators.job import EXTRAPOLATION_ERROR_PCT
+from towpath.operators.nccl_difference import differences
+from towpath.operators.nccl_log import parse_log
+from towpath.operators.observed import Document
 
-__all__ = ["EXTRAPOLATION_ERROR_PCT", "diagnose", "read_job"]
+__all__ = [
+    "EXTRAPOLATION_ERROR_PCT",
+    "Document",
+    "differences",
+    "diagnose",
+    "parse_log",
+    "read_job",
+]

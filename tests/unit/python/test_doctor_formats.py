@@ -12,6 +12,7 @@ import pytest
 import towpath
 from conftest import refusal, towpath_command
 from doctor_answers import causes, diagnosed
+from inside.operators import Document, differences, parse_log
 from operator_logs import InfoLog, dump, entry, inspector, nccl_tests, ras_json, watchdog
 from towpath import ConfigError
 
@@ -35,6 +36,17 @@ def test_the_network_of_a_plug_in_is_rdma(tmp_path):
     assert "NET/AWS Libfabric/GDRDMA" in found.facts["transports"]
     found = diagnosed(tmp_path, log_of(network="AWS Libfabric", gdr=False).text())
     assert causes(found) == ["gdr_off"]
+
+
+@pytest.mark.parametrize("network", ["IBext_v8", "OFI", "AWS Libfabric"])
+def test_a_plug_in_is_no_difference_from_nccls_own_network(network):
+    def log(**settings):
+        return parse_log(Document.of("job.log", log_of(**settings).text().encode()))
+
+    assert differences(log(network=network), log()) == []
+    without = differences(log(network=network, gdr=False), log())
+    assert [each.cause for each in without] == ["gdr_off"]
+    assert [each.cause for each in differences(log(network="Socket"), log())] == ["sockets"]
 
 
 @pytest.mark.parametrize("form", ["Ring 00 : 0 -> 1", "Channel 00 : 0[1000] -> 1[2000]"])
