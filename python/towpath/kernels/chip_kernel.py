@@ -229,6 +229,7 @@ def run_source_kernels(
     cycles_max: int | None = None,
     fabric: Fabric | None = None,
     finds_hazards: bool = True,
+    link_faults: Sequence[_core.LinkFaults] = (),
 ) -> KernelRun:
     """Compiles kernels and runs them together, one program per chip; see Chip.run_kernels."""
     if cycles_max is None:
@@ -244,6 +245,7 @@ def run_source_kernels(
         cycles_max=cycles_max,
         finds_hazards=finds_hazards,
         fabric=None if fabric is None else _mode(fabric),
+        link_faults=list(link_faults),
     )
     for block in write:
         if not isinstance(block.data, bytes):

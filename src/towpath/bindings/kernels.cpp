@@ -94,6 +94,14 @@ nb::dict shown(const SourceResult& result) {
   return fields;
 }
 
+SourceProgram program_with(std::vector<std::uint32_t> semaphores, RunOptions options,
+                           const std::optional<std::pair<bool, bool>>& fabric) {
+  SourceProgram program{
+      .kernels = {}, .semaphores = std::move(semaphores), .options = std::move(options)};
+  if (fabric) program.fabric = {fabric->first, fabric->second};
+  return program;
+}
+
 void bind_program(nb::module_& module) {
   nb::class_<SourceProgram>(module, "SourceProgram",
                             "Kernels in source form, with the cores that they run on.")
@@ -101,16 +109,18 @@ void bind_program(nb::module_& module) {
           "__init__",
           [](SourceProgram* self, std::vector<std::uint32_t> semaphores, std::uint64_t seed,
              std::int64_t cycles_max, bool finds_hazards,
-             const std::optional<std::pair<bool, bool>>& fabric) {
-            new (self) SourceProgram{
-                .kernels = {},
-                .semaphores = std::move(semaphores),
-                .options = {
-                    .seed = seed, .cycles_max = cycles_max, .finds_hazards = finds_hazards}};
-            if (fabric) self->fabric = {fabric->first, fabric->second};
+             const std::optional<std::pair<bool, bool>>& fabric,
+             std::vector<towpath::ethernet::LinkFaults> link_faults) {
+            RunOptions options{
+                .seed = seed, .cycles_max = cycles_max, .finds_hazards = finds_hazards};
+            options.link_faults = std::move(link_faults);
+            new (self)
+                SourceProgram(program_with(std::move(semaphores), std::move(options), fabric));
           },
           nb::kw_only(), "semaphores"_a, "seed"_a = 1, "cycles_max"_a = 0, "finds_hazards"_a = true,
-          "fabric"_a = nb::none(), "fabric: whether it is a mesh, and whether it has rings.")
+          "fabric"_a = nb::none(), "link_faults"_a = std::vector<towpath::ethernet::LinkFaults>(),
+          "fabric: whether it is a mesh, and whether it has rings. link_faults: by the cluster's "
+          "number of the link.")
       .def(
           "add_kernel",
           [](SourceProgram& program, const std::string& file, const std::string& text, int chip,
