@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <iostream>
 #include <span>
@@ -26,10 +25,6 @@ using towpath::pcie::Ordering;
 using towpath::pcie::Transfer;
 using towpath::tenstorrent::HostCluster;
 
-// The interface has no handle of a clock.
-std::atomic<std::int64_t> the_time_ps = 0;
-std::vector<std::weak_ptr<ClusterLink>> the_links;
-
 std::string variable_or(const char* name, const std::string& otherwise) {
   const char* const value = std::getenv(name);
   return value == nullptr || *value == '\0' ? otherwise : value;
@@ -37,9 +32,14 @@ std::string variable_or(const char* name, const std::string& otherwise) {
 
 std::string chip_name() { return variable_or("TOWPATH_MACHINE", "blackhole"); }
 
-std::string host_name() {
-  return variable_or("TOWPATH_HOST",
-                     chip_name() == "blackhole" ? "blackhole-host" : "n300-xeon-host");
+ARCH arch_of(const towpath::machine::Chip& chip) {
+  return chip.architecture == "blackhole" ? ARCH::BLACKHOLE : ARCH::WORMHOLE_B0;
+}
+
+std::shared_ptr<const towpath::machine::Host> host_of(const towpath::machine::Chip& chip) {
+  const bool is_blackhole = arch_of(chip) == ARCH::BLACKHOLE;
+  return towpath::machine::load_host(
+      variable_or("TOWPATH_HOST", is_blackhole ? "blackhole-host" : "n300-xeon-host"));
 }
 
 Coordinate tile_of(const xy_pair& core) {
@@ -73,9 +73,8 @@ CoreType type_of(TileKind kind) {
 
 class ClusterLink {
  public:
-  explicit ClusterLink(std::uint32_t channels)
-      : cluster_(towpath::machine::load_host(host_name()),
-                 {towpath::machine::load_chip(chip_name())},
+  ClusterLink(const std::shared_ptr<const towpath::machine::Chip>& chip, std::uint32_t channels)
+      : cluster_(host_of(*chip), {chip},
                  {.link = {.host_memory_channels = static_cast<int>(channels)}}) {}
 
   const towpath::machine::Chip& chip(ChipId chip) const { return cluster_.chip(chip); }
@@ -84,9 +83,11 @@ class ClusterLink {
   auto on(ChipId chip, Calls calls) {
     const towpath::Time begin = cluster_.now();
     auto result = cluster_.on_link(chip, std::move(calls));
-    the_time_ps += (cluster_.now() - begin).ps();
+    time_ += cluster_.now() - begin;
     return result;
   }
+  // The time of all calls.
+  towpath::Time time() const { return time_; }
   void wait(towpath::Time time) { cluster_.wait(time); }
   towpath::pcie::SysmemBuffer& buffer(ChipId chip, std::size_t number) {
     return cluster_.sysmem_buffer(chip, number);
@@ -100,17 +101,8 @@ class ClusterLink {
 
  private:
   HostCluster cluster_;
+  towpath::Time time_;
 };
-
-void let_time_pass(double time_ns) {
-  for (const std::weak_ptr<ClusterLink>& each : the_links) {
-    if (const std::shared_ptr<ClusterLink> link = each.lock()) {
-      link->wait(towpath::Time::from_ns(time_ns));
-    }
-  }
-}
-
-double simulated_time_ns() { return static_cast<double>(the_time_ps.load()) / 1e3; }
 
 std::vector<CoreCoord> SocDescriptor::get_cores(CoreType type) const {
   std::vector<CoreCoord> found;
@@ -191,11 +183,14 @@ Chip::Chip(std::shared_ptr<ClusterLink> link, ChipId chip)
     : sysmem_(link, chip), soc_(cores_of(link->chip(chip))) {}
 
 Cluster::Cluster(const ClusterOptions& options)
-    : link_(std::make_shared<ClusterLink>(options.num_host_mem_ch_per_mmio_device)),
-      description_(chip_name() == "wormhole" ? ARCH::WORMHOLE_B0 : ARCH::BLACKHOLE),
-      chip_(std::make_unique<Chip>(link_, 0)) {
-  the_links.push_back(link_);
-}
+    : link_(std::make_shared<ClusterLink>(towpath::machine::load_chip(chip_name()),
+                                          options.num_host_mem_ch_per_mmio_device)),
+      description_(arch_of(link_->chip(0))),
+      chip_(std::make_unique<Chip>(link_, 0)) {}
+
+double Cluster::simulated_time_ns() const { return static_cast<double>(link_->time().ps()) / 1e3; }
+
+void Cluster::let_time_pass(double time_ns) { link_->wait(towpath::Time::from_ns(time_ns)); }
 
 Chip* Cluster::get_chip(ChipId chip) {
   static_cast<void>(link_->chip(chip));  // throws if there is none
@@ -245,7 +240,7 @@ void Cluster::noc_multicast_write(const void*, std::size_t, ChipId, const CoreCo
 }
 
 bool PCIDevice::is_iommu_enabled() const {
-  return towpath::machine::load_host(host_name())->memory.has_iommu;
+  return host_of(*towpath::machine::load_chip(chip_name()))->memory.has_iommu;
 }
 
 void Cluster::configure_tlb(ChipId chip, const CoreCoord& core, std::size_t size,

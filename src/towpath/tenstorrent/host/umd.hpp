@@ -168,6 +168,11 @@ class Cluster {
   void start_device(const device_params&) {}
   void close_device() {}
 
+  // Additions of Towpath. The simulated time of all calls of this cluster, in nanoseconds.
+  double simulated_time_ns() const;
+  // Lets time pass, in which posted writes leave. It does not count as the time of a call.
+  void let_time_pass(double time_ns);
+
  private:
   void report(const std::string& obstacle);
 
@@ -176,11 +181,6 @@ class Cluster {
   std::unique_ptr<Chip> chip_;
   bool is_reported_ = false;
 };
-
-// Additions of Towpath. The simulated time of all calls of this process, in nanoseconds.
-double simulated_time_ns();
-// Lets time pass in all clusters, in which posted writes leave. It does not count as their time.
-void let_time_pass(double time_ns);
 
 }  // namespace umd
 }  // namespace tt

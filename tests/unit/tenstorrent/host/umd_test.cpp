@@ -4,11 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <vector>
 
 #include "sentence.hpp"
+#include "towpath/machine/shipped_machines.hpp"
 
 namespace tt::umd {
 namespace {
@@ -20,12 +25,12 @@ TEST(UmdCluster, BytesReadBackAreThoseWritten) {
   const CoreCoord core = cluster.get_cores(CoreType::TENSIX)[0];
   const std::vector<std::uint8_t> data(4096, 7);
   std::vector<std::uint8_t> back(4096);
-  const double begin_ns = simulated_time_ns();
+  const double begin_ns = cluster.simulated_time_ns();
   cluster.write_to_device(data.data(), data.size(), 0, core, 0x1000);
   cluster.configure_tlb(0, core, 2 << 20, 0, tlb_data::Strict);
   cluster.read_from_device(back.data(), 0, core, 0x1000, back.size());
   EXPECT_EQ(back, data);
-  EXPECT_GT(simulated_time_ns(), begin_ns + 1000);
+  EXPECT_GT(cluster.simulated_time_ns(), begin_ns + 1000);
 }
 
 TEST(UmdCluster, ABufferOfTheHostIsMovedByTheEngine) {
@@ -59,9 +64,35 @@ TEST(UmdCluster, WrongCallsAreOneSentence) {
 
 TEST(UmdCluster, TimeThatPassesBetweenCallsIsNotTheirs) {
   Cluster cluster;
-  const double begin_ns = simulated_time_ns();
-  let_time_pass(1e6);
-  EXPECT_EQ(simulated_time_ns(), begin_ns);
+  const double begin_ns = cluster.simulated_time_ns();
+  cluster.let_time_pass(1e6);
+  EXPECT_EQ(cluster.simulated_time_ns(), begin_ns);
+}
+
+TEST(UmdCluster, ClocksOfTwoClustersAreTheirOwn) {
+  Cluster one;
+  Cluster other;
+  const CoreCoord core = one.get_cores(CoreType::TENSIX)[0];
+  const std::uint64_t word = 1;
+  one.write_to_device(&word, sizeof word, 0, core, 0);
+  EXPECT_GT(one.simulated_time_ns(), 0);
+  EXPECT_EQ(other.simulated_time_ns(), 0);
+}
+
+TEST(UmdCluster, AFileOfAWormholeIsAWormhole) {
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / "chip_of_another_name.json";
+  const auto machines = towpath::machine::shipped_machines();
+  const auto wormhole =
+      std::ranges::find(machines, "wormhole", &towpath::machine::ShippedMachine::name);
+  ASSERT_NE(wormhole, machines.end());
+  std::ofstream(file) << wormhole->json;
+  ::setenv("TOWPATH_MACHINE", file.c_str(), 1);
+  Cluster cluster;
+  ::unsetenv("TOWPATH_MACHINE");
+  EXPECT_EQ(cluster.get_cluster_description()->get_arch(), ARCH::WORMHOLE_B0);
+  EXPECT_EQ(cluster.get_cores(CoreType::ETH).size(), 16U);
+  std::filesystem::remove(file);
 }
 
 }  // namespace
