@@ -1,21 +1,81 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The reader's copies of the documents and of the points read off their plots.
+"""Material of runs that is not part of the project: documents, published points, checkouts, tools.
 
-Neither is part of the project. A run that needs one says that it is absent.
+A run that needs some of it says that it is absent.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[3]
 
 
 class CannotRun(Exception):
-    """A run is not possible on this host. The text is the reason."""
+    """A run is not possible on this host. The text is the reason.
+
+    Args:
+        need: the absent material, a key of `NEEDS`.
+        reason: a sentence.
+    """
+
+    def __init__(self, need: str, reason: str) -> None:
+        super().__init__(reason)
+        self.need = need
+
+
+def _folder(variable: str, name: str) -> Path:
+    return Path(os.environ.get(variable) or _ROOT.parent / "shared" / name)
+
+
+def library() -> Path | None:
+    """The C++ library, in the package or in the build folder."""
+    from towpath import _core
+
+    folders = (Path(_core.__file__).parent, _ROOT / "build")
+    files = [folder / "libtowpath.a" for folder in folders]
+    return next((file for file in files if file.is_file()), None)
+
+
+def nvshmem_headers() -> Path | None:
+    """The headers of $NVSHMEM_HOME, or of the package nvidia-nvshmem-cu13."""
+    if home := os.environ.get("NVSHMEM_HOME"):
+        return Path(home) / "include"
+    place = importlib.util.find_spec("nvidia")
+    for root in (place.submodule_search_locations or ()) if place else ():
+        if (Path(root) / "nvshmem" / "include").is_dir():
+            return Path(root) / "nvshmem" / "include"
+    return None
+
+
+def _has_documents() -> bool:
+    return bool(list(_folder("TOWPATH_SEEDS", "seeds").glob("00[0-4]_*")))
+
+
+CHECKOUTS = ("TOWPATH_PENNY_REPOSITORY", "TOWPATH_UMD_REPOSITORY")
+
+
+def material() -> list[Path]:
+    """The files of documents and published points that are on this host."""
+    documents = sorted(_folder("TOWPATH_SEEDS", "seeds").glob("00[0-4]_*"))
+    return documents + sorted(_folder("TOWPATH_DATA", "data").glob("*.csv"))
+
+
+# Material by name, each with its test of presence.
+NEEDS: dict[str, Callable[[], bool]] = {
+    "documents": _has_documents,
+    "points": lambda: (_folder("TOWPATH_DATA", "data") / "ethernet_figures.csv").is_file(),
+    "library": lambda: library() is not None,
+    "nvcc": lambda: shutil.which("nvcc") is not None and nvshmem_headers() is not None,
+    "penny": lambda: bool(os.environ.get("TOWPATH_PENNY_REPOSITORY")),
+    "tt-umd": lambda: bool(os.environ.get("TOWPATH_UMD_REPOSITORY")),
+}
 
 
 def document(number: str) -> str:
@@ -27,11 +87,12 @@ def document(number: str) -> str:
     Raises:
         CannotRun: there is no copy in $TOWPATH_SEEDS or ../shared/seeds.
     """
-    folder = Path(os.environ.get("TOWPATH_SEEDS") or _ROOT.parent / "shared" / "seeds")
+    folder = _folder("TOWPATH_SEEDS", "seeds")
     found = sorted(folder.glob(f"{number}_*.txt")) + sorted(folder.glob(f"{number}_*.md"))
     if not found:
         raise CannotRun(
-            f"the text of document {number} is not on this host; $TOWPATH_SEEDS names its folder"
+            "documents",
+            f"the text of document {number} is not on this host; $TOWPATH_SEEDS names its folder",
         )
     return found[0].read_text(encoding="utf-8")
 
@@ -42,8 +103,7 @@ def points(table: str) -> list[dict[str, str]]:
     Args:
         table: file name in $TOWPATH_DATA or ../shared/data.
     """
-    folder = Path(os.environ.get("TOWPATH_DATA") or _ROOT.parent / "shared" / "data")
-    path = folder / table
+    path = _folder("TOWPATH_DATA", "data") / table
     if not path.is_file():
         return []
     with open(path, encoding="utf-8", newline="") as file:

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from towpath.errors import ConfigError
 from towpath.reproduce.execution import execute
 from towpath.reproduce.report import Report
-from towpath.reproduce.rules import judge
+from towpath.reproduce.rules import Verdict, judge
 from towpath.reproduce.runs import RUNS
 from towpath.reproduce.statements import TITLES, Statement, statements
 from towpath.studies.progress import Progress, silent
@@ -56,6 +57,18 @@ def _rows(document: str, rows: Sequence[int]) -> list[Statement]:
     return [each for each in own if not rows or each.row in rows]
 
 
+def _source(statement: Statement) -> Statement:
+    """The statement whose value a statement is about: itself, or the one that it repeats."""
+    if statement.expected.kind != "repeats":
+        return statement
+    document, _, row = statement.expected.text.partition("#")
+    return statements(document)[int(row) - 1]
+
+
+def _is_quick(statement: Statement) -> bool:
+    return not statement.run or RUNS[statement.run].is_quick
+
+
 def report(
     asked: Sequence[Statement],
     *,
@@ -73,10 +86,20 @@ def report(
         progress: a display for long work.
         afresh: True to ignore kept results.
     """
-    taken = [each for each in asked if not quick or not each.run or RUNS[each.run].is_quick]
-    names = [each.run for each in taken if each.run]
+    taken = [each for each in asked if not quick or _is_quick(_source(each))]
+    names = [_source(each).run for each in taken if _source(each).run]
     executed = execute(names, jobs=jobs, progress=progress, afresh=afresh)
-    verdicts = [judge(each, executed.results[each.run] if each.run else None) for each in taken]
+
+    def verdict(statement: Statement) -> Verdict:
+        return judge(statement, executed.results[statement.run] if statement.run else None)
+
+    verdicts = []
+    for each in taken:
+        source = _source(each)
+        found = verdict(source)
+        if source is not each:
+            found = replace(found, statement=each, repeats=source.name)
+        verdicts.append(found)
     figures: dict[str, list[dict[str, Any]]] = {}
     drawn = set()
     for each in taken:

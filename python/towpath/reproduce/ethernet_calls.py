@@ -10,6 +10,8 @@ from towpath.reproduce import sequence
 from towpath.reproduce.core_programs import (
     ANSWERS,
     ASKS,
+    HANDSHAKE,
+    Outcome,
     core,
     ethernet_kernel,
     free_link,
@@ -23,6 +25,9 @@ _SEND = "eth_send_bytes_over_channel(0x20000, 0x20000, {0}, 1);"
 _DONE = "eth_wait_for_receiver_channel_done(1);"
 _TAKE = "while (!eth_bytes_are_available_on_channel(1)) {} "
 _FREE = "eth_receiver_channel_done(1);"
+_IN_USE = "without proof that they have arrived"
+_ENDED = "a kernel waits for all that is sent to it"
+_NO_HANDSHAKE = "add a handshake first"
 _PRINT = "DPRINT << {0} << ENDL();"
 
 
@@ -53,11 +58,13 @@ def sending() -> Result:
     words = [source.error, target.error]
     call, wait = timed.zone("call"), timed.zone("wait")
     return {
-        "moves": [moved.printed == ["77"], moved.error],
-        "alignment": [all("multiple of 16" in said for said in words), words[0]],
+        "alignment": [
+            moved.printed == ["77"] and all("multiple of 16" in said for said in words),
+            words[0],
+        ],
         "returns_early": [call < wait / 4, f"{call:.0f} cycles for 64 KiB, done {wait:.0f} later"],
-        "only_ethernet_cores": [tensix.run is None, tensix.error],
-        "only_the_far_l1": [beyond.run is None, beyond.error],
+        "only_ethernet_cores": tensix.refused("calls the Ethernet interface, but runs on a worker"),
+        "only_the_far_l1": beyond.refused("the L1 of Ethernet core (1, 0) of chip 1 ends at"),
     }
 
 
@@ -94,11 +101,33 @@ def store_and_forward() -> Result:
     ]
     found = run("n300", kernels, read=[word((1, 1), 0x30000, far)])
     arrived = [int.from_bytes(each, "little") for each in found.bytes_read]
-    direct = core("noc_async_write(0x20000, get_noc_addr(1, 1, 0x20000, 1, 1, 1), 64);")
     return {
         "hop_by_hop": [arrived == [91], found.error],
-        "no_global_address": [direct.run is None, "an address of a NoC names no chip"],
+        "no_global_address": _same_address_on_each_chip(),
     }
+
+
+def _same_address_on_each_chip() -> list[Any]:
+    """True if one address names a core of each chip, and a write with it stays on its chip."""
+    from towpath.kernels.chip_kernel import SourceKernel
+
+    body = (
+        "const uint64_t to = get_noc_addr(2, 2, 0x30000);"
+        "DPRINT << uint32_t(to >> 32) << '/' << uint32_t(to) << ENDL();"
+        "*(volatile uint32_t*)0x20000 = OWN;"
+        "noc_async_write(0x20000, to, 64); noc_async_write_barrier();"
+    )
+    text = f'#include "dataflow_api.h"\nvoid kernel_main() {{\n{body}\n}}\n'
+    kernels = [
+        SourceKernel(f"chip{chip}.cpp", chip=chip, text=text, defines={"OWN": str(11 + chip)})
+        for chip in (0, 1)
+    ]
+    found = run("n300", kernels, read=[word((2, 2), 0x30000, chip) for chip in (0, 1)])
+    stored = [int.from_bytes(each, "little") for each in found.bytes_read]
+    return [
+        len(found.printed) == 2 and len(set(found.printed)) == 1 and stored == [11, 12],
+        found.error or f"one address on both chips; they store {stored}",
+    ]
 
 
 def noc_writes() -> Result:
@@ -109,9 +138,21 @@ def noc_writes() -> Result:
     found = core(
         text.replace("{{", "{")
         + 'noc_async_writes_flushed(); } { DeviceZoneScopedN("b"); noc_async_write_barrier(); }'
+        '{ DeviceZoneScopedN("idle"); noc_async_write_barrier(); }'
     )
-    flushed, barrier = found.zone("f"), found.zone("b")
-    no_flush = pair(ASKS + "eth_writes_flushed();", ANSWERS)
+    flushed, barrier, idle = found.zone("f"), found.zone("b"), found.zone("idle")
+    # Both calls of the NoC return, and the packet's source may still not change.
+    unseen = pair(
+        ASKS
+        + _sends()
+        + "noc_async_writes_flushed(); noc_async_write_barrier();"
+        + "*(volatile uint32_t*)0x20000 = 1;"
+        + _DONE,
+        ANSWERS + _TAKE + _FREE,
+    )
+    answered = pair(
+        ASKS + _sends() + _DONE + "*(volatile uint32_t*)0x20000 = 1;", ANSWERS + _TAKE + _FREE
+    )
     many = core(
         "for (uint32_t i = 0; i < 3000; ++i) noc_async_write(0x20000, "
         "get_noc_addr(8, 8, 0x20000), 64); noc_async_write_barrier();",
@@ -124,12 +165,12 @@ def noc_writes() -> Result:
     )
     return {
         "flushed_then_arrived": [
-            flushed > 0 and barrier > 0,
-            f"left after {flushed:.0f} cycles, arrived {barrier:.0f} later",
+            flushed > idle and barrier > idle,
+            f"left after {flushed:.0f} cycles, arrived {barrier:.0f} later; {idle:.0f} if idle",
         ],
         "ethernet_has_neither": [
-            no_flush.run is None,
-            no_flush.error.splitlines()[0] if no_flush.error else "",
+            _IN_USE in unseen.error and answered.run is not None,
+            unseen.error,
         ],
         "arbitrarily_many": [many.run is not None, "3,000 writes of one core complete"],
         "any_core": any_core.accepted(),
@@ -174,10 +215,35 @@ def queues() -> Result:
     seen = busy.printed + ["0"]
     turns = waits.printed + ["0"]
     return {
-        "second_is_reserved": [second.run is None, second.error],
+        "second_is_reserved": second.refused("there is no queue 1 for kernels"),
         "is_busy": [int(seen[0]) > 0, f"busy after {seen[0]} of 12 commands"],
         "work_while_busy": [int(turns[0]) > 0, f"{turns[0]} turns of other work meanwhile"],
         "in_order": [order.printed == ["7"], order.error],
+        "figure": _occupancy(),
+    }
+
+
+def _occupancy() -> Result:
+    """Transmit queue 0 over time: commands that the core handed over, and the end of the last."""
+    clock = "uint32_t(eth_read_wall_clock())"
+    found = pair(
+        ASKS + f"uint32_t at[13]; at[0] = {clock}; for (int i = 1; i < 13; ++i) {{"
+        f"eth_send_packet(0, 0x20000 >> 4, 0x20000 >> 4, 4096 >> 4); at[i] = {clock}; }}"
+        "while (eth_txq_is_busy()) {}"
+        f"const uint32_t idle = {clock};"
+        "for (int i = 0; i < 13; ++i) DPRINT << at[i] - at[0] << ENDL();"
+        "DPRINT << idle - at[0] << ENDL();" + _sends(16) + _DONE,
+        ANSWERS + _TAKE + _FREE,
+    )
+    *handed, idle = map(float, found.printed)
+    return {
+        "title": "Command queue 0 of an Ethernet core",
+        "how": f"12 packets of 4 KiB from the core's clock. The queue is idle after {idle:.0f} ns.",
+        "x": "ns",
+        "y": "commands handed over",
+        "curves": [
+            {"name": "ours", "x": handed, "y": list(map(float, range(len(handed))))},
+        ],
     }
 
 
@@ -224,13 +290,17 @@ def flow_control() -> Result:
     return {
         "bytes_sent": ["64" in printed and "1064" in printed, ", ".join(printed)],
         "receiver_clears": [printed[-1:] == ["0"], ", ".join(printed)],
+        "sequence": sequence.flow_control_in_order(),
         "ack_before_done": [
             acked.printed == ["2001", "3000"],
             acked.error or ", ".join(acked.printed),
         ],
-        "own_ack_word": [same_word.run is None, same_word.error],
-        "source_is_in_use": [changed.run is None and waited.run is not None, changed.error],
-        "sync_goes_last": [early.run is None, early.error],
+        "own_ack_word": same_word.refused("which is a sync word of a channel"),
+        "source_is_in_use": [
+            _IN_USE in changed.error and waited.run is not None,
+            changed.error,
+        ],
+        "sync_goes_last": early.refused("send the announcement after its payload"),
         "figure": sequence.flow_control(),
     }
 
@@ -257,7 +327,6 @@ def merged_sync() -> Result:
     return {
         "is_faster": [merged < separate, f"{merged / 8:.0f} against {separate / 8:.0f} ns per hop"],
         "hop_ns": merged / 8,
-        "round_trip_us": merged / 1000,
         "appended_word_works": [sent.printed == ["31"], sent.error],
     }
 
@@ -280,18 +349,23 @@ def program_start() -> Result:
         ethernet_kernel(sample, 1, defines={"IS_MASTER": "false"}),
     ]
     shaken = run("n300", kernels)
+    beyond = pair(
+        f"eth_send_bytes({HANDSHAKE + 16}, {HANDSHAKE + 16}, 16); eth_wait_for_receiver_done();",
+        ANSWERS,
+    )
     elsewhere = pair("eth_send_bytes(0x28000, 0x28000, 16); eth_wait_for_receiver_done();", ANSWERS)
     return {
-        "missing": [missing.run is None, missing.error],
+        "missing": missing.refused(_NO_HANDSHAKE),
         "remedy": present.accepted(),
-        "late_start": [late.run is not None, "the receiver starts 50,000 cycles later"],
-        "sample": shaken.accepted(),
-        "one_place": [elsewhere.run is None, elsewhere.error],
-        "scratch": [
-            shaken.run is not None and elsewhere.run is None,
-            "16 bytes at the base of the kernel's memory are safe, others are not",
+        "late_start": [
+            late.run is not None and late.run.time_ns > 50_000,
+            late.error or "the receiver starts 50,000 cycles later",
         ],
-        "channel_0": [shaken.run is not None, "channel 0 carries the handshake"],
+        "one_place": elsewhere.refused(_NO_HANDSHAKE),
+        "scratch": [
+            shaken.run is not None and _NO_HANDSHAKE in beyond.error,
+            f"16 bytes at the base of the kernel's memory are safe; 16 bytes later: {beyond.error}",
+        ],
     }
 
 
@@ -305,41 +379,55 @@ def program_end() -> Result:
         "{ while (not eth_is_receiver_channel_done(i)) { run_routing(); } }",
         taken,
     )
-    times = []
-    for turns in (1, 200):
-        found = pair(
-            ASKS + _sends(16) + "uint32_t idle = 0; while (not eth_is_receiver_channel_done(1)) "
-            f"{{ if (++idle % {turns} == 0) run_routing(); }}",
-            taken,
-        )
-        times.append(found.run.time_ns if found.run else float("nan"))
+    turn = pair(
+        ASKS + '{ DeviceZoneScopedN("poll"); eth_is_receiver_channel_done(1); }'
+        '{ DeviceZoneScopedN("turn"); run_routing(); }',
+        ANSWERS,
+    )
+    poll_cycles, turn_cycles = turn.zone("poll"), turn.zone("turn")
+    start = pair(_sends() + _DONE, _TAKE + _FREE)
     return {
-        "missing": [missing.run is None, missing.error],
+        "both": [
+            _NO_HANDSHAKE in start.error and _ENDED in missing.error,
+            f"start: {start.error}; completion: {missing.error}",
+        ],
+        "missing": missing.refused(_ENDED),
         "remedy": present.accepted(),
         "sample": loop.accepted(),
         "routing_costs": [
-            times[1] <= times[0],
-            f"{times[1]:.0f} ns with a turn of the base "
-            f"firmware every 200 loops, {times[0]:.0f} with one in each",
+            turn_cycles / poll_cycles,
+            f"run_routing() takes {turn_cycles:.0f} cycles, a poll of a channel {poll_cycles:.0f}",
         ],
     }
 
 
 def base_firmware() -> Result:
-    """Loops that let the base firmware train a link, and one that does not."""
-    idle_count = pair(
-        ASKS + _sends(16) + _DONE,
-        ANSWERS + "uint32_t idle = 0; while (!eth_bytes_are_available_on_channel(1)) "
-        "{ if (++idle > 1000) { idle = 0; run_routing(); } }" + _FREE,
+    """A link that drops under eight packets, with and without a turn of the base firmware."""
+    chip, channel = free_link()[0]
+    drop = (f"{chip}:{channel},at=5us,training=2us",)
+
+    def received(wait: str, faults: tuple[str, ...] = drop) -> Outcome:
+        """Eight packets under a drop of the line, and a receiver with this loop."""
+        return pair(
+            ASKS + "for (int i = 0; i < 8; ++i) {" + _sends() + _DONE + "}",
+            ANSWERS + "for (int i = 0; i < 8; ++i) {" + wait + _FREE + "}",
+            link_faults=faults,
+        )
+
+    counted = received(
+        "uint32_t idle = 0; while (!eth_bytes_are_available_on_channel(1)) "
+        "{ if (++idle > 1000) { idle = 0; run_routing(); } }"
     )
-    plain = pair(ASKS + _sends(16) + _DONE, ANSWERS + _TAKE + _FREE)
-    never = pair(ASKS, "volatile uint32_t* w = (volatile uint32_t*)0x30000; while (*w == 0) {}")
-    yields = pair(ASKS, "for (;;) eth_wait_for_bytes(16);", cycles_max=300_000)
+    plain, healthy = received(_TAKE), received(_TAKE, ())
+    trained = received("while (!eth_bytes_are_available_on_channel(1)) run_routing();")
+    called = received("eth_wait_for_bytes_on_channel(4096, 1);")
+    stuck = "does not call run_routing(), while its link is down"
     return {
-        "idle_count": idle_count.accepted(),
-        "plain_loop": plain.accepted(),
-        "silent_loop": [never.run is None and "run_routing" not in never.error, never.error],
-        "calls_yield": [yields.run is None, yields.error],
+        "training": [trained.run is not None and stuck in plain.error, plain.error],
+        "calls_yield": called.accepted(),
+        "silent_loop": plain.refused(stuck),
+        "idle_count": counted.accepted(),
+        "plain_loop": healthy.accepted(),
     }
 
 
@@ -384,45 +472,5 @@ def full_queue() -> Result:
             large,
             f"{large:.0%} of the line with messages of 8 KiB, {small:.0%} with "
             "messages of 256 B",
-        ],
-    }
-
-
-_FABRIC = """
-#include "tt_metal/fabric/hw/inc/edm_fabric/edm_fabric_worker_adapters.hpp"
-#include "tt_metal/fabric/hw/inc/linear/api.h"
-#include "tt_metal/fabric/hw/inc/packet_header_pool.h"
-using namespace tt::tt_fabric;
-void kernel_main() {
-  *(volatile uint32_t*)0x20000 = 65;
-  size_t arg = 1;
-  auto router = WorkerToFabricEdmSender::build_from_args<ProgrammableCoreType::TENSIX>(arg);
-  router.open();
-  for (uint32_t hops = 1; hops <= get_arg_val<uint32_t>(0); ++hops) {
-    linear::experimental::fabric_unicast_noc_unicast_write(
-        &router, PacketHeaderPool::allocate_header(), 0x20000, 64,
-        NocUnicastCommandHeader{get_noc_addr(1, 1, 0x30000)}, hops);
-  }
-  router.close();
-}
-"""
-
-
-def fabric() -> Result:
-    """Packets whose headers name their targets: one connection reaches all chips of a line."""
-    from towpath.kernels.chip_kernel import FabricConnection, SourceKernel
-
-    line = (4, 0, 3, 7)  # a row of a T3000
-    kernel = SourceKernel(
-        "send.cpp", chip=line[0], args=[3, FabricConnection(line[1])], text=_FABRIC
-    )
-    found = run(
-        "t3000", [kernel], fabric="1d", read=[word((1, 1), 0x30000, chip) for chip in line[1:]]
-    )
-    arrived = [int.from_bytes(each, "little") for each in found.bytes_read]
-    return {
-        "chosen_at_run_time": [
-            arrived == [65] * 3,
-            found.error or "three chips, chosen in a loop of the kernel",
         ],
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -14,27 +15,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from towpath import _core
 from towpath.compiled import cache_folder
 from towpath.files import write_text
-from towpath.reproduce.documents import CannotRun
+from towpath.reproduce.documents import CHECKOUTS, CannotRun, library, material
 from towpath.reproduce.runs import RUNS
 from towpath.studies.parallel import in_processes, processors
 from towpath.studies.progress import Progress, silent
 
 Result = dict[str, Any]
 _PACKAGE = Path(__file__).resolve().parents[1]
-# Other inputs of runs: copies of documents, tables, tools.
-_VARIABLES = (
-    "TOWPATH_SEEDS",
-    "TOWPATH_DATA",
-    "TOWPATH_PENNY_REPOSITORY",
-    "TOWPATH_UMD_REPOSITORY",
-    "TOWPATH_RTL",
-)
 # Modules of this folder that the runs of several others use.
 _SHARED_MODULES = (
     "core_programs",
@@ -110,6 +104,8 @@ def perform(name: str) -> Result:
         with _without_output():
             return getattr(import_module(f"towpath.reproduce.{module}"), function)()
     except CannotRun as reason:
+        if reason.need not in RUNS[name].needs:
+            return {"failed": f"{reason} (the run is not listed as one that needs {reason.need})"}
         return {"cannot": str(reason)}
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -156,20 +152,48 @@ def _digest(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _shared() -> str:
-    """Digest of the package without commands and pages, of machines, and of named folders."""
+    """Digest of all that runs share: the package, machines, headers, documents and checkouts."""
     from towpath.specs.shipped import folder
 
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(version("towpath").encode())
     here = Path(__file__).parent
-    programs = sorted(file for file in (here / "programs").rglob("*") if file.is_file())
-    files = [Path(_core.__file__), *programs]
+    files = [Path(_core.__file__), *_files_of(here / "programs")]
     files += [here / f"{name}.py" for name in _SHARED_MODULES]
     for file in sorted(_PACKAGE.rglob("*.py")):
         if file.relative_to(_PACKAGE).parts[0] not in ("cli", "pages", "reproduce", "vllm"):
             files.append(file)
-    files += sorted(folder().rglob("*.yaml"))
+    files += _files_of(folder()) + _headers() + material()
     for file in files:
-        digest.update(file.name.encode() + file.read_bytes())
-    for variable in _VARIABLES:
-        digest.update(os.environ.get(variable, "").encode() + b"\0")
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    for variable in CHECKOUTS:
+        digest.update(_state_of(os.environ.get(variable, "")))
     return digest.hexdigest()
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
+def _headers() -> list[Path]:
+    """The sources that kernels and host programs are compiled with, and the library."""
+    root = _PACKAGE.parents[1]
+    folders = (_PACKAGE, root / "src", root / "build" / "generated")
+    own = library()
+    headers = [
+        file
+        for folder in folders
+        for file in _files_of(folder)
+        if file.suffix not in (".py", ".pyc") and Path(__file__).parent not in file.parents
+    ]
+    return headers if own is None else [*headers, own]
+
+
+def _state_of(checkout: str) -> bytes:
+    """The commit of a checkout with its changes. Empty if none is named."""
+    if not checkout:
+        return b"\0"
+    state = [
+        subprocess.run(["git", "-C", checkout, *words], capture_output=True, check=False).stdout
+        for words in (("rev-parse", "HEAD"), ("diff", "HEAD"))
+    ]
+    return b"\0".join([checkout.encode(), *state])

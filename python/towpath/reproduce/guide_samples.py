@@ -153,7 +153,12 @@ def host(sample: list[str]) -> str:
 
 
 def _find_core(sample: list[str]) -> str:
-    return f"void find_core() {{\n{sample[1]}}}\n"
+    """The second sample, with a line that prints the cores."""
+    return (
+        f"void find_core() {{\n{sample[1]}"
+        'std::printf("found core %zu of %d, %zu of %d\\n", std::size_t(sender_core.y),\n'
+        "    int(local_device->id()), std::size_t(receiver_core.y), int(remote_device_id));\n}\n"
+    )
 
 
 HOST_HEAD = """

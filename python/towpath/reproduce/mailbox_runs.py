@@ -7,13 +7,11 @@ from __future__ import annotations
 import math
 import os
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from towpath import _core
 from towpath.api.machine import load
 from towpath.errors import TowpathError
-from towpath.reproduce.documents import CannotRun
 from towpath.specs import catalogue
 from towpath.studies.mailbox_study import (
     DOCUMENT_CLUSTER,
@@ -24,18 +22,23 @@ from towpath.studies.mailbox_study import (
 )
 
 Result = dict[str, Any]
-_ROOT = Path(__file__).resolve().parents[3]
+_ONE_WAY_NS = 720
 _BINS_PER_DECADE = 40
 
 
+def _study(request: StudyRequest) -> MailboxStudy:
+    return measure_study(catalogue.load_mailbox_cluster(DOCUMENT_CLUSTER), request)
+
+
 @lru_cache(maxsize=1)
-def _study() -> MailboxStudy:
-    return measure_study(catalogue.load_mailbox_cluster(DOCUMENT_CLUSTER), StudyRequest())
+def _trip() -> MailboxStudy:
+    """The breakdown and the projections, which do not depend on the number of iterations."""
+    return _study(StudyRequest(iterations=1_000, calm_iterations=1_000))
 
 
 def latencies() -> Result:
     """A million iterations with interrupts, and 300,000 without."""
-    study = _study()
+    study = _study(StudyRequest())
     calm, busy = study.latencies["without"], study.latencies["with"]
     most = max(calm["counts"]) / calm["iterations"]
     busy_most = max(busy["counts"]) / busy["iterations"]
@@ -49,14 +52,10 @@ def latencies() -> Result:
         "calm_max": calm["max_ns"],
         "busy_mode": busy["mode_ns"],
         "busy_round_trip": busy["mean_round_trip_ns"],
-        "busy_mean": busy["mean_ns"],
         "busy_max": busy["max_ns"],
-        "busy_spread": [
-            busy["max_ns"] / busy["min_ns"],
-            f"{busy['min_ns']:.0f} to {busy['max_ns']:.0f} ns",
-        ],
+        "busy_least": [busy["min_ns"], f"{busy['min_ns']:.0f} to {busy['max_ns']:.0f} ns"],
         "plateaus": [
-            len(reached) - len(switched[1:]),
+            len(reached),
             ", ".join(f"{row['what']}: {row['median_ns']:.0f} ns" for row in reached),
         ],
         "share_at_mode": [most, f"{most:.1%} of the iterations without interrupts"],
@@ -75,8 +74,10 @@ def latencies() -> Result:
             f"{walks / calm['iterations']:.2%} of the iterations have a page walk",
         ],
         "sub_microsecond": [calm["mean_ns"] < 1000, f"{calm['mean_ns']:.1f} ns"],
-        "different_times": len(calm["times_ns"]),
-        "recorded": [len(calm["times_ns"]) > 10, f"{len(calm['times_ns'])} different times"],
+        "recorded": [
+            sum(calm["counts"]) == StudyRequest().calm_iterations and len(calm["counts"]) > 1,
+            f"{sum(calm['counts'])} iterations with {len(calm['counts'])} different times",
+        ],
         "figure_calm": _histogram("Figure 2, right: without interrupts", calm, (720.0, 1000.0)),
         "figure_busy": _histogram(
             "Figure 2, left: with interrupts", busy, (720.0, 1000.0, 2000.0, 500_000.0)
@@ -113,7 +114,7 @@ def _histogram(title: str, row: dict[str, Any], theirs: tuple[float, ...]) -> di
 
 def breakdown() -> Result:
     """The events of a round trip, in cycles, and the parts of one way."""
-    study = _study()
+    study = _trip()
     events = {row["what"]: row["cycle"] for row in study.breakdown}
     keys = (
         "write",
@@ -126,9 +127,7 @@ def breakdown() -> Result:
         "read",
         "next",
     )
-    found: Result = {
-        key: events[what] for key, (*_, what) in zip(keys, PUBLISHED_BREAKDOWN, strict=True)
-    }
+    cycles = {key: events[what] for key, (*_, what) in zip(keys, PUBLISHED_BREAKDOWN, strict=True)}
     parts: dict[str, float] = {}
     for row in study.parts:
         parts[row["kind"]] = parts.get(row["kind"], 0) + row["cycles"]
@@ -136,15 +135,11 @@ def breakdown() -> Result:
     trips = {row["round_trip"] for row in study.phases}
     spec = catalogue.load_mailbox_cluster(DOCUMENT_CLUSTER)
     return {
-        **found,
-        "notice_after": found["acknowledged"] - found["header"],
+        **{key: cycle for key, cycle in cycles.items() if key != "write"},  # the origin
         "software": parts["software"],
         "hardware": parts["hardware"],
         "traverse": parts["traverse"],
-        "traverse_ns": 1e3 / spec.core_clock_mhz.value * parts["traverse"],
         "one_way_ns": 1e3 / spec.core_clock_mhz.value * sum(parts.values()),
-        "wait_least": waits[0],
-        "wait_most": waits[-1],
         "wait_depends": [len(waits) > 1, f"waits of {waits} cycles, trips of {sorted(trips)}"],
         "poll_cycles": spec.software.poll_cycles.value,
         "figure": {
@@ -156,7 +151,7 @@ def breakdown() -> Result:
                 {
                     "name": "ours",
                     "x": list(map(float, range(len(keys)))),
-                    "y": [float(found[key]) for key in keys],
+                    "y": [float(cycles[key]) for key in keys],
                 },
                 {
                     "name": "the document",
@@ -197,9 +192,7 @@ def cluster() -> Result:
         / 2
     )
     near = one_way()
-    fast = spec.with_figures(core_clock_mhz=1000.0)
-    alone = _core.PingPongOptions(iterations=100, has_interruptions=False, has_page_walks=False)
-    fast_ns = float(_core.run_ping_pong(fast.build(), alone)[0][20:].mean()) / 2
+    by_size = {size: 10 * one_way(size_bytes=size) for size in range(8, 57, 8)}
     four: Any = load(DOCUMENT_CLUSTER, ranks=4)
     reduced = four.run("all_reduce", size_bytes="1K")
     slow = spec.with_figures(software__store_cycles=4)
@@ -214,10 +207,6 @@ def cluster() -> Result:
     many = spec.with_figures(nodes=4, cores_per_node=32)
     received, _, _ = _core.run_mailbox_stream(many.build(), **options)
     return {
-        "other_core": [
-            fast_ns < 10 * near and fast_ns > 1e3 * 20 / 100,
-            f"{10 * near:.0f} ns at 100 MHz, {fast_ns:.0f} ns at 1 GHz with the same line",
-        ],
         "core_mhz": spec.core_clock_mhz.value,
         "line_gbps": 8 * spec.ring.line_rate_gb_per_s.value,
         "ring": [bool(far > near), f"{near:.0f} cycles to the next node, {far:.0f} over four hops"],
@@ -233,20 +222,28 @@ def cluster() -> Result:
             spec.packetizer.payload_bytes_max.value <= 64 and near > 0,
             f"up to {spec.packetizer.payload_bytes_max.value} bytes",
         ],
-        "maximum_size": [beyond != "", beyond],
-        "message_bytes": StudyRequest().size_bytes,
+        "maximum_size": ["it must carry 1 to 64" in beyond, beyond],
+        "message_bytes": [
+            min(by_size, key=lambda size: abs(by_size[size] - _ONE_WAY_NS)),
+            "the size with 720 ns: "
+            + ", ".join(f"{size} B {time:.0f} ns" for size, time in by_size.items()),
+        ],
         "rdcycle": spec.software.cycle_counter_cycles.value,
     }
 
 
 def projection() -> Result:
     """One way at 1 GHz, by the parts that scale."""
-    rows = _study().projections
+    rows = _trip().projections
     simulated = [row["one_way_ns"] for row in rows if row["how"] == "simulated"]
     own = next(row["one_way_ns"] for row in rows if row["how"] == "arithmetic")
     return {
         "arithmetic": [own, rows[-2]["what"]],
-        "simulated_most": [max(simulated), ", ".join(f"{value:.0f}" for value in simulated)],
+        "simulated": [
+            simulated[0],
+            "core, packetizer, mailbox and line rate at ten times their clock; other cases "
+            + ", ".join(f"{value:.0f}" for value in simulated[1:]),
+        ],
     }
 
 
@@ -259,20 +256,3 @@ def library() -> Result:
     sender.send(f"reproduce-{os.getpid()}/receiver", b"up to 56 bytes")
     taken = receiver.receive(timeout_s=5.0)
     return {"user_level": [taken == b"up to 56 bytes", "a message without a system call"]}
-
-
-def rtl() -> Result:
-    """The same ping-pong as instructions on RTL, where it is built."""
-    folder = Path(os.environ.get("TOWPATH_RTL") or _ROOT / "build" / "rtl")
-    if not folder.is_dir():
-        raise CannotRun("the RTL is not built here; `make rtl` builds it")
-    from towpath.studies.mailbox_rtl import measure_rtl_study
-
-    study = measure_rtl_study(folder, StudyRequest(20_000, 6_000))
-    events = {row["what"]: row["cycle"] for row in study.breakdown}
-    calm = study.latencies["without"]
-    return {
-        "mode": calm["mode_ns"],
-        "mean": calm["mean_ns"],
-        "header": events[PUBLISHED_BREAKDOWN[1][3]],
-    }

@@ -10,12 +10,13 @@ from itertools import pairwise
 from statistics import mean
 from typing import Any
 
+from towpath.errors import TowpathError
 from towpath.reproduce.core_programs import core
 from towpath.reproduce.documents import document
 from towpath.specs import catalogue
 from towpath.studies.noc_findings import findings
 from towpath.studies.noc_study import StudyRequest, measure_point, study_parts
-from towpath.studies.noc_traffic import shape_of
+from towpath.studies.noc_traffic import STALL_ROWS, STALLED_MAX, shape_of
 
 Result = dict[str, Any]
 Row = dict[str, Any]
@@ -79,10 +80,10 @@ def facts() -> Result:
         "noc_async_write(0x20000, get_noc_addr(2, 2, 0x20000), 64, 1); noc_async_write_barrier(1);"
     )
     router = wormhole.router
+    taken, refused = _vcs_of_writes("wormhole")
     return {
         "networks": [both.run is not None, "a kernel writes over NoC 0 and NoC 1"],
-        "virtual_channels": 2 * 2 * 4,
-        "classes": router.classes.value,
+        "unicast_vcs": [len(taken), f"writes leave on VCs {taken}; {refused}"],
         "packet_flits": router.packet_data_flits_max.value + 1,
         "dateline": router.has_dateline,
         "page_wormhole": router.flit_bytes.value,
@@ -93,6 +94,25 @@ def facts() -> Result:
             f"{router.pool_flits_per_vc_max.value}",
         ],
     }
+
+
+def _vcs_of_writes(chip: str) -> tuple[list[int], str]:
+    """The VCs that a write may name, and the error for the next one."""
+    from towpath import _core
+
+    shape = shape_of(catalogue.load_chip(chip))
+    machine = catalogue.load_chip(chip).build()
+    taken: list[int] = []
+    for vc in range(16):
+        write = _core.TrafficStep("write", to=shape.worker(1, 0), size_bytes=64, first_vc=vc)
+        steps = [write, _core.TrafficStep("write_barrier")]
+        program = _core.TrafficProgram(core=shape.worker(0, 0), noc=0, steps=steps)
+        try:
+            _core.run_traffic(machine, [program], seed=1, records_requests=False)
+        except (TowpathError, ValueError) as error:
+            return taken, str(error)
+        taken.append(vc)
+    return taken, ""
 
 
 def alone() -> Result:
@@ -121,25 +141,29 @@ def together() -> Result:
             for vcs in (1, 2, 3, 4)
             for size in sizes
         }
+        means = {}
         for vcs in (2, 3, 4):
             changes = [rates[vcs, size] / rates[1, size] - 1 for size in sizes]
+            means[vcs] = mean(changes)
             text = ", ".join(
                 f"{size} B {change:+.0%}" for size, change in zip(sizes, changes, strict=True)
             )
-            found[f"{chip}_{vcs}"] = [mean(changes), text]
-        at_4k = rates.get((2, 4 * _KIB))
-        if at_4k is not None:
-            found[f"{chip}_2_at_4k"] = [
-                at_4k / rates[1, 4 * _KIB] - 1,
-                f"in the mean {found[f'{chip}_2'][0]:+.1%}",
-            ]
-        found[f"{chip}_worst"] = min(found[f"{chip}_{vcs}"][0] for vcs in (2, 3, 4))
+            if vcs > 2 or chip == "wormhole":
+                found[f"{chip}_{vcs}"] = [means[vcs], text]
+        found[f"{chip}_best"] = [max(means.values()), _percents_of(means)]
+        found[f"{chip}_worst"] = [min(means.values()), _percents_of(means)]
         found[f"{chip}_ordered"] = [
-            found[f"{chip}_4"][0] < found[f"{chip}_3"][0] < found[f"{chip}_2"][0],
-            ", ".join(f"{vcs} VCs {found[f'{chip}_{vcs}'][0]:+.1%}" for vcs in (2, 3, 4)),
+            means[4] < means[3] < means[2],
+            _percents_of(means),
         ]
         found[f"figure_{chip}"] = _figure(f"All to all on {chip}, NoC 0", rates, sizes)
+        if chip == "wormhole":
+            found["small"] = [rates[4, 64] / rates[1, 64] - 1, "64 B, 4 VCs against one"]
     return found
+
+
+def _percents_of(means: dict[int, float]) -> str:
+    return "in the mean " + ", ".join(f"{vcs} VCs {mean:+.1%}" for vcs, mean in means.items())
 
 
 def _figure(
@@ -200,16 +224,13 @@ def few_transactions() -> Result:
             size: _rate(chip, "all_to_all", size, 4, transactions=4, turned=True) for size in sizes
         }
         after = min(rate for size, rate in plain.items() if size > beyond)
-        low = min(plain, key=lambda size: plain[size])
         text = ", ".join(f"{size} B {rate:.2f}" for size, rate in plain.items())
         found[f"{chip}_drop_beyond"] = [after / plain[beyond] - 1, text]
-        found[f"{chip}_drop_anywhere"] = [
-            plain[low] / max(rate for size, rate in plain.items() if size <= low) - 1,
-            text,
-        ]
+        larger = min(size for size in sizes if size > beyond)
         found[f"{chip}_cure"] = [
-            turned[low] / plain[low] - 1,
-            f"{plain[low]:.2f} become {turned[low]:.2f} B/cycle at {low} B",
+            turned[larger] / plain[larger] - 1,
+            f"{plain[larger]:.2f} become {turned[larger]:.2f} B/cycle at {larger} B; all sizes: "
+            + ", ".join(f"{size} B {turned[size] / plain[size] - 1:+.0%}" for size in sizes),
         ]
         found[f"figure_{chip}"] = {
             "title": f"Four transactions to each, {chip}, NoC 0",
@@ -221,9 +242,6 @@ def few_transactions() -> Result:
                 for name, rates in (("same order", plain), ("turned", turned))
             ],
         }
-    size = 8 * _KIB
-    one = [_rate("wormhole", "one_to_all", each, 4, transactions=4) for each in (4 * _KIB, size)]
-    found["one_to_all"] = [one[1] / one[0] - 1, "one to all, 8 KiB against 4 KiB"]
     return found
 
 
@@ -238,9 +256,12 @@ def follow_ups() -> Result:
     rows = {
         part: [{**point, **measure_point(text, point)} for point in parts[part]] for part in wanted
     }
-    found: Result = {}
-    for finding in findings(rows, shape):
-        found[finding.name] = [finding.shown, "; ".join(finding.numbers)]
+    subjects = ("own_vc", "dram_apart", "ethernet_together", "debug_together", "onset")
+    found: Result = {
+        finding.name: [finding.shown, "; ".join(finding.numbers)]
+        for finding in findings(rows, shape)
+        if finding.name in subjects
+    }
     latency = {
         row["placement"]: row["latency_median_cycles"]
         for row in rows["flow_control"]
@@ -252,37 +273,27 @@ def follow_ups() -> Result:
         f"{latency['data_vc']} behind data, {latency['alone']} without data",
     ]
     stalled = {row["stalled"]: row["bandwidth_bytes_per_cycle"] for row in rows["stalled_vcs"]}
-    found["stalled_rate"] = _stalled_rate()
     found["two_stalled"] = [stalled[2] / stalled[0], "rate with two stalled VCs"]
-    late = [
-        row
-        for row in rows["throttle"]
-        if row["vcs"] == 1
-        and row["bandwidth_bytes_per_cycle"] < 0.95 * row["offered_bytes_per_cycle"]
-    ]
-    found["onset_share"] = [
-        min(row["offered_bytes_per_cycle"] for row in late) / shape.flit_bytes,
-        "offered load of a core at the onset, of a link",
-    ]
     return found
 
 
-def _stalled_rate() -> list[Any]:
+def stalled() -> Result:
     """Flits per cycle of a VC that shares its links with three stalled ones, on Blackhole."""
     shape = shape_of(catalogue.load_chip("blackhole"))
-    point = {
-        "experiment": "stalled_vcs",
-        "noc": 0,
-        "stalled": 3,
-        "rows": shape.rows,
-        "grid": f"{shape.columns}x{shape.rows}",
-        "seed": 1,
-    }
-    rate = measure_point(_spec_json("blackhole"), point)["bandwidth_bytes_per_cycle"]
-    return [
-        rate / shape.flit_bytes,
-        f"flits per cycle, each stalled VC at 1/" f"{2 ** (shape.rows - 2)} of a link",
-    ]
+    rates = {}
+    for rows in range(STALL_ROWS, shape.rows + 1):
+        point = {
+            "experiment": "stalled_vcs",
+            "noc": 0,
+            "stalled": STALLED_MAX,
+            "rows": rows,
+            "grid": f"{shape.columns}x{shape.rows}",
+            "seed": 1,
+        }
+        rate = measure_point(_spec_json("blackhole"), point)["bandwidth_bytes_per_cycle"]
+        rates[2 ** (rows - 2)] = rate / shape.flit_bytes
+    text = ", ".join(f"{rate:.4f} if each moves 1/{part}" for part, rate in rates.items())
+    return {"rate": [rates[max(rates)], text]}
 
 
 def causes() -> Result:
@@ -296,7 +307,6 @@ def causes() -> Result:
             f"4 VCs, 1 KiB: {with_cause:+.0%} with the shared "
             f"pool, {without:+.0%} with room for all",
         ],
-        "gain": [without, "4 VCs against one, 1 KiB, with room for all"],
     }
 
 

@@ -34,9 +34,11 @@ _COLUMNS = (
     "section",
     "says",
     "theirs",
+    "condition",
     "ours",
     "difference",
     "verdict",
+    "repeats",
     "reason",
     "seen",
     "run",
@@ -67,13 +69,19 @@ class Report:
         """Number of statements that are the same or within their tolerance."""
         return self.counts[SAME] + self.counts[WITHIN]
 
+    @property
+    def measured(self) -> int:
+        """Number of statements that hold by a value of their own, which repeats no other row's."""
+        return sum(each.is_good and not each.repeats for each in self.verdicts)
+
     def rows(self) -> list[dict[str, Any]]:
         """A row of plain data per statement."""
         return [_row(each) for each in self.verdicts]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns it as plain data for JSON."""
-        return {"counts": self.counts, "rows": self.rows(), "figures": dict(self.plots)}
+        counts = {**self.counts, "good": self.good, "measured": self.measured}
+        return {"counts": counts, "rows": self.rows(), "figures": dict(self.plots)}
 
     def csv(self) -> str:
         """The rows as CSV."""
@@ -99,7 +107,9 @@ class Report:
 
     def _in_short(self) -> str:
         parts = [f"{count} {verdict}" for verdict, count in self.counts.items() if count]
-        return f"{self.good} of {len(self.verdicts)} hold: {', '.join(parts)}"
+        repeats = self.good - self.measured
+        own = f", {repeats} of them by the value of another row" if repeats else ""
+        return f"{self.good} of {len(self.verdicts)} hold{own}: {', '.join(parts)}"
 
     def _summary(self, documents: Sequence[str]) -> PlainTable:
         lines = []
@@ -118,7 +128,7 @@ class Report:
             lines = [
                 [
                     each.statement.name,
-                    each.statement.says,
+                    _says(each),
                     each.statement.theirs,
                     ours_text(each),
                     each.verdict,
@@ -185,9 +195,11 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "section": statement.section,
         "says": statement.says,
         "theirs": statement.theirs,
+        "condition": statement.condition,
         "ours": verdict.ours,
         "difference": verdict.difference,
         "verdict": verdict.verdict,
+        "repeats": verdict.repeats,
         "reason": verdict.reason,
         "seen": verdict.seen,
         "run": statement.run,
@@ -195,13 +207,21 @@ def _row(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def _says(verdict: Verdict) -> str:
+    """The statement, and the condition of its run."""
+    condition = verdict.statement.condition
+    return f"{verdict.statement.says} [{condition}]" if condition else verdict.statement.says
+
+
 def _line(verdict: Verdict) -> list[str]:
     statement, difference = verdict.statement, verdict.difference
     seen = verdict.reason or verdict.seen
+    if verdict.repeats:
+        seen = f"repeats {verdict.repeats}"
     return [
         str(statement.row),
         statement.section,
-        statement.says,
+        _says(verdict),
         statement.theirs or "-",
         ours_text(verdict),
         ""

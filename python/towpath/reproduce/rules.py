@@ -23,7 +23,7 @@ VERDICTS = (SAME, WITHIN, LISTED, REFUTED, UNTESTABLE, OFF)
 _EQUAL = 0.005
 
 RULES = {
-    "true": "the run must find the property",
+    "true": "the property must be present",
     "within X%": "the value may differ from the document's number by X %",
     "at least X": "the value must be X or more",
     "at most X": "the value must be X or less",
@@ -42,6 +42,7 @@ class Verdict:
         seen: text of the run about the value.
         difference: relative difference from the document's number. None if there is none.
         reason: reason for a verdict other than "same" and "within".
+        repeats: name of the row whose value this is. Empty if the row has its own.
     """
 
     statement: Statement
@@ -50,6 +51,7 @@ class Verdict:
     seen: str = ""
     difference: float | None = None
     reason: str = ""
+    repeats: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -58,45 +60,58 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """The verdict with its difference or reason."""
+        """The verdict with its difference."""
         if self.verdict == WITHIN and self.difference is not None:
             return f"within {max(abs(self.difference), 0.005):.1%}"
         return self.verdict
 
 
 def judge(statement: Statement, result: dict[str, Any] | None) -> Verdict:
-    """The verdict on a statement.
+    """The verdict on a statement that repeats no other.
+
+    A row that is listed or refuted has a band of expected values. A value outside of the band is
+    off, and so is a value that now meets the rule.
 
     Args:
         statement: the statement.
         result: the results of its run. None if it has no run. The key "cannot" holds the reason for
             which the run is not possible here, and "failed" the error that ended it.
     """
-    if result is None or "cannot" in result:
-        reason = result["cannot"] if result else statement.otherwise.partition(": ")[2]
-        return Verdict(statement, UNTESTABLE, reason=reason)
+    expected = statement.expected
+    if result is None:
+        return Verdict(statement, UNTESTABLE, reason=expected.text)
     if "failed" in result:
         return Verdict(statement, OFF, reason=result["failed"])
-    if statement.value not in result:
-        return Verdict(statement, OFF, reason=f"the run has no value '{statement.value}'")
-    ours, seen = _value(result[statement.value])
+    if "cannot" in result:
+        return Verdict(statement, UNTESTABLE, reason=result["cannot"])
+    ours, seen = _value(result.get(statement.value))
     if ours is None:
-        return Verdict(statement, UNTESTABLE, seen=seen, reason=seen)
+        return Verdict(statement, OFF, reason=f"the run has no value '{statement.value}'")
     difference = _difference(statement, ours)
+
+    def verdict(kind: str, reason: str = "") -> Verdict:
+        return Verdict(statement, kind, ours, seen, difference, reason)
+
     if holds(statement.rule, ours, statement.number):
-        is_close = difference is None or abs(difference) <= _EQUAL
-        is_bound = not statement.rule.startswith("within")
-        return Verdict(statement, SAME if is_close or is_bound else WITHIN, ours, seen, difference)
-    kind, _, reason = statement.otherwise.partition(": ")
-    if kind == "listed":
-        if reason not in _deviations():
-            return Verdict(
-                statement, OFF, ours, seen, difference, f"DEVIATIONS.md does not contain '{reason}'"
-            )
-        return Verdict(statement, LISTED, ours, seen, difference, reason)
-    if kind == "refuted":
-        return Verdict(statement, REFUTED, ours, seen, difference, reason)
-    return Verdict(statement, OFF, ours, seen, difference, f"the rule is: {statement.rule}")
+        if expected.kind:
+            return verdict(OFF, f"the rule holds now; the row is still {expected.kind}")
+        return verdict(SAME if _is_same(statement.rule, difference) else WITHIN)
+    if not expected.kind:
+        return verdict(OFF, f"the rule is: {statement.rule}")
+    if not expected.expects(ours):
+        return verdict(OFF, f"the value has left the band of the row: {statement.otherwise}")
+    if expected.kind == "refuted":
+        return verdict(REFUTED, expected.text)
+    if expected.text not in _deviations():
+        return verdict(OFF, f"DEVIATIONS.md does not contain '{expected.text}'")
+    return verdict(LISTED, expected.text)
+
+
+def _is_same(rule: str, difference: float | None) -> bool:
+    """True for a property, and for a number that rounds to the document's. A bound is neither."""
+    if rule == "true":
+        return True
+    return rule.startswith("within") and (difference is None or abs(difference) <= _EQUAL)
 
 
 def _value(found: Any) -> tuple[Any, str]:

@@ -8,6 +8,7 @@ import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from towpath.errors import ConfigError
 
@@ -21,6 +22,32 @@ TITLES = {
     "004": "Low-latency user-level communication for RISC-V clusters",
 }
 _QUANTITY = re.compile(r"([-+]?[0-9][0-9,]*\.?[0-9]*)\s*(.*)")
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
+_OTHERWISE = re.compile(
+    rf"(?P<kind>listed|refuted) (?:no|(?P<least>{_NUMBER}) to (?P<most>{_NUMBER})): (?P<listed>.+)"
+    r"|untestable: (?P<untestable>.+)|repeats (?P<repeats>[0-9]{3}#[0-9]+)"
+)
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """The expected outcome of a row whose rule is not expected to hold.
+
+    Attributes:
+        kind: "listed", "refuted", "untestable", "repeats", or empty if the rule must hold.
+        text: phrase of DEVIATIONS.md, reason, or name of the repeated row.
+        band: least and largest expected value. None: the property must be absent.
+    """
+
+    kind: str = ""
+    text: str = ""
+    band: tuple[float, float] | None = None
+
+    def expects(self, ours: Any) -> bool:
+        """True if a value that breaks the rule is the expected one."""
+        if self.band is None or isinstance(ours, bool):
+            return self.band is None and ours is False
+        return bool(self.band[0] <= ours <= self.band[1])
 
 
 @dataclass(frozen=True)
@@ -31,13 +58,16 @@ class Statement:
         document: number of the document, a key of `TITLES`.
         row: number of the statement in its document, from 1.
         section: section of the document.
-        says: content of the statement in the project's words, with its condition.
+        says: content of the statement in the project's words.
         theirs: value with its unit, or empty if the statement has no number.
+        condition: size, pattern, chip or number of chips at which the run is measured.
         run: name of the run that answers it, or empty if no run can.
         value: key of the answer in the results of the run.
         rule: rule of the verdict, as in `rules.py`.
-        otherwise: reason if the rule does not hold: "listed: PHRASE" with a phrase of
-            DEVIATIONS.md, "refuted: REASON" or "untestable: REASON". Empty if there is none.
+        otherwise: expected outcome if the rule does not hold: "listed LEAST to MOST: PHRASE" with
+            a phrase of DEVIATIONS.md, "refuted LEAST to MOST: REASON", the same with "no" for a
+            property, "untestable: REASON", or "repeats ROW" if the row is about the value of
+            another row. Empty if the rule must hold.
     """
 
     document: str
@@ -45,6 +75,7 @@ class Statement:
     section: str
     says: str
     theirs: str
+    condition: str
     run: str
     value: str
     rule: str
@@ -59,6 +90,25 @@ class Statement:
     def command(self) -> str:
         """The command that repeats only this statement."""
         return f"towpath reproduce {self.document} {self.row}"
+
+    @property
+    def expected(self) -> Otherwise:
+        """The parts of `otherwise`.
+
+        Raises:
+            ValueError: it has none of the forms.
+        """
+        if not self.otherwise:
+            return Otherwise()
+        match = _OTHERWISE.fullmatch(self.otherwise)
+        if match is None:
+            raise ValueError(f"row {self.name} ends in an unknown form: {self.otherwise}")
+        if match["untestable"]:
+            return Otherwise("untestable", match["untestable"])
+        if match["repeats"]:
+            return Otherwise("repeats", match["repeats"])
+        band = None if match["least"] is None else (float(match["least"]), float(match["most"]))
+        return Otherwise(match["kind"], match["listed"], band)
 
     @property
     def number(self) -> float | None:
@@ -89,10 +139,7 @@ def statements(document: str) -> list[Statement]:
             Statement(
                 document,
                 int(line["row"]),
-                **{
-                    name: line[name]
-                    for name in ("section", "says", "theirs", "run", "value", "rule", "otherwise")
-                },
+                **{name: value for name, value in line.items() if name != "row"},
             )
             for line in csv.DictReader(file)
         ]

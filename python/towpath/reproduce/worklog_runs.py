@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import Counter
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +37,35 @@ def machine() -> Result:
     switches = [name for name in own if name.startswith("nvswitch")]
     leaves = _leaves(layout)
     drawn: Any = load(_MACHINE, hosts=2)
+    names_drawn = Counter(re.findall(r"<text[^>]*>((?:gpu|nic)[0-9]+)<", drawn.draw()))
     return {
         "gpus": sum(name.startswith("gpu") for name in own),
-        "adapters": sum(name.startswith("nic") for name in own),
         "nvlink": [bool(switches), ", ".join(switches) or "no switch"],
         "network": [bool(leaves), "adapters reach leaf switches"],
         "rails": [
             bool(leaves) and all(len(each) == 1 for each in leaves.values()),
             "adapters of one index share a leaf",
         ],
-        "picture": "<svg" in drawn.draw(),
+        "switches_on_rail": _switches_between(layout, "host0/nic0", "host1/nic0"),
+        "picture": [
+            names_drawn == {f"gpu{n}": 2 for n in range(8)} | {f"nic{n}": 2 for n in range(8)},
+            "two nodes of eight GPUs and eight adapters",
+        ],
     }
+
+
+def _switches_between(layout: Any, one: str, other: str) -> int:
+    """The number of switches on the shortest way between two devices."""
+    neighbors: dict[int, set[int]] = {}
+    for wire in layout.wires:
+        neighbors.setdefault(wire.a, set()).add(wire.b)
+        neighbors.setdefault(wire.b, set()).add(wire.a)
+    names = [device.name for device in layout.devices]
+    reached, distance, goal = {names.index(one)}, 0, names.index(other)
+    while goal not in reached:
+        reached |= {near for place in reached for near in neighbors[place]}
+        distance += 1
+    return distance - 1
 
 
 def _leaves(layout: Any) -> dict[str, set[str]]:
@@ -83,11 +103,16 @@ def topology() -> Result:
         own: Any = load(str(file), hosts=2)
         rate = own.run("all_reduce", size_bytes="256M", data=False).rows[0]
     return {
-        "adapters": len(adapters),
         "infiniband": len(joined),
-        "ethernet": len(adapters) - len(joined),
-        "table_alone": [len(only.devices) > 8, f"{len(only.devices)} devices"],
-        "slow_left_out": [len(joined) == 8, "adapters of 25 Gb/s do not join the fabric"],
+        "table_alone": [
+            sum(device.kind == "gpu" for device in only.devices) == 8
+            and sum(device.kind == "nic" for device in only.devices) == 13,
+            f"{len(only.devices)} devices",
+        ],
+        "slow_left_out": [
+            (len(adapters), len(joined)) == (13, 8),
+            f"{len(adapters) - len(joined)} of {len(adapters)} adapters do not join the fabric",
+        ],
         "adapter_gb_per_s": [
             min(rates),
             f"{len(rates)} adapters. All-reduce of 256 MiB on two such hosts: "
@@ -117,24 +142,27 @@ def _call(name: str, size_bytes: int = 65536, pes: int = 2) -> tuple[float, str]
 
 def calls() -> Result:
     """Puts, gets, signals and the rules of symmetric memory."""
-    names = ("int_put", "thread", "warp", "block", "get", "fence", "fused", "add", "registered")
+    names = (
+        "int_put", "thread", "warp", "block", "get", "get_signal", "fence", "fused", "registered",
+    )  # fmt: skip
     times = {name: _call(name) for name in names}
     moved = {
         name: [error == "", error or f"{time_us:.1f} us"]
         for name, (time_us, error) in times.items()
     }
-    wrong = {name: _call(name)[1] for name in ("unregistered", "other_size", "unordered")}
+    wrong = {
+        name: _call(name)[1] for name in ("unregistered", "plain_target", "other_size", "unordered")
+    }
     unique = _call("unique_id", pes=1)[1]
     at = {name: time_us for name, (time_us, _) in times.items()}
     large = {name: _call(name, 4 * _MIB)[0] for name in ("block", "get")}
     return {
         **{name: found for name, found in moved.items()},
-        "warp_over_thread": [
-            at["thread"] / at["warp"],
-            f"{at['thread']:.0f} us with a thread, "
-            f"{at['warp']:.0f} with a warp, {at['block']:.0f} with a block",
+        "block_is_fastest": [
+            at["block"] < at["warp"] < at["thread"],
+            f"{at['thread']:.0f} us with a thread, {at['warp']:.0f} with a warp, "
+            f"{at['block']:.0f} with a block",
         ],
-        "block_is_fastest": [at["block"] < at["warp"] < at["thread"], "64 KiB"],
         "get_over_put": [large["get"] / large["block"] - 1, "4 MiB by a block"],
         "unregistered": [
             "neither symmetric nor registered" in wrong["unregistered"],
@@ -144,11 +172,13 @@ def calls() -> Result:
             "mismatched symmetric allocations" in wrong["other_size"],
             wrong["other_size"],
         ],
-        "same_offset": [times["block"][1] == "", "one address names the memory of each PE"],
+        "plain_target": [
+            "allocate them with nvshmem_malloc" in wrong["plain_target"],
+            wrong["plain_target"],
+        ],
         "unordered": ["unawaited data" in wrong["unordered"], wrong["unordered"]],
         "unique_id": [unique == "", unique or "the process joins by an identifier"],
         "fused_over_separate": [at["fence"] - at["fused"], "us that the fused call saves"],
-        "set_over_add": [at["add"] / at["fused"] - 1, "64 KiB"],
     }
 
 
@@ -177,10 +207,6 @@ def exchanges() -> Result:
         if (row.route, row.stage) in keys
     }
     places = list(keys.values())
-    found["gpus_over_proxy"] = found["gpus_plain"][0] / found["proxy_plain"][0]
-    nvlink = spec.link_types["nvlink"].rate_gb_per_s.value
-    found["share_of_link"] = found["inside_plain"][0] / (2 * nvlink)
-    found["slowdown"] = found["inside_separate"][0] / found["inside_plain"][0]
     found["figure"] = {
         "title": "Exchanges: seven bandwidths",
         "how": ", ".join(places),
@@ -233,7 +259,10 @@ def proxy() -> Result:
             times[1] < 0.95 * times[0],
             f"{', '.join(given)}: {times[0]:.0f} and " f"{times[1]:.0f} us for 32 MiB",
         ],
-        "proxy_costs": [times[0] / times[1], "time with a proxy over time without"],
+        "proxy_costs": [
+            times[0] / times[1],
+            "time with a proxy over time without, blocks of 128 threads with 512 B each",
+        ],
         "shapes_matter": [max(slices) / min(slices), "slowest over fastest of three shapes"],
     }
 
@@ -247,7 +276,7 @@ def _rings() -> dict[tuple[str, int], float]:
     sizes = [size * _KIB for size in (32, 64, 128, 256, 1024, 4096, 16384)]
     found = [
         *exchange.rings_inside(spec, sizes),
-        *exchange.rings_between(spec, [16 * _MIB, 256 * _MIB]),
+        *exchange.rings_between(spec, [16 * _MIB, 64 * _MIB, 256 * _MIB]),
     ]
     return {(ring.variant, ring.size_bytes): ring.time_us for ring in found}
 
@@ -277,22 +306,22 @@ def rings() -> Result:
     times = _rings()
     ring, simple = exchange.RING, exchange.SIMPLE_RING
     many, few = exchange.alternating(32), exchange.alternating(2)
-    large = 256 * _MIB
     nccl = _nccl_times()
     small = {size: times[ring, size * _KIB] for size in (32, 64, 128)}
     return {
+        **_over_nccl(times, nccl),
         "latency_bound": [
             small[128] / small[32] - 1,
             f"{small[32]:.1f} us at 32 KiB, " f"{small[128]:.1f} at 128 KiB",
         ],
-        "simple_small": [times[simple, 64 * _KIB] / small[64], "simple ring over ring, one call"],
         "simple_large": [
             times[simple, 16 * _MIB] / times[ring, 16 * _MIB],
             "simple ring over ring at 16 MiB",
         ],
         "behind_nccl_small": [
-            small[32] / nccl["node"][32 * _KIB],
-            f"{small[32]:.1f} against {nccl['node'][32 * _KIB]:.1f} us at 32 KiB",
+            min(small[32], times[simple, 32 * _KIB]) / nccl["node"][32 * _KIB],
+            f"ring {small[32]:.1f}, simple ring {times[simple, 32 * _KIB]:.1f}, NCCL's ring "
+            f"{nccl['node'][32 * _KIB]:.1f} us",
         ],
         "one_ring_is_bad": [
             times[exchange.ONE_RING, 16 * _MIB] / nccl["ring"][16 * _MIB],
@@ -301,21 +330,6 @@ def rings() -> Result:
         "alternating_gain": [
             times[exchange.ONE_RING, 16 * _MIB] / times[few, 16 * _MIB],
             "one ring over alternating rings at 16 MiB",
-        ],
-        "queue_pairs_gain": _queue_pairs_gain(),
-        "beats_nccl_ring": [
-            times[many, large] / 1357.0,
-            f"{times[many, large]:.0f} us; NCCL's ring 1357 us (nccl-tests)",
-        ],
-        "vectorized_over_nccl": [
-            times[ring, 16 * _MIB] / nccl["node"][16 * _MIB],
-            f"{times[ring, 16 * _MIB]:.0f} and " f"{nccl['node'][16 * _MIB]:.0f} us",
-        ],
-        "default_is_faster": [times[many, large] / 1284.0, "NCCL by default 1284 us (nccl-tests)"],
-        "default_over_ring": [
-            nccl["default"][large] / nccl["ring"][large] - 1,
-            f"{nccl['default'][large]:.0f} and {nccl['ring'][large]:.0f} us "
-            "expected, 1284 and 1357 measured",
         ],
         "figure_inside": _plot(
             "Rings in one node, and NCCL's ring",
@@ -338,27 +352,65 @@ def rings() -> Result:
     }
 
 
-def _queue_pairs_gain() -> list[Any]:
-    """Alternating rings in blocks of 512 threads, with 2 and 32 queue pairs."""
-    spec = catalogue.load(_MACHINE)
-    times = [
-        min(
+def _over_nccl(times: dict[tuple[str, int], float], nccl: dict[str, dict[int, float]]) -> Result:
+    """Rings over two nodes with 2 and 32 queue pairs, compared with the expected times of NCCL."""
+    large, middle = 256 * _MIB, 16 * _MIB
+    many, few = exchange.alternating(32), exchange.alternating(2)
+    by_size = {size: times[few, size] / times[many, size] for size in (middle, 64 * _MIB, large)}
+    return {
+        "few_over_nccl": [
+            times[few, middle] / nccl["ring"][middle],
+            f"{times[few, middle]:.0f} us with 2 queue pairs, NCCL's ring "
+            f"{nccl['ring'][middle]:.0f} at 16 MiB",
+        ],
+        "queue_pairs_gain": [
+            by_size[large],
+            "2 over 32 queue pairs, each in its fastest blocks: "
+            + ", ".join(f"{size // _MIB} MiB {gain:.2f}" for size, gain in by_size.items()),
+        ],
+        "many_over_nccl_ring": [
+            times[many, large] / nccl["ring"][large],
+            f"{times[many, large]:.0f} us; {nccl['ring'][large]:.0f} us expected of NCCL's ring",
+        ],
+        "many_over_nccl_default": [
+            times[many, large] / nccl["default"][large],
+            f"{times[many, large]:.0f} us; {nccl['default'][large]:.0f} us expected of NCCL",
+        ],
+        "default_over_ring": [
+            nccl["default"][large] / nccl["ring"][large] - 1,
+            f"{nccl['default'][large]:.0f} and {nccl['ring'][large]:.0f} us expected",
+        ],
+        "vectorized_over_nccl": [
+            times[exchange.RING, middle] / nccl["node"][middle],
+            f"{times[exchange.RING, middle]:.0f} and {nccl['node'][middle]:.0f} us",
+        ],
+    }
+
+
+def simple_between() -> Result:
+    """One simple ring over two nodes, against alternating rings, for the sizes that both divide."""
+    machine = with_settings(
+        catalogue.load(_MACHINE), [BY_GPUS, "gpu_cost.kernel.queue_pairs=32"]
+    ).build(2)
+
+    def best(kernel: Any, size_bytes: int, rings: int) -> float:
+        parts = rings if kernel == _core.RingKernel.simple_ring else rings * machine.ranks
+        found = [
             _core.kernel_all_reduce_us(
-                with_settings(spec, [BY_GPUS, f"gpu_cost.kernel.queue_pairs={pairs}"]).build(2),
-                _core.RingKernel.ring,
-                64 * _MIB,
-                512,
-                each,
-                alternates=True,
+                machine, kernel, size_bytes, threads, each, alternates=rings > 1
             )
-            for each in (32, 128, 512)
-        )
-        for pairs in (2, 32)
-    ]
-    return [
-        times[0] / times[1],
-        f"64 MiB, blocks of 512 threads: {times[0]:.0f} us with 2, " f"{times[1]:.0f} with 32",
-    ]
+            for threads, each in product((32, 64, 128, 256, 512), (16, 32, 64, 128))
+            if size_bytes % (threads * each * parts) == 0
+        ]
+        return min(found)
+
+    gains = {
+        size: best(_core.RingKernel.ring, size * _KIB, 8)
+        / best(_core.RingKernel.simple_ring, size * _KIB, 1)
+        for size in (64, 128)
+    }
+    text = ", ".join(f"{size} KiB {gain:.2f}" for size, gain in gains.items())
+    return {"gain": [gains[64], f"alternating rings over the simple ring, 16 GPUs: {text}"]}
 
 
 def _plot(title: str, lines: dict[str, dict[int, float]]) -> dict[str, Any]:
@@ -391,16 +443,18 @@ def nccl() -> Result:
         "all_reduce", size_bytes=_MIB, library=Library.of("nccl", variables={"NCCL_ALGO": "Ring"})
     )
     node: Any = load(_MACHINE, hosts=1)
-    sent = node.run("send_recv", size_bytes="64M", data=False)
-    row = sent.rows[0]
+    sent = node.run("send_recv", size_bytes="1M")
     return {
         "tree": [
-            any("tree" in name.lower() for name in names),
+            all("tree" in name.lower() for name in names),
             f"at 256 KiB, 1 MiB and 64 MiB: {', '.join(names)}",
         ],
         "forced_ring": [
             "ring" in str(forced.rows[0].algorithm).lower(),
             str(forced.rows[0].algorithm),
         ],
-        "send_recv_gb_per_s": row.size_bytes / row.time_us / 1e3,
+        "send_recv": [
+            sent.wrong == 0,
+            f"1 MiB from each GPU to the next in {sent.rows[0].time_us:.1f} us",
+        ],
     }

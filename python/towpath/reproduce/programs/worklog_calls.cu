@@ -18,7 +18,18 @@ __global__ void move(const int how, int* to, int* from, size_t bytes, int peer) 
   if (how == 2 && threadIdx.x < 32) nvshmemx_putmem_warp(to, from, bytes, peer);
   if (how == 3) nvshmemx_putmem_block(to, from, bytes, peer);
   if (how == 4) nvshmemx_getmem_block(to, from, bytes, peer);
-  if (how == 5 && threadIdx.x == 0) nvshmem_getmem(to, from, bytes, peer);
+}
+
+// Gets the data, then tells its owner, which waits for that before it changes the data.
+__global__ void get_and_tell(int* to, int* from, uint64_t* signal, size_t bytes, int peer) {
+  nvshmemx_getmem_block(to, from, bytes, peer);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, peer);
+    nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+  }
+  __syncthreads();
+  for (size_t i = threadIdx.x; i < bytes / sizeof(int); i += blockDim.x) from[i] = -1;
 }
 
 __global__ void announce(const int how, int* to, int* from, uint64_t* signal, size_t bytes,
@@ -76,15 +87,18 @@ int main(int, char** arguments) {
     cudaMalloc(&plain, bytes);
     if (name == "registered") nvshmemx_buffer_register(plain, bytes);
   }
+  if (name == "plain_target") cudaMalloc(&to, bytes);
   int* source = plain == nullptr ? from : plain;
   int* host = static_cast<int*>(std::malloc(bytes));
   for (size_t i = 0; i < count; ++i) host[i] = 1000 * me + static_cast<int>(i % 97);
   cudaMemcpy(source, host, bytes, cudaMemcpyHostToDevice);
   nvshmem_barrier_all();
-  const char* const moves[] = {"int_put", "thread", "warp", "block", "get", "thread_get"};
+  const char* const moves[] = {"int_put", "thread", "warp", "block", "get"};
   int how = 3;
-  for (int i = 0; i < 6; ++i) how = name == moves[i] ? i : how;
-  if (name == "fence" || name == "fused" || name == "add") {
+  for (int i = 0; i < 5; ++i) how = name == moves[i] ? i : how;
+  if (name == "get_signal") {
+    get_and_tell<<<1, 256>>>(to, source, signal, bytes, peer);
+  } else if (name == "fence" || name == "fused" || name == "add") {
     announce<<<1, 256>>>(name == "fence" ? 0 : name == "fused" ? 1 : 2, to, source, signal, bytes,
                          peer);
   } else if (name == "unordered") {
@@ -95,14 +109,14 @@ int main(int, char** arguments) {
   nvshmemx_barrier_all_on_stream(nullptr);
   cudaDeviceSynchronize();
   cudaMemcpy(host, to, bytes, cudaMemcpyDeviceToHost);
-  const int partner = how >= 4 ? peer : before;
+  const int partner = how >= 4 || name == "get_signal" ? peer : before;
   int wrong = 0;
   for (size_t i = 0; i < count; ++i) wrong += host[i] != 1000 * partner + static_cast<int>(i % 97);
   nvshmem_barrier_all();
   if (name == "registered") nvshmemx_buffer_unregister(plain);
   nvshmem_free(signal);
   nvshmem_free(from);
-  nvshmem_free(to);
+  if (name != "plain_target") nvshmem_free(to);
   nvshmem_finalize();
   return wrong == 0 ? 0 : 1;
 }
