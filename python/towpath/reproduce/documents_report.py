@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from towpath.errors import ConfigError
@@ -98,7 +97,7 @@ def report(
         source = _source(each)
         found = verdict(source)
         if source is not each:
-            found = replace(found, statement=each, repeats=source.name)
+            found = Verdict(each, found.verdict, reason=found.reason, repeats=source.name)
         verdicts.append(found)
     figures: dict[str, list[dict[str, Any]]] = {}
     drawn = set()

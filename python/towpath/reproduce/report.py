@@ -179,12 +179,12 @@ def bar_text(difference: float) -> str:
     """A difference as a bar of blocks, 5 % each, to the left if it is negative.
 
     >>> bar_text(0.11), bar_text(-0.3)
-    ('     |██   ', '█████|     ')
+    ('     │██   ', '█████│     ')
     """
     blocks = min(round(abs(difference) / 0.05), _BAR)
     left = "█" * blocks if difference < 0 else ""
     right = "█" * blocks if difference >= 0 else ""
-    return f"{left:>{_BAR}}|{right:<{_BAR}}"
+    return f"{left:>{_BAR}}│{right:<{_BAR}}"
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:

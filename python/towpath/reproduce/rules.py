@@ -61,7 +61,8 @@ class Verdict:
     @property
     def words(self) -> str:
         """The verdict with its difference."""
-        if self.verdict == WITHIN and self.difference is not None:
+        is_tolerance = self.statement.rule.startswith("within")
+        if self.verdict == WITHIN and self.difference is not None and is_tolerance:
             return f"within {max(abs(self.difference), 0.005):.1%}"
         return self.verdict
 

@@ -21,7 +21,7 @@ TITLES = {
     "003": "Writing my own communications library, part 1",
     "004": "Low-latency user-level communication for RISC-V clusters",
 }
-_QUANTITY = re.compile(r"([-+]?[0-9][0-9,]*\.?[0-9]*)\s*(.*)")
+_QUANTITY = re.compile(r"([-+]?[0-9][0-9,]*\.?[0-9]*)( to [0-9.]+)?\s*(.*)")
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 _OTHERWISE = re.compile(
     rf"(?P<kind>listed|refuted) (?:no|(?P<least>{_NUMBER}) to (?P<most>{_NUMBER})): (?P<listed>.+)"
@@ -112,15 +112,15 @@ class Statement:
 
     @property
     def number(self) -> float | None:
-        """The number in `theirs`."""
+        """The number in `theirs`. None if it has none, or a range."""
         match = _QUANTITY.match(self.theirs)
-        return float(match[1].replace(",", "")) if match else None
+        return float(match[1].replace(",", "")) if match and not match[2] else None
 
     @property
     def unit(self) -> str:
         """The unit in `theirs`."""
         match = _QUANTITY.match(self.theirs)
-        return match[2] if match else ""
+        return match[3] if match else ""
 
 
 def statements(document: str) -> list[Statement]:

@@ -181,6 +181,23 @@ def test_the_command_repeats_one_row(tmp_path) -> None:
     assert (tmp_path / "rows.csv").read_text().count("\n") == 2
 
 
+def test_a_row_that_repeats_another_one_has_its_verdict_and_is_counted_apart() -> None:
+    done = towpath_command("reproduce", "004", "12", "46", "--json", "--jobs", "1")
+    (result,) = json.loads(done.stdout)["results"]
+    repeating, own = result["rows"]
+    assert (own["verdict"], own["ours"], own["repeats"]) == ("same", 129, "")
+    assert (repeating["verdict"], repeating["ours"], repeating["repeats"]) == (
+        "same", None, "004#46",
+    )  # fmt: skip
+    assert (result["counts"]["good"], result["counts"]["measured"]) == (2, 1)
+
+
+def test_a_range_is_not_a_number() -> None:
+    range_of = statement(theirs="30 to 50 GB/s")
+    assert (range_of.number, range_of.unit) == (None, "GB/s")
+    assert (statement(theirs="262,144 reads").number) == 262144
+
+
 def test_a_page_has_every_row_and_plot(tmp_path) -> None:
     page = tmp_path / "page.html"
     towpath_command("reproduce", "000", "65", "73", "--out", str(page), "--jobs", "1")
