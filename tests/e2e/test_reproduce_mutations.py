@@ -50,8 +50,8 @@ MUTATIONS = [
     Mutation("carvnet", "ring.hop_latency_ns", 0.0, "004", 41),
     Mutation("carvnet", "software.poll_cycles", 50, "004", 51),
 ]
-# What else has to change: a pool that each VC may fill, so that no VC takes room from another; large
-# pages, which a host without an IOMMU needs.
+# What else has to change: a pool that each VC may fill, so that no VC takes room from another, and
+# large pages, which a host without an IOMMU needs.
 WITH = {
     "router.pool_flits": {"router.pool_flits_per_vc_max": 120},
     "memory.has_iommu": {"memory.has_hugepages": True},
