@@ -24,6 +24,7 @@ from towpath.collectives.call import Call
 from towpath.collectives.launch import THREADS, launched
 from towpath.collectives.nccl.imitation import Imitation, Library
 from towpath.collectives.nccl.sends import all_to_all_source
+from towpath.collectives.nccl_itself.table import nearest_release
 from towpath.collectives.places import GpuPlace
 from towpath.schedules.words import collective_named
 from towpath.specs import catalogue
@@ -35,11 +36,7 @@ START = {
     "gpu_cost.launch_by_threads_ns": 6000.0,
     "gpu_cost.in_switch_stage_ns": 3000.0,
     "gpu_cost.in_switch_copy_rate_gb_per_s": 30.0,
-    "gpu_cost.simple.block_rate_gb_per_s": 30.0,
-    "gpu_cost.simple.copy_rate_gb_per_s": 40.0,
-    "gpu_cost.simple.forward_rate_gb_per_s": 25.0,
-    "gpu_cost.simple.send_overhead_ns": 2000.0,
-    "gpu_cost.simple.start_overhead_ns": 1000.0,
+    "gpu_cost.simple.send_overhead_ns": 3000.0,
     "gpu_cost.ll.block_rate_gb_per_s": 6.0,
     "gpu_cost.ll.overlap_ns": 200.0,
     "gpu_cost.ll.receive_overhead_ns": 400.0,
@@ -72,7 +69,8 @@ def rows_of(spec: MachineSpec, table: Path, machine: str) -> list[Measured]:
             gpus, size_bytes = int(row["gpus"]), int(row["size_bytes"])
             collective = collective_named(row["op"])
             if gpus not in imitations:
-                imitations[gpus] = Imitation(spec, Library("nccl"), gpus)
+                library = Library("nccl", release=nearest_release(row["nccl"]))
+                imitations[gpus] = Imitation(spec, library, gpus)
             library = imitations[gpus]
             if collective == "all_to_all":
                 source = all_to_all_source(spec, gpus, library.channels, size_bytes)

@@ -91,7 +91,7 @@ def test_gap_the_step_between_hosts_in_ll128(all_reduce):
 
 
 def test_gap_a_ring_that_is_slower_than_its_neighbours(all_reduce):
-    assert max(errors(all_reduce, "Ring", 128 * MIB, 128 * MIB)) < -5
+    assert max(errors(all_reduce, "Ring", 128 * MIB, 128 * MIB)) < -10
 
 
 def test_what_vllm_measured_in_one_server_is_within_ten_percent_in_the_median():

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "towpath/collective/algorithms/algorithms.hpp"
 #include "towpath/simulate/simulated_gpus.hpp"
 
 namespace towpath::simulate {
@@ -45,6 +46,7 @@ machine::ProtocolCost block_of_50() {
 struct Besides {
   bool reduces = false;
   bool stores = false;
+  bool is_half = false;  // its thread block has half of the threads
 };
 
 // When rank 1 sees what rank 0 puts there.
@@ -63,6 +65,10 @@ Time seen(const machine::ProtocolCost& cost, Besides besides,
   move.signal = kSignal;
   move.signal_value = 1;
   Time at;
+  collective::Schedule schedule;
+  schedule.has_half_blocks = besides.is_half;
+  gpus.on_begin = [](int) {};
+  gpus.start(0, schedule);
   gpus.simulation().spawn("rank 0", [&] { gpus.transport(0).start(move); });
   gpus.simulation().spawn("rank 1", [&] {
     gpus.transport(1).signal_wait_until(kSignal, Comparison::equal, 1, 1_s, 0);
@@ -95,6 +101,13 @@ TEST(GpuTiming, ABlockThatStoresWhatItSendsTakesTheRateOfForwarding) {
   EXPECT_EQ(seen(cost, {}), 1_us + 2_us);
 }
 
+TEST(GpuTiming, HalfOfTheThreadsMoveAtHalfOfTheRate) {
+  machine::ProtocolCost cost = block_of_50();
+  cost.copy_rate = 100_GBps;
+  EXPECT_EQ(seen(cost, {.is_half = true}), 1_us + 2_us);
+  EXPECT_EQ(seen(cost, {.reduces = true, .is_half = true}), 1_us + 4_us);
+}
+
 TEST(GpuTiming, ProxiesAddToWhatLeavesAHost) {
   machine::ProtocolCost cost = block_of_50();
   cost.adapter_overhead = 9_us;
@@ -118,6 +131,28 @@ TEST(GpuTiming, AStepOverlapsItsLatencyWithAtMostHalfOfItsBytes) {
   cost.overlap = 5_us;
   EXPECT_LE(seen(cost, {}), 1_us + 1_us + rounded);
   EXPECT_GE(seen(cost, {}), 1_us + 1_us);
+}
+
+// When a kernel of two ranks begins.
+Time begins(const collective::Algorithm& algorithm) {
+  machine::ProtocolCost cost = block_of_50();
+  cost.start_overhead = 3_us;
+  SimulatedGpusOptions options;
+  options.carries_data = false;
+  SimulatedGpus gpus(pair(cost, machine::LinkKind::nvlink), 2, options);
+  collective::AlgorithmOptions shape;
+  shape.ranks = 2;
+  Time at;
+  gpus.on_begin = [&](int) { at = gpus.simulation().now(); };
+  gpus.start(0, algorithm(shape));
+  gpus.run();
+  return at;
+}
+
+TEST(GpuTiming, KernelsOfOneSidedStepsHaveNoWorkLoopToStart) {
+  EXPECT_EQ(begins(collective::ring_all_reduce), 3_us);
+  EXPECT_EQ(begins(collective::nvls_all_reduce), 3_us);
+  EXPECT_EQ(begins(collective::one_shot_pull_all_reduce), 0_us);
 }
 
 // Three GPUs behind a switch that combines and copies; no link takes time to pass.

@@ -277,6 +277,7 @@ void bind_schedule_class(nb::module_& module) {
       .def_rw("notification", &Schedule::notification)
       .def_rw("groups", &Schedule::groups)
       .def_rw("has_double_scratch", &Schedule::has_double_scratch)
+      .def_rw("has_half_blocks", &Schedule::has_half_blocks)
       .def_rw("scratch_bytes_max", &Schedule::scratch_bytes_max)
       .def_prop_ro("rank_count", &Schedule::rank_count)
       .def(
@@ -363,7 +364,7 @@ void bind_chunking(nb::module_& module) {
            "buffer"_a, "chunk"_a, "count"_a, "iteration"_a = 0)
       .def("slices", &Chunking::slices, "transfer_elements"_a)
       .def("scratch_elements", &Chunking::scratch_elements, "scratch_chunks"_a);
-  module.def("fifo_limits", &fifo_limits, "protocol"_a);
+  module.def("fifo_limits", nb::overload_cast<Protocol>(&fifo_limits), "protocol"_a);
   module.def(
       "wire_expansion",
       [](Protocol protocol) {

@@ -20,7 +20,7 @@ constexpr Parameter kProtocolParameters[] = {
      "payload that one thread block receives, reduces and sends on, and all it does where no other "
      "rate is given"},
     {"send_overhead_ns", TOWPATH_MEMBER(ProtocolCost, send_overhead), kDurationNs,
-     "starting one transfer"},
+     "time of a slice that is sent, beyond its bytes"},
     {"receive_overhead_ns", TOWPATH_MEMBER(ProtocolCost, receive_overhead), kDurationNs,
      "from the signal's arrival to its reader going on"},
     {TOWPATH_PARAMETER(ProtocolCost, fences), kYesOrNo,
@@ -39,7 +39,7 @@ constexpr Parameter kProtocolParameters[] = {
     {"forward_rate_gb_per_s", TOWPATH_MEMBER(ProtocolCost, forward_rate), kRateGbPerS,
      "payload that one thread block both stores and sends on", Form::optional_quantity},
     {"start_overhead_ns", TOWPATH_MEMBER(ProtocolCost, start_overhead), kDurationNs,
-     "what a kernel takes under it, beyond its launch, before its first step",
+     "what a library's kernel takes under it, beyond its launch, before its first step",
      Form::optional_quantity},
     {"overlap_ns", TOWPATH_MEMBER(ProtocolCost, overlap), kDurationNs,
      "time of a step's bytes that passes during the step's latency, at most half of their time: "

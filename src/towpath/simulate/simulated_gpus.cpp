@@ -21,6 +21,13 @@ gpu_links::HostParts cut_of(const machine::Machine& machine, const SimulatedGpus
   return is_whole ? gpu_links::HostParts() : gpu_links::cut_between_hosts(machine, kPartsMax);
 }
 
+transport::simulated::Kernel kernel_of(const collective::Schedule& schedule) {
+  const bool is_direct = has_one_sided_steps(schedule) && !has_fifo_steps(schedule);
+  return {.has_work_loop = !is_direct || schedule.has_switch_stages,
+          .has_switch_stages = schedule.has_switch_stages,
+          .has_half_blocks = schedule.has_half_blocks};
+}
+
 }  // namespace
 
 SimulatedGpus::SimulatedGpus(std::shared_ptr<const machine::Machine> machine, int ranks,
@@ -51,14 +58,15 @@ collective::TimeOnlyRun* SimulatedGpus::time_only(std::shared_ptr<const collecti
     is_possible = is_possible && !fold_ && TimeOnlyRun::can_run(ranks_, *plan);
   }
   if (!is_possible) return nullptr;
+  ranks_.set_kernel(kernel_of(*plan->schedule));
   time_only_ = std::make_unique<TimeOnlyRun>(ranks_, std::move(plan));
   return time_only_.get();
 }
 
 void SimulatedGpus::start(int rank, const collective::Schedule& schedule) {
-  ranks_.set_switch_stages(schedule.has_switch_stages);
+  ranks_.set_kernel(kernel_of(schedule));
   simulation(rank).after(
-      transport::simulated::StepCost(ranks_.cost_of(rank), schedule.protocol).start(),
+      ranks_.step_cost(rank, schedule.protocol).start(),
       [](void* context) {
         const Launch& launch = *static_cast<Launch*>(context);
         launch.gpus->on_begin(launch.rank);

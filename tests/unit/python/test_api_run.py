@@ -450,7 +450,7 @@ def test_many_hosts_take_a_tree_and_it_is_correct(collective):
         chosen = machine.run(collective, size_bytes=size, root=root)
         assert chosen.algorithm == f"tree_{collective}" and chosen.wrong == 0
         ring = machine.run(collective, size_bytes=size, root=root, algorithm="ring")
-        assert chosen.time_us < 0.75 * ring.time_us
+        assert chosen.time_us < 0.7 * ring.time_us
     for root in range(0, 32, 5):  # both trees of hosts, all rails
         schedule = towpath.Schedule.generate(
             collective, algorithm="tree", ranks=32, hosts=4, channels=16, root=root
@@ -459,14 +459,14 @@ def test_many_hosts_take_a_tree_and_it_is_correct(collective):
 
 
 def test_a_broadcast_has_the_channels_that_its_forwarding_needs():
-    """A thread block that stores what it sends on is slower than one that adds: 16 and 24.3 GB/s
+    """A thread block that stores what it sends on is slower than one that adds: 27.4 of 37.3 GB/s
     of NVLink's 370."""
     machine = towpath.load("dgx-h100", hosts=1)
     ring = {"size_bytes": "256M", "data": False, "algorithm": "ring", "protocol": "Simple"}
-    assert machine.run("reduce", **ring).channels == 16
+    assert machine.run("reduce", **ring).channels == 10
     found = machine.run("broadcast", **ring)
-    assert found.channels == 24
-    assert found.time_us < machine.run("broadcast", **ring, channels=16).time_us
+    assert found.channels == 14
+    assert found.time_us < machine.run("broadcast", **ring, channels=10).time_us
     # The root's own copy is beside what it sends, not behind it.
     both = [machine.run(name, **ring, channels=16).time_us for name in ("broadcast", "reduce")]
-    assert both[0] / both[1] == pytest.approx(24.3 / 16, rel=0.1)
+    assert both[0] == pytest.approx(both[1], rel=0.01)

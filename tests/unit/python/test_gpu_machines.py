@@ -51,7 +51,7 @@ def test_generations_are_in_their_order():
         ).bus_bandwidth_gb_per_s
         for name in ("pcie-8gpu", "dgx-a100", "dgx-h100", "dgx-b200")
     ]  # fmt: skip
-    assert rates == sorted(rates) and rates[0] < 31.5 and rates[3] > 1.7 * rates[2]
+    assert rates == sorted(rates) and rates[0] < 31.5 and rates[3] > 2 * rates[2] * 0.9
 
 
 def test_only_switches_from_hopper_on_reduce():

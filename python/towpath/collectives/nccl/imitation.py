@@ -170,6 +170,11 @@ class Imitation:
         return self._nodes * (self._ranks_per_host or self._spec.gpus_per_host)
 
     @property
+    def release(self) -> str | None:
+        """The release whose own choices are taken. None: they are imitated."""
+        return None if self._table is None else self._table.release
+
+    @property
     def channels(self) -> int:
         """Number of channels of its rings."""
         return self.facts.communicator.channels if self._table is None else self._table.channels

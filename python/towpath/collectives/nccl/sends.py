@@ -65,8 +65,11 @@ def all_to_all_source(
 ) -> ScheduleSource:
     """The schedule of the choice, with the arguments of `all_to_all_choice`."""
     choice = all_to_all_choice(spec, ranks, channels, size_bytes)
+    # In LL, half of the threads receive the lines that the other half still sends. Sends and then
+    # receives of all threads take the same time.
+    halves = "send_receive" if choice.protocol == "Simple" else "all_pairs"
     return ScheduleSource(
-        collective="all_to_all", algorithm="all_pairs_all_to_all", ranks=ranks,
+        collective="all_to_all", algorithm=f"{halves}_all_to_all", ranks=ranks,
         channels=choice.channels, protocol=choice.protocol, hosts=spec.host_count,
     )  # fmt: skip
 

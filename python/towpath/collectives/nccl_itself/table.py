@@ -96,6 +96,16 @@ def releases(is_rccl: bool = False) -> list[str]:
     return sorted(own, key=release_order)
 
 
+def nearest_release(version: str) -> str | None:
+    """The newest release of NCCL with tables and the major and minor number of a version.
+
+    >>> nearest_release("2.29.2"), nearest_release("2.4.7")
+    ('2.29.7', None)
+    """
+    series = version.split(".")[:2]
+    return next((own for own in reversed(releases()) if own.split(".")[:2] == series), None)
+
+
 def find_entry(host: NcclHost, nodes: int, release: str | None = None) -> TableEntry | None:
     """The table of a host. None if no shipped machine has this host or size.
 

@@ -133,6 +133,7 @@ struct Algorithm {
   ALGORITHM(ring_reduce)                   \
   ALGORITHM(tree_reduce)                   \
   ALGORITHM(all_pairs_all_to_all)          \
+  ALGORITHM(send_receive_all_to_all)       \
   ALGORITHM(bruck_all_to_all)              \
   ALGORITHM(direct_gather)                 \
   ALGORITHM(binomial_gather)               \

@@ -88,6 +88,42 @@ void build_all_pairs_all_to_all(Schedule& schedule, const AlgorithmOptions& opti
   }
 }
 
+// The same as a group of NCCL's sends and receives: half of a block's threads send to a peer while
+// the other half receives from it. Both halves are thread blocks here.
+void build_send_receive_all_to_all(Schedule& schedule, const AlgorithmOptions& options) {
+  schedule.has_half_blocks = true;
+  const auto list_of = [&](const Step& step) {
+    auto list = std::make_shared<StepList>();
+    list->steps = {step};
+    list->rows = options.ranks;
+    list->columns = schedule.channels;
+    return list;
+  };
+  const auto copy = list_of(step(StepType::copy, input(0), output(0)));
+  const auto send = list_of(publishing(step(StepType::send, input(0))));
+  for (int channel = 0; channel < options.channels; ++channel) {
+    for (int slot = -1; slot < options.ranks - 1; ++slot) {
+      // In place, both are the same memory, so a receive follows the send.
+      const int sender = channel * (2 * options.ranks - 1) + 2 * slot + 1;
+      const auto receive = list_of(after(sender, 0, step(StepType::receive, output(0))));
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        const int peer = slot < rank ? slot : slot + 1;
+        const auto add = [&](const std::shared_ptr<StepList>& list, int part, int from, int to) {
+          const Rotation at{.row_shift = static_cast<std::uint32_t>(part),
+                            .column_shift = static_cast<std::uint32_t>(channel)};
+          add_block(program_of(schedule, rank), from, to, channel).steps = Steps(list, at);
+        };
+        if (slot < 0) {
+          add(copy, rank, kNone, kNone);
+        } else {
+          add(send, peer, kNone, peer);
+          add(receive, peer, peer, kNone);
+        }
+      }
+    }
+  }
+}
+
 // All-pairs all-to-all with unequal parts: 1 network step, at most S (R-1)/R wire bytes per rank.
 // Each rank has space for equal parts of channels * chunks_per_channel chunks. The pattern gives
 // the number of chunks sent from the start of each part.
@@ -223,6 +259,16 @@ constinit const Algorithm all_pairs_all_to_all{
     .collective = Collective::all_to_all,
     .build = build_all_pairs_all_to_all,
     .description = "every rank sends every other one its part",
+    .cost = "1 step, S(R-1)/R bytes",
+    .is_quadratic = true,
+};
+
+constinit const Algorithm send_receive_all_to_all{
+    .name = "send_receive_all_to_all",
+    .collective = Collective::all_to_all,
+    .build = build_send_receive_all_to_all,
+    .description =
+        "the same by halves of thread blocks, one sending while one receives, as NCCL does",
     .cost = "1 step, S(R-1)/R bytes",
     .is_quadratic = true,
 };

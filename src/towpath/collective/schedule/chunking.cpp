@@ -85,6 +85,12 @@ FifoLimits fifo_limits(Protocol protocol) {
   return {};
 }
 
+FifoLimits fifo_limits(const Schedule& schedule) {
+  const FifoLimits whole = fifo_limits(schedule.protocol);
+  if (!schedule.has_half_blocks) return whole;
+  return {whole.slots, 1, 1, whole.transfer_bytes_max / whole.slots_per_transfer, 0};
+}
+
 bool works_on_parts(Collective collective) {
   switch (collective) {
     case Collective::all_gather:
@@ -118,7 +124,7 @@ std::uint64_t element_granularity(const Schedule& schedule) {
 }
 
 Chunking::Chunking(const Schedule& schedule, std::uint64_t elements, std::uint64_t element_bytes)
-    : elements_(elements), element_bytes_(element_bytes), fifo_(fifo_limits(schedule.protocol)) {
+    : elements_(elements), element_bytes_(element_bytes), fifo_(fifo_limits(schedule)) {
   const std::uint64_t granularity = element_granularity(schedule);
   if (elements == 0 || elements % granularity != 0) {
     throw std::invalid_argument(
@@ -240,7 +246,7 @@ std::uint64_t smallest_elements_for(const Schedule& schedule, std::uint64_t elem
     return smallest_elements_with_chunk(schedule, 1);
   }
   // floor(transfer / chunk) <= c  <=>  chunk > transfer / (c + 1).
-  const std::uint64_t transfer = fifo_limits(schedule.protocol).transfer_bytes_max / element_bytes;
+  const std::uint64_t transfer = fifo_limits(schedule).transfer_bytes_max / element_bytes;
   return smallest_elements_with_chunk(schedule, transfer / (chunks_per_transfer + 1) + 1);
 }
 

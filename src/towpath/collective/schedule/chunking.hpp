@@ -31,6 +31,7 @@ struct FifoLimits {
   std::uint64_t slice_bytes_min = 0;     // smaller transfers have one slice
 };
 FifoLimits fifo_limits(Protocol protocol);
+FifoLimits fifo_limits(const Schedule& schedule);
 
 inline constexpr std::uint32_t kChunksPerTransferMax = 71;
 

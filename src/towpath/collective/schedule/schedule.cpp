@@ -467,6 +467,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   }
   if (schedule.has_double_scratch) mix(1);
   if (schedule.has_switch_stages) mix(2);
+  if (schedule.has_half_blocks) mix(3);
   if (schedule.scratch_bytes_max > 0) mix(schedule.scratch_bytes_max);
   return mixer.hash();
 }

@@ -129,6 +129,8 @@ struct Schedule {
   bool has_double_scratch = false;                  // alternate invocations use separate scratch
   // Copies and direct steps are stages of a pipeline through the switch of a group.
   bool has_switch_stages = false;
+  // Each thread block has half of the threads of one, and hands on one slice per transfer.
+  bool has_half_blocks = false;
   std::uint64_t scratch_bytes_max = 0;  // a larger scratch is reused piece by piece; 0: no limit
 
   int rank_count() const { return static_cast<int>(ranks.size()); }

@@ -34,8 +34,9 @@ BlockTable::BlockTable(transport::simulated::GpuRanks& ranks, std::shared_ptr<co
 }
 
 const StepCost& BlockTable::cost_of(int rank) {
-  const machine::GpuCost& gpu = ranks_.cost_of(rank);
-  return costs_.try_emplace(&gpu, gpu, plan_->schedule->protocol).first->second;
+  return costs_
+      .try_emplace(&ranks_.cost_of(rank), ranks_.step_cost(rank, plan_->schedule->protocol))
+      .first->second;
 }
 
 void BlockTable::add_blocks(int rank) {

@@ -139,8 +139,7 @@ DirectSteps::Path DirectSteps::path_of(std::pair<int, int> groups, int rank) {
   const StepCost& cost = table_.cost_of(rank);
   const auto [from, to] = groups;
   Path path;
-  path.overhead = cost.before_direct((from == kNone) != (to == kNone),
-                                     table_.plan().schedule->has_switch_stages);
+  path.overhead = cost.before_direct((from == kNone) != (to == kNone));
   const auto routes_to = [&](int group) -> const DirectMoves::GroupRoutes& {
     return table_.ranks().direct_moves().routes_of(rank,
                                                    table_.plan().schedule->groups[index(group)]);

@@ -238,7 +238,7 @@ void check_placement(const Network& network, const Chunking& chunking, Placement
 // have the same transfers. Their number of slices does not matter for deadlocks (verify_walk.hpp).
 std::set<std::uint64_t> chunk_sizes_that_matter(const Schedule& schedule,
                                                 std::uint64_t element_bytes) {
-  const std::uint64_t transfer = fifo_limits(schedule.protocol).transfer_bytes_max / element_bytes;
+  const std::uint64_t transfer = fifo_limits(schedule).transfer_bytes_max / element_bytes;
   std::set<std::uint64_t> sizes = {1};
   for (std::uint64_t chunks = 1; chunks < kChunksPerTransferMax; ++chunks) {
     sizes.insert(transfer / (chunks + 1) + 1);

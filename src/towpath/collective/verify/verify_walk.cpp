@@ -22,7 +22,7 @@ std::uint32_t checked_slots(std::uint32_t asked, const FifoLimits& fifo) {
 
 Network::Network(const Schedule& schedule_of_network, const SlotCounts& slots)
     : schedule(schedule_of_network), wiring(wire(schedule)) {
-  const FifoLimits fifo = fifo_limits(schedule.protocol);
+  const FifoLimits fifo = fifo_limits(schedule);
   const std::uint32_t within_host = checked_slots(slots.within_host, fifo);
   const std::uint32_t between_hosts = checked_slots(slots.between_hosts, fifo);
   const auto host_of = [&slots](int rank) {

@@ -12,6 +12,10 @@
 namespace towpath::transport::simulated {
 namespace {
 
+// A load sends a request for each line of L2, with a header of one NVLink flit.
+constexpr std::uint64_t kLineBytes = 128;
+constexpr std::uint64_t kRequestBytes = 16;
+
 bool is_through_switch(const std::vector<Location>& locations) {
   return std::any_of(locations.begin(), locations.end(),
                      [](const Location& location) { return location.group.size() > 1; });
@@ -47,6 +51,11 @@ struct DirectMoves::LinkMessage : gpu_links::Message {
   Path* path = nullptr;
   Bytes payload;
   bool is_load = false;
+};
+
+// The requests of a piece.
+struct DirectMoves::Requests : gpu_links::Message {
+  DirectMoves* all = nullptr;
 };
 
 // A signal that its reader is about to see.
@@ -133,7 +142,7 @@ const machine::GpuCost& DirectMoves::gpu(int rank) const {
 }
 
 StepCost DirectMoves::cost(const Flight& flight) const {
-  return {gpu(flight.from->rank()), flight.move->protocol};
+  return {gpu(flight.from->rank()), flight.move->protocol, kernel_};
 }
 
 void DirectMoves::add_path(Flight& flight, std::vector<Path>& paths, const Location& location,
@@ -181,8 +190,7 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
       PieceWindow(Bytes(move.size_bytes), !flight.loads.empty(), !flight.stores.empty());
   ++under_way_[static_cast<std::size_t>(from.rank())];
   const bool is_staged = is_through_switch(move.sources) != is_through_switch(move.destinations);
-  const Time when =
-      simulation_.from_now(delay + cost(flight).before_direct(is_staged, has_switch_stages_));
+  const Time when = simulation_.from_now(delay + cost(flight).before_direct(is_staged));
   const auto begin = [](void* context) {
     Flight& begun = *static_cast<Flight*>(context);
     begun.all->begin(begun);
@@ -231,6 +239,7 @@ void DirectMoves::store_piece(Flight& flight, Bytes size) {
 
 void DirectMoves::load_piece(Flight& flight, Path& path, Bytes size, Request request) {
   LinkMessage& message = message_on(flight, path, size, true);
+  if (path.ranks.size() == 1 && !flight.move->is_port) send_requests(*path.request, size);
   if (request == Request::ahead) return network_.send(message);
   simulation_.after(
       path.request->latency,
@@ -239,6 +248,21 @@ void DirectMoves::load_piece(Flight& flight, Path& path, Bytes size, Request req
         asked.flight->all->network_.send(asked);
       },
       &message);
+}
+
+// They load the links to the peer and do not hold its answer up.
+void DirectMoves::send_requests(const gpu_links::Route& route, Bytes size) {
+  if (route.links.empty()) return;
+  Requests& requests = requests_.take();
+  requests.all = this;
+  requests.route = &route;
+  requests.size = Bytes((size.count() + kLineBytes - 1) / kLineBytes * kRequestBytes);
+  requests.pace = network_.machine().links()[static_cast<std::size_t>(route.links.front())].rate;
+  requests.arrived = [](gpu_links::Message& sent) {
+    Requests& own = static_cast<Requests&>(sent);
+    own.all->requests_.release(own);
+  };
+  network_.send(requests);
 }
 
 DirectMoves::LinkMessage& DirectMoves::message_on(Flight& flight, Path& path, Bytes size,

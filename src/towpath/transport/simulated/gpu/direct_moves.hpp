@@ -19,7 +19,8 @@
 // DirectMoves of simulated GPUs: loads and stores of a thread block, also through switches that
 // combine and copy.
 //
-// The request of a load takes the route in one direction, and the bytes return. A store takes the
+// The requests of a load take the route in one direction, with a header for each line, and the
+// bytes return. A store takes the
 // route, and its acknowledgment returns. A load that a switch combines uses the link of every
 // member up once and the reader's link down once. A store that it copies uses the writer's link up
 // once and every member's link down once. A thread block moves its range in pieces (PieceWindow).
@@ -39,8 +40,7 @@ class DirectMoves {
   // Adds the endpoint of the next rank, starting with rank 0.
   void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
 
-  // Moves are stages of a pipeline through the switch.
-  void set_switch_stages(bool has_stages) { has_switch_stages_ = has_stages; }
+  void set_kernel(const Kernel& kernel) { kernel_ = kernel; }
   // Starts a move after `delay`.
   void start(Endpoint& from, DirectMove& move, Time delay);
   bool has_under_way(int rank) const { return under_way_[static_cast<std::size_t>(rank)] > 0; }
@@ -60,6 +60,7 @@ class DirectMoves {
   struct Path;
   struct Flight;
   struct LinkMessage;
+  struct Requests;
   struct PendingRaise;
 
   // Time of the request of a piece to a peer: ahead of time, while the previous one is in flight,
@@ -76,6 +77,7 @@ class DirectMoves {
   void move_locally(Flight& flight);
   void issue_piece(Flight& flight, Request request);
   void load_piece(Flight& flight, Path& path, Bytes size, Request request);
+  void send_requests(const gpu_links::Route& route, Bytes size);
   void store_piece(Flight& flight, Bytes size);
   LinkMessage& message_on(Flight& flight, Path& path, Bytes size, bool is_load);
   void left(LinkMessage& message);
@@ -95,12 +97,13 @@ class DirectMoves {
   sim::Simulation& simulation_;
   gpu_links::Network& network_;
   std::vector<int> places_;
-  bool has_switch_stages_ = false;
+  Kernel kernel_;
   std::vector<Endpoint*> endpoints_;
   std::vector<std::size_t> under_way_;  // per rank
   std::map<std::pair<int, std::vector<int>>, GroupRoutes> groups_;
   Pool<Flight> flights_;
   Pool<LinkMessage> messages_;
+  Pool<Requests> requests_;
   Pool<PendingRaise> raises_;
 };
 

@@ -76,12 +76,12 @@ class GpuEndpoint final : public simulated::Endpoint {
 
  private:
   friend class GpuMemory;
-  StepCost cost(Protocol protocol) const { return {ranks_.cost_of(rank()), protocol}; }
+  StepCost cost(Protocol protocol) const { return ranks_.step_cost(rank(), protocol); }
   // At the rank that a Move goes to.
-  StepCost cost_at(const Move& move) const { return {ranks_.cost_of(move.peer), move.protocol}; }
+  StepCost cost_at(const Move& move) const { return ranks_.step_cost(move.peer, move.protocol); }
   Work work_of(const Move& move) const {
     const bool is_copy = move.peer == kNoPeer && move.has_destination && !move.has_addend;
-    if (is_copy && ranks_.has_switch_stages_) return Work::stage;
+    if (is_copy && ranks_.kernel_.has_switch_stages) return Work::stage;
     return simulated::work_of(move.peer != kNoPeer, move.has_destination, move.has_addend);
   }
   void start_local(Move& move);

@@ -161,11 +161,6 @@ GpuRanks::GpuRanks(const gpu_links::Parts& parts, std::shared_ptr<const machine:
 
 GpuRanks::~GpuRanks() = default;
 
-void GpuRanks::set_switch_stages(bool has_stages) {
-  has_switch_stages_ = has_stages;
-  direct_moves_->set_switch_stages(has_stages);
-}
-
 Transport& GpuRanks::transport(int rank) {
   if (endpoints_.empty()) add_endpoints();
   return *endpoints_.at(static_cast<std::size_t>(rank));

@@ -10,6 +10,7 @@
 #include "towpath/machine/machine.hpp"
 #include "towpath/sim/simulation.hpp"
 #include "towpath/transport/simulated/gpu/direct_moves.hpp"
+#include "towpath/transport/simulated/gpu/step_cost.hpp"
 #include "towpath/transport/transport.hpp"
 
 // The transports of all ranks of a simulated GPU cluster: real bytes, simulated time.
@@ -61,8 +62,14 @@ class GpuRanks {
   sim::Simulation& simulation(int rank) const { return *parts_.simulations[part_of(rank)]; }
   // For routes and error messages.
   DirectMoves& direct_moves() { return *direct_moves_; }
-  // Copies and direct moves are stages of a pipeline through the switch (Schedule).
-  void set_switch_stages(bool has_stages);
+  void set_kernel(const Kernel& kernel) {
+    kernel_ = kernel;
+    direct_moves_->set_kernel(kernel);
+  }
+  // The cost of a step of a rank.
+  StepCost step_cost(int rank, Protocol protocol) const {
+    return {cost_of(rank), protocol, kernel_};
+  }
   // An empty message, one way.
   Time latency(int from, int to) { return route(from, to).latency; }
   // The costs of a rank's GPU.
@@ -85,7 +92,7 @@ class GpuRanks {
   gpu_links::Network network_;
   GpuRanksOptions options_;
   sim::Random random_;
-  bool has_switch_stages_ = false;
+  Kernel kernel_;
   std::unique_ptr<DirectMoves> direct_moves_;
   std::vector<std::unique_ptr<GpuEndpoint>> endpoints_;  // made when the first is asked for
 };

@@ -17,6 +17,13 @@ namespace towpath::transport::simulated {
 // Depends on the operands of a thread block. A stage is a copy of a pipeline through the switch.
 enum class Work : std::uint8_t { copy, combine, forward, stage };
 
+// The kernel that runs a schedule.
+struct Kernel {
+  bool has_work_loop = true;       // of a library: it reads its work and connections first
+  bool has_switch_stages = false;  // copies and direct moves are stages of such a pipeline
+  bool has_half_blocks = false;    // each thread block has half of the threads of one
+};
+
 constexpr Work work_of(bool is_sent, bool is_stored, bool is_combined) {
   if (is_sent && is_stored) return Work::forward;
   return is_combined ? Work::combine : Work::copy;
@@ -24,11 +31,16 @@ constexpr Work work_of(bool is_sent, bool is_stored, bool is_combined) {
 
 class StepCost {
  public:
-  StepCost(const machine::GpuCost& gpu, Protocol protocol)
-      : gpu_(&gpu), cost_(&gpu.protocol[static_cast<std::size_t>(protocol)]), protocol_(protocol) {}
+  StepCost(const machine::GpuCost& gpu, Protocol protocol, const Kernel& kernel)
+      : gpu_(&gpu),
+        cost_(&gpu.protocol[static_cast<std::size_t>(protocol)]),
+        protocol_(protocol),
+        kernel_(kernel) {}
 
   // From the host's call to the first step.
-  Time start() const { return gpu_->launch + cost_->start_overhead; }
+  Time start() const {
+    return gpu_->launch + (kernel_.has_work_loop ? cost_->start_overhead : Time());
+  }
 
   // Through the thread block.
   Rate rate(Work work) const {
@@ -36,7 +48,8 @@ class StepCost {
     if (work == Work::copy) own = cost_->copy_rate;
     if (work == Work::forward) own = cost_->forward_rate;
     if (work == Work::stage) own = gpu_->in_switch_copy_rate;
-    return own == Rate() ? cost_->block_rate : own;
+    if (own == Rate()) own = cost_->block_rate;
+    return kernel_.has_half_blocks ? Rate::from_bytes_per_second(own.bytes_per_second() / 2) : own;
   }
   Time local(Bytes size, Work work) const {
     const Time time = transfer_time(size, rate(work));
@@ -66,13 +79,12 @@ class StepCost {
   Time after_flag() const { return cost_->receive_overhead; }
 
   // --- direct moves ------------------------------------------------------------------------------
-  // A switch that only combines, or only copies, is reached through a stage. `is_of_pipeline`: the
-  // move is a stage itself.
-  Time before_direct(bool is_staged, bool is_of_pipeline) const {
+  // A switch that only combines, or only copies, is reached through a stage.
+  Time before_direct(bool is_staged) const {
     const bool has_own = gpu_->direct_overhead > Time();
     return (has_own ? gpu_->direct_overhead : cost_->send_overhead) +
            (is_staged ? gpu_->in_switch_staging : Time()) +
-           (is_of_pipeline ? gpu_->in_switch_stage : Time());
+           (kernel_.has_switch_stages ? gpu_->in_switch_stage : Time());
   }
   // A move from `sources` within the GPU.
   Time direct_locally(Bytes size, std::size_t sources) const {
@@ -98,11 +110,12 @@ class StepCost {
   const machine::GpuCost* gpu_;
   const machine::ProtocolCost* cost_;
   Protocol protocol_;
+  Kernel kernel_;
 };
 
 // One thread polls a counter, like a flag of LL, for any protocol.
 inline Time after_raise(const machine::GpuCost& gpu) {
-  return StepCost(gpu, Protocol::ll).after_flag();
+  return StepCost(gpu, Protocol::ll, {}).after_flag();
 }
 
 }  // namespace towpath::transport::simulated
