@@ -9,6 +9,7 @@ For these rows, Towpath simulates the choice of NCCL, or of RCCL on AMD's GPUs (
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.facts import is_of_amd
 from towpath.collectives.nccl.imitation import Imitation, Library
 from towpath.collectives.nccl.sends import all_to_all_source
+from towpath.collectives.nccl_itself.table import nearest_release
 from towpath.collectives.places import GpuPlace
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.schedule_source import ScheduleSource
@@ -80,13 +82,21 @@ class _Setup(NamedTuple):
     gpus: int
     environment: Environment
     launch: str = PROCESSES
+    version: str = ""  # of the library. Empty: the newest
 
 
 @lru_cache(maxsize=32)
 def _imitation(setup: _Setup) -> Imitation:
     spec = _spec(setup.machine, setup.hosts)
     library = Library("rccl" if is_of_amd(spec) else "nccl", setup.environment)
-    return Imitation(spec, library, setup.gpus // setup.hosts)
+    gpus = setup.gpus // setup.hosts
+    release = nearest_release(setup.version) if library.name == "nccl" else None
+    if release is not None:
+        try:
+            return Imitation(spec, replace(library, release=release), gpus)
+        except ConfigError:
+            pass  # its table does not have this machine
+    return Imitation(spec, library, gpus)
 
 
 @lru_cache(maxsize=64)
@@ -173,6 +183,7 @@ def _predict_nccl(setup: _Setup, collective: str, size_bytes: int) -> Prediction
     time_us = _time_us(setup, call, size_bytes)
     return Prediction(time_us, {
         "algorithm_run": source.algorithm, "chosen": choice.name, "channels": choice.channels,
+        "release": imitation.release,
     })  # fmt: skip
 
 
@@ -183,7 +194,7 @@ def _predict_all_to_all(setup: _Setup, imitation: Imitation, size_bytes: int) ->
     time_us = _time_us(setup, _call(source), size_bytes)
     return Prediction(time_us, {
         "algorithm_run": source.algorithm, "chosen": f"send/{source.protocol}",
-        "channels": source.channels,
+        "channels": source.channels, "release": imitation.release,
     })  # fmt: skip
 
 
@@ -229,7 +240,7 @@ def _group_of_collective(row: Row) -> str:
     return f"{start}{row['nodes']} nodes, {row['gpus']} GPUs, {row['config']}"
 
 
-# The kernels of vLLM's table, and the most thread blocks that they start: vLLM's
+# The kernels of vLLM, and the most thread blocks that they start: vLLM's
 # csrc/custom_all_reduce.cuh, and PyTorch's CUDASymmetricMemoryOps.cu.
 _KERNELS = {
     "custom_1stage": ("one_shot_pull_all_reduce", 36),
@@ -237,8 +248,33 @@ _KERNELS = {
     "symm_two_shot": ("two_shot_pull_all_reduce", 24),
     "symm_multimem": ("two_shot_multimem_all_reduce", 24),
 }
+# These work in memory of their own. Another kernel copies into it and out of it
+# (vLLM's device_communicators/symm_mem.py).
+_BETWEEN_COPIES = ("symm_two_shot", "symm_multimem")
 # vLLM switches NVLS off, for the memory that it takes.
 _VLLM = Environment.of({"NCCL_NVLS_ENABLE": "0"})
+
+
+def _predict_kernel(machine: str, gpus: int, name: str, size_bytes: int) -> Prediction:
+    """The time of a kernel of vLLM as a node of a CUDA graph, with the copies around it."""
+    algorithm, blocks = _KERNELS[name]
+    source = ScheduleSource(
+        collective="all_reduce", algorithm=algorithm, ranks=gpus, channels=blocks, protocol="Simple"
+    )
+    setup = _Setup(machine, 1, gpus, _VLLM, GRAPH)
+    time_us = _time_us(setup, _call(source), size_bytes)
+    if name in _BETWEEN_COPIES:
+        time_us += 2 * _copy_us(_spec(machine, 1), size_bytes)
+    return Prediction(time_us, {"algorithm_run": algorithm, "chosen": name})
+
+
+def _copy_us(spec: MachineSpec, size_bytes: int) -> float:
+    """The time of a kernel that copies within a GPU, as a node of a CUDA graph."""
+    launch, kernel = spec.gpu_cost.launch_in_graph_ns, spec.gpu_cost.kernel
+    if launch is None or kernel is None:
+        raise CannotSimulate(f"machine {quoted(spec.name)} has no costs of kernels in a graph")
+    memory_ns = 2 * size_bytes / kernel.memory_rate_gb_per_s.value
+    return float(launch.value + 2 * kernel.memory_latency_ns.value + memory_ns) / 1e3
 
 
 def _predict_in_one_host(row: Row, context: Context) -> Prediction:
@@ -248,17 +284,54 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
     name = one_of(row, "algorithm", ("pynccl", *_KERNELS))
     if name == "pynccl":
         return _predict_nccl(_Setup(machine, 1, gpus, _VLLM), "all_reduce", size_bytes)
-    algorithm, blocks = _KERNELS[name]
-    source = ScheduleSource(
-        collective="all_reduce", algorithm=algorithm, ranks=gpus, channels=blocks, protocol="Simple"
-    )
-    call = _call(source)
-    time_us = _time_us(_Setup(machine, 1, gpus, _VLLM, GRAPH), call, size_bytes)
-    return Prediction(time_us, {"algorithm_run": algorithm})
+    return _predict_kernel(machine, gpus, name, size_bytes)
 
 
 # Names of machines in tables.
 _MACHINES = {"h100_sxm": "dgx-h100", "b200_sxm": "dgx-b200"}
+# Up to these sizes in MiB, by the generation and the number of GPUs, vLLM takes its own kernels,
+# then kernels of symmetric memory, then NCCL (device_communicators/all_reduce_utils.py).
+_CUSTOM_BELOW_MIB: dict[str, dict[int, float]] = {
+    "hopper": {2: 64, 4: 32, 6: 0.5, 8: 0.25},
+    "blackwell": {2: 2, 4: 2, 6: 1, 8: 1},
+}
+_SYMMETRIC_TO_MIB = {
+    "hopper": {2: 64, 4: 32, 6: 64, 8: 64},
+    "blackwell": {2: 8, 4: 32, 6: 128, 8: 128},
+}
+_MULTIMEM_FROM_GPUS = {"hopper": 4, "blackwell": 6}
+# The largest arrays of its kernel with one stage (csrc/custom_all_reduce.cuh).
+_ONE_STAGE_BELOW_KIB = {4: 512, 6: 256, 8: 256}
+
+
+def _kernel_of_vllm(generation: str, gpus: int, size_bytes: int) -> str | None:
+    """The kernel that vLLM runs. None: NCCL."""
+    if size_bytes < _CUSTOM_BELOW_MIB[generation][gpus] * (1 << 20):
+        one_stage = gpus == 2 or size_bytes < _ONE_STAGE_BELOW_KIB[gpus] << 10
+        return "custom_1stage" if one_stage else "custom_2stage"
+    if size_bytes > _SYMMETRIC_TO_MIB[generation][gpus] << 20:
+        return None
+    return "symm_multimem" if gpus >= _MULTIMEM_FROM_GPUS[generation] else "symm_two_shot"
+
+
+def _predict_of_engine(row: Row, context: Context) -> Prediction:
+    """The time of vLLM's all-reduce of 16-bit elements in a CUDA graph."""
+    one_of(row, "engine", ("vllm",))
+    machine = _machine_of(row, context)
+    machine = _MACHINES.get(machine, machine)
+    spec = _spec(machine, 1)
+    gpus = whole(row, "gpus", spec.gpus_per_host, 2)
+    size_bytes = 2 * whole(row, "elements", SIZE_BYTES_MAX // 2)
+    setup = _Setup(machine, 1, gpus, Environment(), GRAPH)
+    generation = _imitation(setup).facts.communicator.generation
+    if gpus not in _ONE_STAGE_BELOW_KIB and gpus != 2 or generation not in _CUSTOM_BELOW_MIB:
+        raise CannotSimulate(f"which kernel vLLM takes on {gpus} GPUs of {machine} is not known")
+    name = _kernel_of_vllm(generation, gpus, size_bytes)
+    if name is None:
+        return _predict_nccl(setup, "all_reduce", size_bytes)
+    return _predict_kernel(machine, gpus, name, size_bytes)
+
+
 _BANDS = ((64 << 10, "to 64 KiB"), (4 << 20, "to 4 MiB"))
 
 
@@ -268,7 +341,7 @@ def _predict_of_release(row: Row, context: Context) -> Prediction:
     collective = _collective_named(row, "op")
     gpus = whole(row, "gpus", _spec(machine, 1).gpus_per_host, 2)
     size_bytes = whole(row, "size_bytes", SIZE_BYTES_MAX)
-    setup = _Setup(machine, 1, gpus, Environment(), THREADS)
+    setup = _Setup(machine, 1, gpus, Environment(), THREADS, row["nccl"].strip())
     return _predict_nccl(setup, collective, size_bytes)
 
 
@@ -310,6 +383,17 @@ GPU_KINDS = [
         measured=lambda row: real(row, "time_us"),
         predict=_predict_in_one_host,
         label=lambda row: row["size_bytes"],
+        check_machine=catalogue.load,
+    ),
+    TableKind(
+        name="all_reduce of an inference engine in a CUDA graph, in one GPU host",
+        columns=frozenset({"machine", "engine", "gpus", "elements", "time_us"}),
+        unit="us",
+        identity=("machine", "engine", "gpus", "elements"),
+        group=lambda row: f"{row['machine']}, {row['engine']}, {row['gpus']} GPUs",
+        measured=lambda row: real(row, "time_us"),
+        predict=_predict_of_engine,
+        label=lambda row: row["elements"],
         check_machine=catalogue.load,
     ),
 ]

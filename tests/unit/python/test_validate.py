@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import towpath
 from conftest import refusal, towpath_command
 from inside.cli import main as cli
+from inside.nccl import table_releases
 from inside.pages import summary_line, validation_text, verdict_text
 from inside.validation import (
     ErrorStatistics,
@@ -128,6 +129,22 @@ def test_a_row_may_name_another_collective_than_all_reduce(tmp_path):
     assert "all_reduce" in unknown["error"]
 
 
+def test_a_row_has_the_choice_of_the_release_that_it_names(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "machine,nccl,op,gpus,size_bytes,time_us\n"
+        "dgx-a100,2.27.3,all_reduce,8,1048576,60\ndgx-a100,2.29.2,all_gather,8,1048576,40\n"
+        "dgx-a100,2.29.2,alltoall,8,1048576,40\ndgx-a100,2.4.8,all_reduce,8,1048576,60\n"
+    )
+    newest = table_releases()[-1]
+    assert [row["release"] for row in validate_table(path).rows] == [
+        "2.27.5",
+        "2.29.7",
+        "2.29.7",
+        newest,
+    ]
+
+
 def test_rows_of_amds_gpus_are_of_rccl(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(HEADER + "here,1,8,default,67108864,500,\n")
@@ -207,7 +224,7 @@ def test_a_line_behind_comments_is_named_by_its_own_number(tmp_path):
 
 
 def test_every_shipped_table_names_its_source_its_tolerance_and_a_known_kind():
-    assert len(names()) == 15
+    assert len(names()) == 16
     for name in names():
         table = read_table(find_table(name))
         assert {"title", "source", "measured", "tolerance"} <= set(table.facts), name
