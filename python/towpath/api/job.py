@@ -153,7 +153,7 @@ class _Predictor:
             return f"{collective}: {error.problem}"
         self.extrapolated += 1
         growth = most.time_us - less.time_us
-        # The steps of a ring grow with the hosts, and those of a tree with its depth.
+        # A ring's steps grow with the hosts, and a tree's with its depth.
         if "ring" in most.schedule:
             return most.time_us + growth * (hosts - _HOSTS_SIMULATED) / half
         depths = math.ceil(math.log2(hosts)) - math.ceil(math.log2(_HOSTS_SIMULATED))

@@ -127,7 +127,7 @@ def call_time(
     Args:
         machine_of: the machine with a number of hosts, and of ranks on each.
         release: such as "2.27.5".
-        variables: of the program. Those of NCCL that change its choice act.
+        variables: of the program. Variables of NCCL that change its choice act.
 
     Returns:
         A function of the collective, the bytes of the whole array, ranks and nodes. It returns

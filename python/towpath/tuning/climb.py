@@ -42,7 +42,7 @@ class Climb:
         """Prepares the search.
 
         Args:
-            sources: the candidates, those with the fewest thread blocks first.
+            sources: the candidates, by rising number of thread blocks.
             steps_bytes: the fixed sizes, smallest first.
             times_of: returns the times of candidates at a size in a race: infinite for a dropped
                 one, None for one without a time.
@@ -157,9 +157,7 @@ class Climb:
         return [each for each in dict.fromkeys(found) if each != source]
 
     def _like(self, source: ScheduleSource, protocol: str, channels: int) -> list[ScheduleSource]:
-        """The candidates of an algorithm with a protocol and channels, those with the same chunks
-        first.
-        """
+        """The candidates of an algorithm with a protocol and channels, equal chunks first."""
         found = self._variants[source.algorithm, protocol, channels]
         return sorted(found, key=lambda each: each.chunks_per_channel != source.chunks_per_channel)
 

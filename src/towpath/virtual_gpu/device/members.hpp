@@ -10,7 +10,7 @@
 
 namespace towpath::virtual_gpu {
 
-// A rank of this process enters the communicator. Without the file, these do nothing.
+// A rank of this process enters the communicator. Without the file, these have no effect.
 void join(std::uint64_t communicator, int rank, int ranks);
 // It calls the library, or leaves.
 void count_call(std::uint64_t communicator, int rank);

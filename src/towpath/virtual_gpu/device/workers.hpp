@@ -44,7 +44,7 @@ class Workers {
     [[noreturn]] void run();
     // The time since its threads have last done something. Zero while they run.
     Clock::duration quiet_time() const;
-    // False if it uses its blocks. Then nothing else may.
+    // False if it uses its blocks. Then no other use may.
     bool is_parked() const { return is_parked_; }
     const std::vector<std::unique_ptr<ThreadBlock>>& blocks() const { return blocks_; }
 
