@@ -154,6 +154,8 @@ def parse_protobuf(data: bytes, file: str) -> list[Node]:
             if length > len(data) - place:
                 raise ValueError("a message exceeds the file")
             if not is_first:
+                if length == 0:
+                    raise ValueError("a node is empty")
                 nodes.append(_message(data[place : place + length]))
                 _check_count(len(nodes), file)
             is_first = False

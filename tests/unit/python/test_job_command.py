@@ -200,6 +200,7 @@ def test_ten_thousand_gpus_take_longer_than_sixteen_hosts(tmp_path):
         (b'{"traceEvents": []}', "has no collective kernel with its size"),
         (b'{"traceEvents": 1}', "has no list 'traceEvents'"),
         (b"\xff\xff\xff", "is neither JSON nor Chakra's protobuf"),
+        (bytes(1_000_000), "is neither JSON nor Chakra's protobuf (byte 2)"),
         (b"\x1f\x8b\x00", "is damaged: gzip cannot unpack it"),
         (json.dumps(chakra_json(NODES[:1])).encode(), "has no collective: it needs nodes"),
         (
