@@ -50,11 +50,11 @@ def test_extrapolated_times_are_near_simulated_ones(tmp_path):
 def test_extrapolated_times_of_large_arrays_are_near_simulated_ones(tmp_path):
     calls = [(name, 1 << 30) for name in ("all_reduce", "all_gather", "reduce_scatter")]
     errors = errors_pct(tmp_path, [*calls, ("all_reduce", 64 * MIB)])
-    assert all(abs(error) < 2 for error in errors.values()), errors
+    assert all(abs(error) <= EXTRAPOLATION_ERROR_PCT for error in errors.values()), errors
 
 
 def test_the_error_of_the_extrapolation_is_printed(tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(kineto([("all_gather", 0.0, 10.0, MIB)], 8)))
     line = ("job", str(path), "--machine", "dgx-h100", "--ranks", "10000")
-    assert "differed from simulations by up to 10 %" in towpath_command(*line).stdout
+    assert "differed from simulations by up to 11 %" in towpath_command(*line).stdout
