@@ -54,7 +54,7 @@ def test_machines_templates_and_licence_are_in_it(installed):
     # The library's headers are not; those of the backend for PyTorch, of penny's kernels and of
     # virtual GPUs are compiled where they are used.
     folders = {path.parent.name for path in installed.rglob("*.hpp")}
-    assert folders == {"csrc", "penny", "virtual_gpu", "device", "nccl", "replicated"}
+    assert folders == {"csrc", "penny", "virtual_gpu", "device", "nccl", "replicated", "timed"}
     assert (package / "torch" / "csrc" / "backend.cpp").is_file()
 
 

@@ -212,7 +212,7 @@ def _predictor(machine: GpuCluster, diagnosis: Diagnosis) -> Callable[[Timed], E
             if way is None:
                 return None
             is_validated = row.error_pct is not None
-            error_pct = row.error_pct[1] if row.error_pct else overall_p90_pct()
+            error_pct = row.error_pct[1] if row.error_pct else overall_p90_pct(machine.spec)
             algorithm = f"{row.schedule} {row.protocol}"
             return Expectation(way.time_us, way.busbw_gb_per_s, error_pct, is_validated, algorithm)
         _note(diagnosis, f"{timed.collective} is not compared: {problem}")

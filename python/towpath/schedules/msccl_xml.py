@@ -438,6 +438,11 @@ def _check_fits(schedule: Schedule, ranks: list[RankProgram]) -> None:
             f"{place}: its name must have at most {NAME_LENGTH_MAX} printable characters, as "
             "MSCCL needs"
         )
+    if schedule.has_half_blocks:
+        raise ScheduleFormatError(
+            f"{place}: its thread blocks have half of the threads of a block, which MSCCL does not "
+            "have; save all_pairs_all_to_all"
+        )
     _check_at_most(place, "ranks", len(ranks), RANKS_MAX)
     _check_at_most(place, "channels", schedule.channels, CHANNELS_MAX)
     _check_at_most(place, "chunks", schedule.chunks, CHUNKS_MAX)

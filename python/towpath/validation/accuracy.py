@@ -96,12 +96,21 @@ def accuracy_of(
     return max((each for each in near if each.gpus in (fewer, more)), key=lambda each: each.p90_pct)
 
 
-def overall_p90_pct() -> float:
-    """The error that holds for nine of ten rows of all measured kinds, in percent.
+def overall_p90_pct(spec: MachineSpec) -> float:
+    """The error that holds for nine of ten rows of all measured machines whose GPUs are joined like
+    the GPUs of a machine, by NVLink or without it, in percent.
 
     It is the expected error of a prediction without near measurements.
+
+    Args:
+        spec: the machine.
     """
-    found = sorted((each.p90_pct, each.rows) for each in _table())
+    has_nvlink = _has_nvlink(spec)
+    found = sorted(
+        (each.p90_pct, each.rows)
+        for each in _table()
+        if _has_nvlink_by_name(each.machine) == has_nvlink
+    )
     within = list(accumulate(rows for _, rows in found))
     return next(
         p90 for (p90, _), rows in zip(found, within, strict=True) if rows >= 0.9 * within[-1]
@@ -131,6 +140,17 @@ def _measured(spec: MachineSpec, ranks: int, collective: str) -> list[Accuracy]:
 
 def _is_like(spec: MachineSpec, name: str) -> bool:
     return _features(spec) == _features_of(name, spec.host_count)
+
+
+def _has_nvlink(spec: MachineSpec) -> bool:
+    return any(link.kind == "nvlink" for link in spec.link_types.values())
+
+
+@lru_cache(maxsize=32)
+def _has_nvlink_by_name(name: str) -> bool:
+    from towpath.specs import shipped as machines
+
+    return _has_nvlink(machines.machine(name))
 
 
 @lru_cache(maxsize=8)

@@ -51,6 +51,10 @@ def test_every_algorithm_generates_a_correct_schedule_that_survives_a_file(algor
     assert verdict.is_correct and verdict.problems == ()
     if algorithm.name not in algorithms_within(algorithm.collective, (_core.Reach.fifo,)):
         return  # test_mscclpp_json.py
+    if algorithm.name == "send_receive_all_to_all":
+        with pytest.raises(towpath.ConfigError, match="half of the threads of a block"):
+            schedule.to_xml()
+        return
     schedule.save(tmp_path / "schedule.xml")
     assert towpath.Schedule.load(tmp_path / "schedule.xml") == schedule
     assert towpath.Schedule.load(schedule.to_xml().encode()).fingerprint == schedule.fingerprint

@@ -267,8 +267,8 @@ def test_the_page_stands_alone_and_is_escaped(tmp_path):
 @pytest.mark.parametrize(
     ("machine", "sizes", "suggested"),
     [
-        ("dgx-h100", {}, (16, 2, (1, 2, 4, 8, 16, 24, 32), 3)),
-        ("dgx-h100", {"hosts": 1, "ranks_per_host": 3}, (3, 1, (1, 2, 4, 8, 16, 24, 32), 3)),
+        ("dgx-h100", {}, (16, 2, (1, 2, 4, 8, 16, 32), 3)),
+        ("dgx-h100", {"hosts": 1, "ranks_per_host": 3}, (3, 1, (1, 2, 4, 8, 14, 16, 32), 3)),
         ("t3000", {}, (8, 1, (1, 2), 1)),
         ("carvnet", {"ranks": 4}, (4, 1, (1,), 1)),
     ],
