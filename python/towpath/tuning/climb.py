@@ -23,7 +23,6 @@ _NEAR = 2.0
 _CLOSE = 1.3
 # Of candidates whose times are as near as this, the one with the fewest thread blocks is chosen.
 SAME_SHARE = 1.005
-_NEIGHBORS = 2  # larger and smaller numbers of channels that are tried from each
 
 TimesOf = Callable[[list[ScheduleSource], int, Race], list[float | None]]
 _Found = dict[ScheduleSource, float]
@@ -144,11 +143,9 @@ class Climb:
 
     def _changed(self, source: ScheduleSource) -> list[ScheduleSource]:
         """The candidates with one other option: channels, protocol or chunks."""
-        place = self._channels.index(source.channels)
-        near = range(max(place - _NEIGHBORS, 0), place + _NEIGHBORS + 1)
         found = [
             each
-            for channels in self._channels[near.start : near.stop]
+            for channels in self._channels
             for each in self._like(source, source.protocol, channels)[:1]
         ]
         for protocol in self._protocols:
