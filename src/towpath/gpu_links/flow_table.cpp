@@ -113,28 +113,29 @@ void FlowTable::divide(std::span<const std::uint32_t> partition_of_flow) {
   }
 }
 
-const Train& FlowTable::train(std::uint32_t flow, Bytes size, Rate pace) {
+const Train& FlowTable::train(std::uint32_t flow, Bytes size, Rate pace, Bytes segment_min) {
   Kind& kind = kinds_[flows_[flow].kind];
   for (const Train& known : kind.trains) {
-    if (known.size == size && known.pace == pace) return known;
+    if (known.size == size && known.pace == pace && known.segment_min == segment_min) return known;
   }
   Train& train = kind.trains.emplace_back();
   train.size = size;
   train.pace = pace;
-  const std::uint64_t whole = kSegment.count();
-  train.segments = static_cast<std::uint32_t>((size.count() + whole - 1) / whole);
-  const Bytes last = size - kSegment * (train.segments - 1);
-  train.pace_whole = transfer_time(kSegment, pace);
-  train.pace_last = transfer_time(last, pace);
+  train.segment_min = segment_min;
   for (const LinkUse& use : *kind.uses) {
-    Train::Hop hop;
-    hop.whole = use.occupied_by(kSegment, false);
-    hop.last = use.occupied_by(last, false);
-    hop.first = use.occupied_by(train.segments == 1 ? last : kSegment, true);
-    hop.latency = use.latency;
-    hop.busy = hop.first;
-    if (train.segments > 1) hop.busy += hop.whole * (train.segments - 2) + hop.last;
-    train.hops.push_back(hop);
+    train.hops.push_back({{}, use.overhead, use.latency, use.overhead});
+  }
+  Bytes remaining = size;
+  while (remaining > Bytes(0)) {
+    const Bytes segment = next_segment(remaining, segment_min);
+    train.wholes += segment == kSegment;
+    const std::size_t place = train.place_of(train.segments++);
+    train.paces[place] = transfer_time(segment, pace);
+    for (std::size_t hop = 0; hop < train.hops.size(); ++hop) {
+      train.hops[hop].times[place] = (*kind.uses)[hop].occupied_by(segment, false);
+      train.hops[hop].busy += train.hops[hop].times[place];
+    }
+    remaining = remaining - segment;
   }
   return train;
 }

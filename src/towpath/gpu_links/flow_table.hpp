@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,28 +16,29 @@ namespace towpath::gpu_links {
 
 // The time that the segments of a message take on the links of a flow.
 struct Train {
+  // A whole segment, then each of the smaller ones at the end: see next_segment.
+  using Times = std::array<Time, 6>;
   struct Hop {
-    Time first;  // of the message: with its overhead
-    Time whole;
-    Time last;
+    Times times;
+    Time overhead;  // of the message, added to its first segment
     Time latency;
     Time busy;  // by all segments together
-
-    Time occupied_by(std::uint32_t number, std::uint32_t segments) const {
-      if (number == 0) return first;
-      return number + 1 == segments ? last : whole;
-    }
   };
   Bytes size;
   Rate pace;
-  std::uint32_t segments = 1;
-  Time pace_whole;
-  Time pace_last;
+  Bytes segment_min;
+  std::uint32_t segments = 0;
+  std::uint32_t wholes = 0;
+  Times paces;
   std::vector<Hop> hops;  // then the companions of the first link, and of the last
 
-  Time pace_of(std::uint32_t number) const {
-    return number + 1 == segments ? pace_last : pace_whole;
+  std::size_t place_of(std::uint32_t number) const {
+    return number < wholes ? 0 : number - wholes + 1;
   }
+  Time occupied(const Hop& hop, std::uint32_t number) const {
+    return number == 0 ? hop.times[place_of(0)] + hop.overhead : hop.times[place_of(number)];
+  }
+  Time pace_of(std::uint32_t number) const { return paces[place_of(number)]; }
 };
 
 // The flows of a run, which are complete before its first message, and the links on which they
@@ -102,8 +104,9 @@ class FlowTable {
   // The partition of each flow, after join(): flows that meet are in the same partition.
   void divide(std::span<const std::uint32_t> partition_of_flow);
 
-  // For messages of `size` on the wire, which is not zero, sent at `pace`.
-  const Train& train(std::uint32_t flow, Bytes size, Rate pace);
+  // For messages of `size` on the wire, which is not zero, sent at `pace`. `segment_min` is that of a
+  // Message.
+  const Train& train(std::uint32_t flow, Bytes size, Rate pace, Bytes segment_min);
 
   std::vector<Flow>& flows() { return flows_; }
   const std::vector<Flow>& flows() const { return flows_; }

@@ -51,12 +51,16 @@ Flows::Notice Flows::send(std::uint32_t number, const Train& train, Time when, s
 // With a single link, a segment arrives when the previous one has left, and does not wait.
 void Flows::send_over_link(const Train& train, Time& free_at, Time when, Notice& notice) {
   const Train::Hop& cost = train.hops.front();
-  free_at = std::max(when, free_at) + cost.first;
+  free_at = std::max(when, free_at) + train.occupied(cost, 0);
   Time left = std::max(free_at, when + train.pace_of(0));
-  if (train.segments > 1) {
-    left += std::max(cost.whole, train.pace_whole) * (train.segments - 2);
-    free_at = left + cost.last;
-    left = std::max(free_at, left + train.pace_last);
+  std::uint32_t number = 1;
+  if (train.wholes > 2) {
+    left += std::max(cost.times[0], train.paces[0]) * (train.wholes - 2);
+    number = train.wholes - 1;
+  }
+  for (; number < train.segments; ++number) {
+    free_at = left + train.occupied(cost, number);
+    left = std::max(free_at, left + train.pace_of(number));
   }
   notice.left = left;
   notice.arrived = left + cost.latency;
@@ -74,13 +78,13 @@ void Flows::send_alone(const Flow& flow, const Train& train, Time when, Notice& 
     for (std::size_t h = 0; h < hops.size(); ++h) {
       const Train::Hop& cost = train.hops[h];
       Time& free_at = free_at_[hops[h].link];
-      const Time start = occupy(head, cost.occupied_by(number, train.segments), free_at);
+      const Time start = occupy(head, train.occupied(cost, number), free_at);
       tail = tail_left(free_at, tail);
       if (h == 0) left = tail;
       tail += cost.latency;
       head = start + cost.latency;
     }
-    if (train.segments > 3) number = repeat_whole(flow, train, number, left);
+    if (train.wholes > 2) number = repeat_whole(flow, train, number, left);
   }
   notice.left = left;
   notice.arrived = tail;
@@ -94,7 +98,7 @@ std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uin
   const std::span<const Hop> hops = table_.hops_of(flow);
   if (number == 0) free_at_before_.assign(hops.size() + 1, Time());
   const Time step = left - free_at_before_.back();
-  bool is_steady = number > 0 && number + 2 < train.segments;
+  bool is_steady = number > 0 && number + 1 < train.wholes;
   free_at_before_.back() = left;
   for (std::size_t h = 0; h < hops.size(); ++h) {
     const Time free_at = free_at_[hops[h].link];
@@ -102,7 +106,7 @@ std::uint32_t Flows::repeat_whole(const Flow& flow, const Train& train, std::uin
     free_at_before_[h] = free_at;
   }
   if (!is_steady) return number;
-  const std::uint32_t last_whole = train.segments - 2;
+  const std::uint32_t last_whole = train.wholes - 1;
   const Time all = step * (last_whole - number);
   left += all;
   for (const Hop& hop : hops) free_at_[hop.link] += all;
@@ -159,7 +163,7 @@ Flows::Passage Flows::pass(Segment& segment, Time head) {
     const Train::Hop& cost = train.hops[segment.hop];
     const Hop& hop = segment.hops[segment.hop];
     Time& free_at = free_at_[hop.link];
-    Time start = occupy(head, cost.occupied_by(segment.number, train.segments), free_at);
+    Time start = occupy(head, train.occupied(cost, segment.number), free_at);
     Time tail = tail_left(free_at, segment.tail_in);
     if (hop.beside_count > 0) tail = std::max(tail, occupy_beside(hop, segment, head, start));
     if (segment.hop == 0) passage.left = tail;
@@ -178,7 +182,7 @@ Time Flows::occupy_beside(const Hop& hop, const Segment& segment, Time head, Tim
   Time end;
   for (const std::uint32_t place : table_.beside(hop)) {
     Time& free_at = free_at_[place];
-    const Time occupied = (cost++)->occupied_by(segment.number, train.segments);
+    const Time occupied = train.occupied(*cost++, segment.number);
     start = std::max(start, occupy(head, occupied, free_at));
     end = std::max(end, free_at);
   }

@@ -16,6 +16,14 @@ namespace towpath::gpu_links {
 // changes rings on a DGX H100 by less than 0.1 %, trees by up to 2 % in Simple and, at 1 MiB in
 // LL128, by 10 %, and everything from 64 MiB on by less than 1 % (benchmarks/collective/README.md).
 inline constexpr Bytes kSegment{64 * 1024};
+inline constexpr Bytes kSegmentMin{8 * 1024};
+
+// The next segment of a message. With a small `least` the last segments get smaller, so that
+// messages that begin together end together, as if their packets alternated on the link.
+inline Bytes next_segment(Bytes remaining, Bytes least) {
+  const Bytes half(remaining.count() / 2);
+  return std::min(remaining, std::clamp(half, least, kSegment));
+}
 
 // A link under one protocol.
 struct LinkUse {

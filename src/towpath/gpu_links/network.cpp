@@ -134,7 +134,8 @@ void Network::arrive(void* context) {
 
 void Network::offer_segment(Message& message, Segment& segment) {
   segment.message = &message;
-  segment.size = std::min(message.remaining, message.segment_max);
+  segment.size =
+      std::min(next_segment(message.remaining, message.segment_min), message.segment_max);
   segment.hop = 0;
   message.remaining = message.remaining - segment.size;
   segment.is_last = message.remaining == Bytes(0);

@@ -70,6 +70,7 @@ struct Message {
   Protocol protocol = Protocol::simple;
   Rate rate_max;  // of each link it takes, or zero for the links' rates
   Bytes segment_max = kSegment;
+  Bytes segment_min = kSegment;  // see next_segment
   // If a switch combines or copies: further links that every segment uses together with the first
   // link of the route, and with the last.
   std::span<const int> beside_first;

@@ -279,7 +279,7 @@ TEST(TimeOnlyRun, CountsIterationsThatAreAsThoseBefore) {
     EXPECT_LT(run->repeated_iterations(), sample->plan->chunking.iterations());
     repeating += run->repeated_iterations() > 0 ? 1 : 0;
   }
-  EXPECT_GT(repeating, wanted / 4);
+  EXPECT_GT(repeating, wanted / 5);
 }
 
 // In runs of time alone, with iterations that are counted and without, and in those of executors.

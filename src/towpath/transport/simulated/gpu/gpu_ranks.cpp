@@ -48,6 +48,7 @@ void GpuEndpoint::start_put(Move& move) {
   const StepCost price = cost(move.protocol);
   const gpu_links::Route& route = *delivery.peer->route;
   delivery.size = price.on_wire_of(Bytes(move.size_bytes));
+  delivery.segment_min = gpu_links::kSegmentMin;
   delivery.pace = price.pace(Bytes(move.size_bytes), work_of(move));
   delivery.delay +=
       move.has_signal ? price.after_put(route, cost_at(move)) : price.by_adapter(route);
