@@ -284,19 +284,27 @@ class GpuCluster(Cluster):
         todo = penny.points(kernels, sizes_bytes, shapes, pes, rings)
         return replace(penny.measure(self.spec, todo, progress), sizes_bytes=sizes_bytes)
 
+    @property
+    def own_library(self) -> str:
+        """The library of these GPUs: "rccl" for AMD's, "nccl" for all others."""
+        from towpath.collectives.nccl.facts import is_of_amd
+
+        return "rccl" if is_of_amd(self.spec) else "nccl"
+
     def explain(
         self,
         collective: str = "all_reduce",
         *,
         size_bytes: int | str,
-        library: str | Library = "nccl",
+        library: str | Library | None = None,
     ) -> Explanation:
         """Explains the choice of NCCL or RCCL on this machine.
 
         Args:
             collective: "all_reduce", "all_gather", "reduce_scatter", "broadcast" or "reduce".
             size_bytes: the whole array: bytes (1 << 20) or a text ("1M").
-            library: "nccl", "rccl", or a `Library` with variables and files.
+            library: "nccl", "rccl", or a `Library` with variables and files. None selects
+                `own_library`.
 
         Returns:
             The choice, all candidates with the library's own times, the limit of the time, and the
@@ -307,14 +315,14 @@ class GpuCluster(Cluster):
         """
         from towpath.api.library import explain
 
-        return explain(self, collective, size_bytes, library)
+        return explain(self, collective, size_bytes, library or self.own_library)
 
     def expect(
         self,
         collective: str = "all_reduce",
         *,
         size_bytes: Sizes = "8:64M",
-        library: str | Library = "nccl",
+        library: str | Library | None = None,
     ) -> RunResult:
         """The table that nccl-tests should print on this machine.
 
@@ -322,7 +330,8 @@ class GpuCluster(Cluster):
             collective: "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast" or
                 "reduce".
             size_bytes: the whole array: bytes, a text, several of them, or a range ("8:1G:4").
-            library: "nccl", "rccl", or a `Library` with variables and files.
+            library: "nccl", "rccl", or a `Library` with variables and files. None selects
+                `own_library`.
 
         Returns:
             A row per size, as returned by `run` with `library` and without data: the choice, the
@@ -331,7 +340,8 @@ class GpuCluster(Cluster):
         Raises:
             ConfigError: an option is wrong, or the library does not support this machine.
         """
-        return self.run(collective, size_bytes=size_bytes, library=library, data=False)
+        asked = library or self.own_library
+        return self.run(collective, size_bytes=size_bytes, library=asked, data=False)
 
     def simulated_us(self, source: ScheduleSource, size_bytes: int) -> float:
         """The simulated time of one call, in microseconds, without data.

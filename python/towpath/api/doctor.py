@@ -190,9 +190,7 @@ def _donor_of_file(file: str) -> str | None:
 
 def _predictor(machine: GpuCluster, diagnosis: Diagnosis) -> Callable[[Timed], Expectation | None]:
     """A function that predicts the time of a row on a machine."""
-    from towpath.collectives.nccl.facts import is_of_amd
-
-    libraries = ["rccl", "nccl"] if is_of_amd(machine.spec) else ["nccl", "rccl"]
+    libraries = sorted(["nccl", "rccl"], key=lambda name: name != machine.own_library)
 
     def expect(timed: Timed) -> Expectation | None:
         if timed.ranks is not None and timed.ranks != machine.ranks:

@@ -91,7 +91,6 @@ class _Predictor:
 
     def __init__(self, name: str, ranks: int, scale: int) -> None:
         from towpath.api.clusters import GpuCluster
-        from towpath.collectives.nccl.facts import is_of_amd
 
         machine = load(name)
         if not isinstance(machine, GpuCluster):
@@ -99,7 +98,7 @@ class _Predictor:
         self._name = name.partition(":")[0] if not Path(name).exists() else name
         self._own = machine.spec.gpus_per_host
         self._ranks, self._scale = ranks, scale
-        self._library = "rccl" if is_of_amd(machine.spec) else "nccl"
+        self._library = machine.own_library
         self._known: dict[object, float | str] = {}
         self._machines: dict[tuple[int, int], GpuCluster] = {}
         self.extrapolated = 0

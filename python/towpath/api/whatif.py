@@ -75,14 +75,12 @@ def what_if(
 def _base(
     machine: GpuCluster | ChipCluster, collectives: Sequence[str], sizes: Sequence[int]
 ) -> dict[tuple[str, int], RunResult]:
-    from towpath.collectives.nccl.facts import is_of_amd
-
     found = {}
     for collective in collectives:
         for size in sizes:
             options: dict[str, Any] = {"data": False}
             if isinstance(machine, GpuCluster):
-                options["library"] = "rccl" if is_of_amd(machine.spec) else "nccl"
+                options["library"] = machine.own_library
             result = machine.run(collective, size_bytes=size, **options)
             found[collective, size] = _again(machine, result, collective, size)
     return found

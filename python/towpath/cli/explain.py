@@ -38,7 +38,7 @@ def explain(
     sizes: Annotated[
         str | None, typer.Option("--sizes", "--size", help="1M, or several: 8,1M,1G")
     ] = None,
-    run_as: OfLibrary = "nccl",
+    run_as: OfLibrary = None,
     nccl: Annotated[
         str | None,
         typer.Option(
@@ -74,7 +74,7 @@ def explain(
 
     check_output(graph_out)
     gpus = gpu_cluster(machine, **size)
-    chosen = library_from(run_as, library)
+    chosen = library_from(run_as or gpus.own_library, library)
     with errors_name_options():
         found = [
             gpus.explain(collective, size_bytes=each, library=chosen)

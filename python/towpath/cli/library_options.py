@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from towpath.collectives.nccl.imitation import Library
 
 OfLibrary = Annotated[
-    str, typer.Option("--as", metavar="LIBRARY", help="whose choice: nccl or rccl")
+    str | None,
+    typer.Option(
+        "--as", metavar="LIBRARY", help="whose choice: nccl or rccl; default: that of the GPUs"
+    ),
 ]
 # What the user of the library has set, and what the machine does not say.
 LIBRARY: dict[str, Any] = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -43,10 +43,11 @@ from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath import RunResult, Schedule
-    from towpath.api.cluster import Cluster
     from towpath.collectives.result import RunRow
 
 DEFAULT_SIZES = "8:64M"
+_Machine = TypeVar("_Machine")
+
 _COLLECTIVES = (
     "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter, "
     "all_to_all_v, send_recv, barrier"
@@ -144,7 +145,7 @@ def run(
     elif live is not None and schedule is None:
         # One schedule, so that the two can be compared.
         options = {"algorithm": None, "protocol": "Simple", **options}
-    machines = [] if machine is None else _machines(machine, size, gpus)
+    machines = [] if machine is None else _machines(machine, size, gpus, cluster)
     simulated, measured = _by_kind(options, machine, live)
     request = {"size_bytes": _sizes(**sizes)}
     if options.get("algorithm") == "synthesis":
@@ -175,17 +176,17 @@ def expect(
     output: dict[str, Any],
     collective: Annotated[str, typer.Argument(metavar="COLLECTIVE", help=_COLLECTIVES)],
     machine: Annotated[str, machine_option("the cluster of GPUs: a name or a file")],
-    run_as: OfLibrary = "nccl",
+    run_as: OfLibrary = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the table that nccl-tests should print, with the model's error."""
     gpus = sizes.pop("ngpus", None)
-    chosen = library_from(run_as, library)
     sizes = sizes or {"sizes": "8:64M:8"}
     deliver = Delivery(as_json, output)
     for setting, each in _machines(machine, size, gpus, gpu_cluster):
         if setting and not as_json:
             print(f"# with {setting}")
+        chosen = library_from(run_as or each.own_library, library)
         with errors_name_options():
             asked = {"size_bytes": _sizes(**sizes), "library": chosen, "data": False, **options}
             deliver.run(each.run, collective, asked)
@@ -379,8 +380,8 @@ def _by_kind(
 
 
 def _machines(
-    name: str, size: dict[str, Any], gpus: int | None, load: Callable[..., Any] = cluster
-) -> list[tuple[str, Cluster]]:
+    name: str, size: dict[str, Any], gpus: int | None, load: Callable[..., _Machine]
+) -> list[tuple[str, _Machine]]:
     """The machine in the given size, with each combination of settings as text.
 
     Raises:

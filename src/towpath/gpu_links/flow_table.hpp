@@ -104,8 +104,8 @@ class FlowTable {
   // The partition of each flow, after join(): flows that meet are in the same partition.
   void divide(std::span<const std::uint32_t> partition_of_flow);
 
-  // For messages of `size` on the wire, which is not zero, sent at `pace`. `segment_min` is that of a
-  // Message.
+  // For messages of `size` on the wire, which is not zero, sent at `pace` with the `segment_min` of
+  // a Message.
   const Train& train(std::uint32_t flow, Bytes size, Rate pace, Bytes segment_min);
 
   std::vector<Flow>& flows() { return flows_; }

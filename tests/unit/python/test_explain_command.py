@@ -47,6 +47,14 @@ def test_what_nccl_would_run_gives_right_data(one_host, collective):
     assert all("what NCCL would run: " in row.choice for row in found.rows)
 
 
+@pytest.mark.parametrize(("machine", "library"), [("mi300x", "RCCL"), ("dgx-h100", "NCCL")])
+def test_the_library_of_the_gpus_is_asked(machine, library):
+    place = ("--machine", machine, "--hosts", "1", "--sizes", "4K")
+    assert f"{library} runs " in towpath_command("explain", "all_reduce", *place).output
+    expected = towpath_command("expect", "all_reduce", *place, "--json").output
+    assert f"what {library} would run" in expected
+
+
 def test_two_hosts_run_a_tree_then_rings_of_the_search():
     machine = towpath.load("dgx-h100", hosts=2)
     found = machine.run("all_reduce", size_bytes=64, library="nccl")

@@ -314,7 +314,8 @@ void DirectSteps::send_piece(Flight& flight, Bytes size, Time now, Note note) {
   const std::uint32_t flow = note == Note::load ? flight.path->load : flight.path->store;
   const StepCost& cost = *table_[flight.block].cost;
   const auto number = static_cast<std::size_t>(&flight - flights_.data());
-  const Train& train = flow_table_.train(flow, cost.on_wire_of(size), cost.direct_pace(1), gpu_links::kSegment);
+  const Train& train =
+      flow_table_.train(flow, cost.on_wire_of(size), cost.direct_pace(1), gpu_links::kSegment);
   note_message(flight, note, flows_.send(flow, train, now, tag_of(note, number)));
 }
 

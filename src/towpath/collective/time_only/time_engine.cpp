@@ -141,9 +141,8 @@ void TimeEngine::set_memo(Block& block, Bytes size, Work work) {
   block.memo_duration = block.cost->local(size, work);
   block.memo_train = nullptr;
   if (block.flow == kNobody || size == Bytes(0)) return;
-  block.memo_train =
-      &flow_table_.train(block.flow, block.cost->on_wire_of(size), block.cost->pace(size, work),
-                         gpu_links::kSegmentMin);
+  block.memo_train = &flow_table_.train(block.flow, block.cost->on_wire_of(size),
+                                        block.cost->pace(size, work), gpu_links::kSegmentMin);
 }
 
 bool TimeEngine::put(Block& block) {
