@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from towpath.collectives.result import Measurement, RunRow
-from towpath.files import write_text
+from towpath.files import write_bytes, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def write_dumps(calls: Calls, folder: str | os.PathLike[str]) -> None:
             "version": VERSION_OF_DUMPS, "rank": rank, "pg_config": {"0": group},
             "pg_status": {"0": state}, "entries": entries,
         }  # fmt: skip
-        (place / f"{FILE_PREFIX}{rank}").write_bytes(pickle.dumps(dump, protocol=2))
+        write_bytes(place / f"{FILE_PREFIX}{rank}", pickle.dumps(dump, protocol=2))
 
 
 def _entries(calls: Calls) -> Iterator[dict[str, Any]]:

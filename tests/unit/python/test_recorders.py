@@ -35,6 +35,14 @@ def test_dumps_have_a_file_per_rank_with_the_calls(result, tmp_path):
     assert first["input_sizes"] == [[1024]] and first["output_sizes"] == [[16384]]
 
 
+def test_a_dump_that_does_not_fit_is_named(result, tmp_path):
+    full = tmp_path / "nccl_trace_rank_3"
+    full.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        result.flight_recorder(tmp_path)
+    assert caught.value.filename == str(full)
+
+
 def test_the_doctor_reads_its_own_dumps(result, tmp_path):
     result.flight_recorder(tmp_path)
     found = answer(*tmp_path.iterdir())
