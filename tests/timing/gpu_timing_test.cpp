@@ -208,15 +208,6 @@ Time direct_done(const machine::GpuCost& cost, bool loads_group, bool stores_gro
   return watch.at;
 }
 
-TEST(GpuTiming, WhatIsStagedBetweenSwitchAndOwnMemoryTakesLonger) {
-  machine::GpuCost staged;
-  staged.in_switch_staging = 22_us;
-  const machine::GpuCost plain;
-  EXPECT_EQ(direct_done(staged, true, false), direct_done(plain, true, false) + 22_us);
-  EXPECT_EQ(direct_done(staged, false, true), direct_done(plain, false, true) + 22_us);
-  EXPECT_EQ(direct_done(staged, true, true), direct_done(plain, true, true));
-}
-
 TEST(GpuTiming, AStageOfAPipelineThroughTheSwitchHasATimeOfItsOwn) {
   machine::GpuCost cost;
   cost.in_switch_stage = 4_us;

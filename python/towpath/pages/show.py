@@ -73,7 +73,6 @@ _OPTIONAL_COSTS = (
 )
 _SWITCH_COSTS = (
     "in_switch_rate_gb_per_s",
-    "in_switch_staging_ns",
     "in_switch_stage_ns",
     "in_switch_copy_rate_gb_per_s",
 )

@@ -72,10 +72,6 @@ constexpr Parameter kGpuParameters[] = {
     {"in_switch_rate_gb_per_s", TOWPATH_MEMBER(GpuCost, in_switch_rate), kRateGbPerS,
      "rate of a link for what a switch combines or copies, where it is less than the link's own",
      Form::optional_quantity},
-    {"in_switch_staging_ns", TOWPATH_MEMBER(GpuCost, in_switch_staging), kDurationNs,
-     "what a load or a store through the switch takes besides where its other end is the own "
-     "memory, from which another thread block goes on",
-     Form::optional_quantity},
     {"in_switch_stage_ns", TOWPATH_MEMBER(GpuCost, in_switch_stage), kDurationNs,
      "time of a stage of a pipeline through the switch for each piece beyond its bytes: the "
      "barrier of its threads, a fence and the flags of all GPUs",

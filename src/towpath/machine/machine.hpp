@@ -81,7 +81,6 @@ struct GpuCost {
   Rate direct_rate{};
   bool in_switch_reduction = false;
   Rate in_switch_rate{};
-  Time in_switch_staging{};
   Time in_switch_stage{};
   Rate in_switch_copy_rate{};
   std::array<ProtocolCost, kProtocols> protocol;  // indexed by Protocol

@@ -6,10 +6,8 @@
 namespace towpath::collective {
 namespace {
 
-// NVLS all-reduce in one host: the array goes through multicast scratch in K pieces per channel.
-// Three thread blocks per channel work on three pieces at once. One copies a piece into scratch,
-// one loads its part of the sum through the switch and stores it to all ranks' scratch, one copies
-// the sums out. K + 2 steps, S(1 + 1/R) bytes in each direction.
+// All-reduces through scratch with a multicast address, in K pieces per channel. Thread blocks work
+// on several pieces at once: one copies a piece into scratch, and one copies its sums out.
 
 // One rank's thread blocks of one channel.
 struct Lane {
@@ -17,10 +15,16 @@ struct Lane {
   int rank;
   int channel;
   int pieces;
+  int group;  // of this rank
 
-  std::uint32_t parts() const { return schedule.rank_count(); }
-  // The first chunk of a piece, which has one chunk per rank.
+  const std::vector<int>& members() const { return schedule.groups[index(group)]; }
+  std::uint32_t parts() const { return static_cast<std::uint32_t>(members().size()); }
+  // The first chunk of a piece, which has one chunk per member.
   std::uint32_t first(std::uint32_t piece) const { return (channel * pieces + piece) * parts(); }
+  // This rank's part of a piece.
+  Chunk part(std::uint32_t piece) const {
+    return scratch(first(piece) + (rank - members().front()));
+  }
   // Sums are signalled on separate channels.
   int sum_channel() const { return channel + static_cast<int>(schedule.channels / 2); }
 
@@ -34,32 +38,41 @@ struct Lane {
     return step;
   }
 
-  void add() const {
-    const std::vector<int> ranks = all_ranks(schedule);
-    auto& blocks = program_of(schedule, rank).blocks;
-    const auto copy_in = static_cast<std::uint32_t>(blocks.size());
-    const std::uint32_t reduction = copy_in + 1;
-    ThreadBlock& in = add_block_to(schedule, rank);
+  // Returns the thread block whose step 2 i has copied piece i.
+  std::uint32_t add_copies_in() const {
+    ThreadBlock& block = add_block_to(schedule, rank);
     for (std::uint32_t piece = 0; piece < index(pieces); ++piece) {
-      in.steps.push_back(publishing(copy(Buffer::input, Buffer::scratch, piece)));
-      add_signals(in, rank, ranks, channel);
+      block.steps.push_back(publishing(copy(Buffer::input, Buffer::scratch, piece)));
+      add_signals(block, rank, members(), channel);
     }
-    ThreadBlock& sum = add_block_to(schedule, rank);
+    return last_block(program_of(schedule, rank));
+  }
+
+  // Step first_step + i * stride of a thread block has stored this rank's sums of piece i.
+  void add_copies_out(std::uint32_t stores, std::uint32_t first_step, std::uint32_t stride) const {
+    ThreadBlock& block = add_block_to(schedule, rank);
     for (std::uint32_t piece = 0; piece < index(pieces); ++piece) {
-      const Chunk part = scratch(first(piece) + rank);
-      add_waits(sum, rank, ranks, channel);
-      Step& step = add_direct(sum, {of_group(0, part)}, {of_group(0, part)});
-      step = publishing(after(copy_in, 2 * piece, step));
-      add_signals(sum, rank, ranks, sum_channel());
-    }
-    ThreadBlock& out = add_block_to(schedule, rank);
-    for (std::uint32_t piece = 0; piece < index(pieces); ++piece) {
-      add_waits(out, rank, ranks, sum_channel());
-      out.steps.push_back(
-          after(reduction, 3 * piece + 1, copy(Buffer::scratch, Buffer::output, piece)));
+      add_waits(block, rank, members(), sum_channel());
+      block.steps.push_back(
+          after(stores, first_step + stride * piece, copy(Buffer::scratch, Buffer::output, piece)));
     }
   }
 };
+
+// NVLS all-reduce in one host: each rank loads its part of the sum through the switch and stores it
+// to all ranks' scratch. K + 2 steps, S(1 + 1/R) bytes in each direction.
+void add_nvls(const Lane& lane) {
+  const std::uint32_t copies = lane.add_copies_in();
+  ThreadBlock& block = add_block_to(lane.schedule, lane.rank);
+  for (std::uint32_t piece = 0; piece < index(lane.pieces); ++piece) {
+    add_waits(block, lane.rank, lane.members(), lane.channel);
+    const Operand part = of_group(lane.group, lane.part(piece));
+    Step& step = add_direct(block, {part}, {part});
+    step = publishing(after(copies, 2 * piece, step));
+    add_signals(block, lane.rank, lane.members(), lane.sum_channel());
+  }
+  lane.add_copies_out(copies + 1, 1, 3);
+}
 
 void build_nvls_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
   take_two_channels_each(schedule);
@@ -68,68 +81,59 @@ void build_nvls_all_reduce(Schedule& schedule, const AlgorithmOptions& options) 
   for (int rank = 0; rank < options.ranks; ++rank) {
     program_of(schedule, rank).scratch_chunks = schedule.chunks;
     for (int channel = 0; channel < options.channels; ++channel) {
-      Lane{schedule, rank, channel, options.chunks_per_channel}.add();
+      add_nvls({schedule, rank, channel, options.chunks_per_channel, 0});
     }
   }
 }
 
-// NVLS tree all-reduce: 2 log2(H) + 2 steps for H hosts, plus K - 1 for K chunks per channel. In
+// NVLS tree all-reduce: 2 log2(H) + 4 steps for H hosts, plus K - 1 for K pieces per channel. In
 // each host, rank g of G loads the g-th part of the host's sum through the switch. The ranks g of
 // all hosts sum it and distribute the result along a binary tree, and each stores the result to its
 // whole host through the switch. S(1 + 1/G) bytes in each direction between a GPU and its switch;
 // between hosts S/G to the parent and to each child.
-
-// Steps of the barrier at the start of a thread block.
-constexpr std::uint32_t kMeetingSteps = 2;
-
-// One rank's share of one channel.
 struct TreeLane {
-  Schedule& schedule;
+  Lane lane;
   const AlgorithmOptions& options;
-  int rank;
-  int channel;
 
   int gpus() const { return options.gpus_per_host; }
   int hosts() const { return options.ranks / gpus(); }
-  int host() const { return rank / gpus(); }
-  int gpu() const { return rank % gpus(); }
-  std::uint32_t chunks() const { return options.chunks_per_channel; }
-  std::uint32_t first_chunk() const { return (channel * gpus() + gpu()) * chunks(); }
-  // Sums and results stay in scratch, so that a switch store to the output cannot overwrite data
-  // that a rank still has to send.
-  std::uint32_t first_scratch() const { return channel * chunks(); }
-  const std::vector<int>& members() const { return schedule.groups[index(host())]; }
-  RankProgram& program() const { return program_of(schedule, rank); }
+  int host() const { return lane.rank / gpus(); }
+  std::uint32_t pieces() const { return static_cast<std::uint32_t>(lane.pieces); }
+  // The sum of the host and then of all hosts, after the copies.
+  std::uint32_t first_sum() const { return lane.schedule.chunks + lane.channel * pieces(); }
+  RankProgram& program() const { return program_of(lane.schedule, lane.rank); }
 
   void add() const {
-    const std::uint32_t load = add_loads();
-    if (hosts() == 1) return add_stores(load, kMeetingSteps);
-    add_stores(add_tree(load), 0);
+    const std::uint32_t loads = add_loads(lane.add_copies_in());
+    const std::uint32_t stores =
+        hosts() == 1 ? add_stores(loads, 1, 2) : add_stores(add_tree(loads), 0, 1);
+    lane.add_copies_out(stores, 0, 2);
   }
 
-  // Loads the host's sums.
-  std::uint32_t add_loads() const {
-    ThreadBlock& block = add_block_to(schedule, rank);
-    add_meeting(block, rank, members(), channel, true);
-    for (std::uint32_t i = 0; i < chunks(); ++i) {
-      Step& step = add_direct(block, {of_group(host(), input(first_chunk() + i))},
-                              {own(scratch(first_scratch() + i))});
-      step.publishes = true;
+  // Step 2 i + 1 loads the host's sums of piece i.
+  std::uint32_t add_loads(std::uint32_t copies) const {
+    ThreadBlock& block = add_block_to(lane.schedule, lane.rank);
+    for (std::uint32_t piece = 0; piece < pieces(); ++piece) {
+      add_waits(block, lane.rank, lane.members(), lane.channel);
+      Step& step = add_direct(block, {of_group(lane.group, lane.part(piece))},
+                              {own(scratch(first_sum() + piece))});
+      step = publishing(after(copies, 2 * piece, step));
     }
     return last_block(program());
   }
 
-  std::uint32_t add_tree(std::uint32_t load) const {
-    const auto rank_in = [&](int other) { return other * gpus() + gpu(); };
+  std::uint32_t add_tree(std::uint32_t loads) const {
+    const auto rank_in = [&](int other) { return other * gpus() + lane.rank % gpus(); };
     TreeNode node{program()};
-    node.channel = channel;
-    node.first_chunk = first_scratch();
-    node.chunks = chunks();
+    node.channel = lane.channel;
+    node.first_chunk = first_sum();
+    node.chunks = pieces();
     node.source = node.result = Buffer::scratch;
-    node.source_block = static_cast<std::int32_t>(load);
-    node.source_step = kMeetingSteps;
+    node.source_block = static_cast<std::int32_t>(loads);
+    node.source_step = 1;
+    node.source_stride = 2;
     node.publishes_result = true;
-    const bool is_second = channel % 2 == 1;
+    const bool is_second = lane.channel % 2 == 1;
     for (int other = 0; other < hosts(); ++other) {
       const int parent = parent_of_host(other, hosts(), is_second).host;
       if (other == host() && parent != kNone) node.parent = rank_in(parent);
@@ -139,29 +143,34 @@ struct TreeLane {
     return node.add_way_down();
   }
 
-  // Stores the results of step first_step + i of a thread block to the host's ranks.
-  void add_stores(std::uint32_t result, std::uint32_t first_step) const {
-    const int stores_channel = channel + options.channels;
-    ThreadBlock& block = add_block_to(schedule, rank);
-    for (std::uint32_t i = 0; i < chunks(); ++i) {
-      Step& step = add_direct(block, {own(scratch(first_scratch() + i))},
-                              {of_group(host(), output(first_chunk() + i))});
-      step = after(result, first_step + i, step);
+  // Step 2 i stores the result of piece i to the host's ranks: that of step first_step + i * stride
+  // of a thread block.
+  std::uint32_t add_stores(std::uint32_t results, std::uint32_t first_step,
+                           std::uint32_t stride) const {
+    ThreadBlock& block = add_block_to(lane.schedule, lane.rank);
+    for (std::uint32_t piece = 0; piece < pieces(); ++piece) {
+      Step& step = add_direct(block, {own(scratch(first_sum() + piece))},
+                              {of_group(lane.group, lane.part(piece))});
+      step = publishing(after(results, first_step + stride * piece, step));
+      add_signals(block, lane.rank, lane.members(), lane.sum_channel());
     }
-    add_meeting(block, rank, members(), stores_channel);
+    return last_block(program());
   }
 };
 
 void build_nvls_tree_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
   take_two_channels_each(schedule);
+  schedule.has_switch_stages = true;
   const std::vector<int> ranks = all_ranks(schedule);
   for (auto first = ranks.begin(); first != ranks.end(); first += options.gpus_per_host) {
     schedule.groups.emplace_back(first, first + options.gpus_per_host);
   }
   for (const int rank : ranks) {
-    program_of(schedule, rank).scratch_chunks = options.channels * options.chunks_per_channel;
+    program_of(schedule, rank).scratch_chunks =
+        schedule.chunks + options.channels * options.chunks_per_channel;
     for (int channel = 0; channel < options.channels; ++channel) {
-      TreeLane{schedule, options, rank, channel}.add();
+      const int host = rank / options.gpus_per_host;
+      TreeLane{{schedule, rank, channel, options.chunks_per_channel, host}, options}.add();
     }
   }
 }
@@ -218,7 +227,7 @@ constinit const Algorithm nvls_tree_all_reduce{
     .collective = Collective::all_reduce,
     .build = build_nvls_tree_all_reduce,
     .description = "sums by each host's switch, up and down a tree of hosts, and out by the switch",
-    .cost = "2log2(H)+K+1 steps, S(1+1/G) bytes each way",
+    .cost = "2log2(H)+K+3 steps, S(1+1/G) bytes each way",
     .chunks =
         [](const AlgorithmOptions& options) {
           return pipeline_chunks(options) * options.gpus_per_host;

@@ -33,7 +33,7 @@ std::vector<std::vector<int>> children_of(const Parents& parents) {
 
 Step TreeNode::when_there(std::uint32_t i, Step step) const {
   if (source_block == kNone) return step;
-  return after(source_block, source_step + i, step);
+  return after(source_block, source_step + i * source_stride, step);
 }
 
 StepType TreeNode::type_on_way_up(bool is_last) const {

@@ -29,11 +29,12 @@ struct TreeNode {
   std::uint32_t first_chunk = 0;
   std::uint32_t chunks = 0;
 
-  // The rank's contribution: chunks of this buffer. Chunk i is available after step source_step + i
-  // of a thread block, if there is one.
+  // The rank's contribution: chunks of this buffer. Chunk i is available after step
+  // source_step + i * source_stride of a thread block, if there is one.
   Buffer source = Buffer::input;
   std::int32_t source_block = kNone;
   std::uint32_t source_step = 0;
+  std::uint32_t source_stride = 1;
   Buffer result = Buffer::output;  // buffer of partial sums and results
   bool publishes_result = false;   // publish every step that stores a result
   bool has_way_down = true;        // if false, the root keeps the result

@@ -43,7 +43,7 @@ bool is_simple(const Step& step, const Access& access) {
 }
 
 // True if a step may have to wait for another step's stores to the same memory.
-bool has_conflicts(const ThreadBlock& block, std::uint64_t iterations) {
+bool has_conflicts(const ThreadBlock& block) {
   std::vector<Step> direct;
   for (const Step& step : block.steps) {
     if (step.type == StepType::direct) direct.push_back(step);
@@ -51,7 +51,6 @@ bool has_conflicts(const ThreadBlock& block, std::uint64_t iterations) {
   for (const Step& stored : direct) {
     const Operand& to = block.access(stored).destinations.front();
     if (to.holder != Holder::group) continue;
-    if (iterations > 1 && to.buffer == Buffer::scratch) return true;  // it is used again
     for (const Step& other : direct) {
       if (other.source_chunk == stored.source_chunk) continue;
       const Access& access = block.access(other);
@@ -78,7 +77,7 @@ bool DirectSteps::can_run(const Plan& plan) {
                                  return is_simple(step, block.access(step)) &&
                                         (!has_turn || step.type == StepType::direct);
                                }) &&
-           !has_conflicts(block, plan.chunking.iterations());
+           !has_conflicts(block);
   };
   return std::ranges::all_of(plan.schedule->ranks, [&](const RankProgram& program) {
     return std::ranges::all_of(
@@ -139,7 +138,7 @@ DirectSteps::Path DirectSteps::path_of(std::pair<int, int> groups, int rank) {
   const StepCost& cost = table_.cost_of(rank);
   const auto [from, to] = groups;
   Path path;
-  path.overhead = cost.before_direct((from == kNone) != (to == kNone));
+  path.overhead = cost.before_direct();
   const auto routes_to = [&](int group) -> const DirectMoves::GroupRoutes& {
     return table_.ranks().direct_moves().routes_of(rank,
                                                    table_.plan().schedule->groups[index(group)]);

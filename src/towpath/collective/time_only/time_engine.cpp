@@ -122,7 +122,8 @@ bool TimeEngine::move_slice(Block& block) {
   ++slices_;
   const std::uint64_t size_bytes = table_.size_of_slice(block);
   const bool is_combined = (receives(type) && reads_source(type)) || type == StepType::reduce;
-  const bool is_stage = type == StepType::copy && table_.plan().schedule->has_switch_stages;
+  const bool is_copy = type == StepType::copy || type == StepType::receive;
+  const bool is_stage = is_copy && table_.plan().schedule->has_switch_stages;
   const Work work =
       is_stage ? Work::stage : work_of(sends(type), writes_destination(type), is_combined);
   if (size_bytes != block.memo_bytes || work != block.memo_work) {

@@ -34,7 +34,6 @@ machine::GpuCost switched_cost(Figures& figures) {
   machine::GpuCost cost = random_cost(figures);
   cost.in_switch_reduction = true;
   if (figures.flip()) cost.in_switch_rate = figures.rate();
-  cost.in_switch_staging = figures.time(500_ns);
   return cost;
 }
 

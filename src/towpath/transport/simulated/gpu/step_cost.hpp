@@ -79,11 +79,9 @@ class StepCost {
   Time after_flag() const { return cost_->receive_overhead; }
 
   // --- direct moves ------------------------------------------------------------------------------
-  // A switch that only combines, or only copies, is reached through a stage.
-  Time before_direct(bool is_staged) const {
+  Time before_direct() const {
     const bool has_own = gpu_->direct_overhead > Time();
     return (has_own ? gpu_->direct_overhead : cost_->send_overhead) +
-           (is_staged ? gpu_->in_switch_staging : Time()) +
            (kernel_.has_switch_stages ? gpu_->in_switch_stage : Time());
   }
   // A move from `sources` within the GPU.
