@@ -68,6 +68,7 @@ class InfoLog:
         self.adapters = [[f"mlx5_{n}" for n in range(gpus)] for _ in range(hosts)]
         self.variables: dict[str, str] = {}
         self.local = "P2P/CUMEM"
+        self.path = "PIX"
         self.rail_of = {(host, gpu): gpu for host in range(hosts) for gpu in range(gpus)}
         self.pcie = [48.0] * gpus
         self.nvlink = [370.8] * gpus
@@ -130,8 +131,8 @@ class InfoLog:
                 f"              + PCI[48.0] - NIC/0-{gpu + 1}c000",
                 f"                            + NET[50.0] - NET/0-{gpu} (0/0/50.000000)",
             ]
-        lines.append("Pattern 4, crossNic 0, nChannels 8, bw 44.000000/44.000000, type NVL/PIX, "
-                     "sameChannels 0")  # fmt: skip
+        lines.append("Pattern 4, crossNic 0, nChannels 8, bw 44.000000/44.000000, type NVL/"
+                     f"{self.path}, sameChannels 0")  # fmt: skip
         return [self._say(0, 0, line) for line in lines]
 
     def _channels(self) -> list[str]:

@@ -112,10 +112,9 @@ def _gdr(log: NcclLog) -> Iterator[Finding]:
         each for each in log.connections if each.end == "receive" and _network(each) not in _TCP
     ]
     without = [each for each in received if "GDR" not in each.via]
-    disabled = [evidence for is_on, evidence in log.gdr if not is_on]
     if not without:
         if not received:
-            yield from _gdr_disabled(log, disabled)
+            yield from _gdr_disabled(log)
         return
     if len(without) == len(received):
         sentence = f"none of the {len(received)} receiving connections uses GPUDirect RDMA"
@@ -125,12 +124,23 @@ def _gdr(log: NcclLog) -> Iterator[Finding]:
             f"{len(without)} of {len(received)} receiving connections do not use GPUDirect RDMA: "
             f"rank {ranks}"
         )
-    far = _far_paths(log)
-    if far:
-        sentence += f", because the adapters are far from the GPUs ({', '.join(far)})"
+    why, lines, is_fault = _why_without_gdr(log)
     sureness = 0.9 if len(without) == len(received) else 0.8
-    lines = (without[0].evidence, *disabled[:1])
-    yield Finding("gdr_off", sentence, lines, sureness, not far)
+    yield Finding("gdr_off", sentence + why, (without[0].evidence, *lines), sureness, is_fault)
+
+
+def _why_without_gdr(log: NcclLog) -> tuple[str, list[Evidence], bool]:
+    """The end of the sentence, its lines, and True if connections without it are a fault."""
+    disabled = [evidence for is_on, evidence in log.gdr if not is_on]
+    paths = _far_paths(log)
+    if disabled or not (paths or log.gdr_far):
+        return "", disabled[:1], True
+    # Without GPUDirect RDMA, all paths of adapters lead through the processor. So far paths are
+    # its reason only if the adapters support it.
+    if log.gdr_far or log.gdr:
+        return ", because the adapters are far from the GPUs", log.gdr_far[:1], False
+    shown = ", ".join(paths)
+    return f": it is off, or the adapters are far from the GPUs ({shown})", [], False
 
 
 def _far_paths(log: NcclLog) -> list[str]:
@@ -145,8 +155,9 @@ def _network(connection: Connection) -> str:
     return "" if adapter is None else adapter[0]
 
 
-def _gdr_disabled(log: NcclLog, disabled: list[Evidence]) -> Iterator[Finding]:
+def _gdr_disabled(log: NcclLog) -> Iterator[Finding]:
     """Adapters of a log without lines of connections."""
+    disabled = [evidence for is_on, evidence in log.gdr if not is_on]
     if disabled and len(disabled) == len(log.gdr) and not log.is_one_host:
         sentence = f"GPUDirect RDMA is disabled for {len(disabled)} adapters"
         yield Finding("gdr_off", sentence, tuple(disabled[:2]), 0.85)

@@ -41,7 +41,7 @@ _REASON_OF_SOCKETS = re.compile(
 )
 _COUNTS = re.compile(r"([0-9]{1,4}) coll channels, .{0,80}?([0-9]{1,4}) p2p channels")
 _LINK = re.compile(r"\+ ?([A-Z0-9]{2,4})\[([0-9.]{1,10})\] - ([A-Z]{2,4})/([0-9A-Fa-f./-]{1,40})")
-_GDR = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (?:HCA|GPU) (\S{1,40})")
+_GDR = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (?:(HCA) |.{1,160}\b(distance) [0-9])")
 _VARIABLES_MAX = 200
 _LINE_LENGTH_MAX, _PREFIX_LENGTH_MAX = 4000, 160
 
@@ -103,6 +103,7 @@ class NcclLog:
         warnings: lines of warnings.
         reasons_of_sockets: lines about RDMA that is not available.
         gdr: state of GPUDirect RDMA of adapters, with lines.
+        gdr_far: lines of adapters that are too far from a GPU for GPUDirect RDMA.
         ranks: number of ranks.
         nodes: number of nodes.
         channels: number of channels for collectives.
@@ -122,6 +123,7 @@ class NcclLog:
     warnings: list[Evidence] = field(default_factory=list)
     reasons_of_sockets: list[Evidence] = field(default_factory=list)
     gdr: list[tuple[bool, Evidence]] = field(default_factory=list)
+    gdr_far: list[Evidence] = field(default_factory=list)
     ranks: int | None = None
     nodes: int | None = None
     channels: int | None = None
@@ -154,7 +156,10 @@ class NcclLog:
         for name in ("versions", "networks", "adapters", "adapter_lines", "variables", "rings"):
             own, new = getattr(self, name), getattr(other, name)
             own |= {key: value for key, value in new.items() if key not in own}
-        for name in ("connections", "systems", "patterns", "warnings", "reasons_of_sockets", "gdr"):
+        for name in (
+            "connections", "systems", "patterns", "warnings", "reasons_of_sockets", "gdr",
+            "gdr_far",
+        ):  # fmt: skip
             getattr(self, name).extend(getattr(other, name))
         self.hosts |= other.hosts
         self.members |= other.members
@@ -227,7 +232,10 @@ def _read_network(log: NcclLog, text: str, host: str, evidence: Evidence) -> boo
         log.adapter_lines.setdefault(host, evidence)
         return True
     if match := _GDR.search(text):
-        log.gdr.append((match[1] == "Enabled", evidence))
+        if match[2]:
+            log.gdr.append((match[1] == "Enabled", evidence))
+        elif match[1] == "Disabled":
+            log.gdr_far.append(evidence)
         return True
     return False
 

@@ -175,6 +175,8 @@ INFO_FAULTS = [
     ("sockets", changed(network="Socket", gdr=False, variables={"NCCL_IB_DISABLE": "1"})),
     ("gdr_off", changed(gdr=False)),
     ("gdr_off", changed(gdr=False, hosts=4)),
+    # The paths are far because NCCL leads them through the processor without GPUDirect RDMA.
+    ("gdr_off", changed(gdr=False, path="PHB")),
     ("gdr_off", changed(without_gdr={8, 9, 10, 11})),
     ("gdr_off", changed(without_gdr={0})),
     ("gdr_off", changed(without_gdr=set(range(8, 16)))),

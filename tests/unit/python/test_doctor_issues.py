@@ -110,13 +110,35 @@ def test_the_cause_of_a_public_issue_is_named(tmp_path, issue, cause, log):
     assert causes(found)[:1] == [cause], (f"{GITHUB}/{issue}", found.findings)
 
 
-def test_adapters_far_from_the_gpus_need_no_gpudirect(tmp_path):
+FAR = info(
+    "Pattern 4, crossNic 0, nChannels 2, bw 12.000000/12.000000, type PHB/PHB, sameChannels 1"
+)
+ENABLED = info("NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (FAR, "it is off, or the adapters are far from the GPUs (PHB)"),
+        (FAR + ENABLED, "because the adapters are far from the GPUs"),
+        # github.com/NVIDIA/nccl/issues/1151
+        (info("GPU Direct RDMA Disabled for GPU ca000 / HCA 0 (distance 7 > 4)"),
+         "because the adapters are far from the GPUs"),
+    ],
+)  # fmt: skip
+def test_adapters_far_from_the_gpus_need_no_gpudirect(tmp_path, lines, words):
     """github.com/NVIDIA/nccl/issues/465: NCCL goes through the processor there on purpose."""
-    pattern = info(
-        "Pattern 4, crossNic 0, nChannels 2, bw 12.000000/12.000000, type PHB/PHB, sameChannels 1"
-    )
-    found = diagnosed(tmp_path, nodes(2) + IB + pattern + ends("NET/IB/0"))
+    found = diagnosed(tmp_path, nodes(2) + IB + lines + ends("NET/IB/0"))
     assert causes(found) == []
+    assert words in str(found.findings)
+
+
+def test_far_paths_of_adapters_without_gpudirect_are_its_result(tmp_path):
+    """github.com/NVIDIA/nccl/issues/489: adapters behind the switches of GPUs, and paths PHB."""
+    disabled = info("NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'")
+    found = diagnosed(tmp_path, nodes(2) + IB + FAR + disabled + ends("NET/IB/0"))
+    assert causes(found) == ["gdr_off"]
+    assert "far from" not in found.findings[0]["sentence"]
 
 
 def test_an_interface_over_which_hosts_connected_is_no_fault(tmp_path):
