@@ -15,8 +15,8 @@ from towpath.errors import ConfigError
 from towpath.operators import nccl_log, topology
 from towpath.operators.diagnosis import Diagnosis, Expectation, compare, conclude, typical
 from towpath.operators.nccl_difference import differences
-from towpath.operators.observed import Document, Observed, Timed
-from towpath.operators.readers import FILE_BYTES_MAX, read_documents
+from towpath.operators.observed import FILE_BYTES_MAX, Document, Observed, Timed
+from towpath.operators.readers import read_documents
 from towpath.specs.importers.gpu_models import machine_of_product
 from towpath.studies.progress import Progress, silent
 from towpath.validation.accuracy import overall_p90_pct

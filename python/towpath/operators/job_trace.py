@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import re
 import zlib
@@ -15,10 +17,10 @@ from typing import Any
 
 from towpath.errors import ConfigError, quoted
 from towpath.operators import chakra, flight_recorder
-from towpath.operators.observed import Document
+from towpath.operators.observed import FILE_BYTES_MAX, Document
 from towpath.operators.plain_pickle import is_pickle
 
-UNPACKED_BYTES_MAX = 2 << 30
+_PART_BYTES = 1 << 20
 _CALLS_MAX = 2_000_000
 _GROUP_MAX = 1 << 17
 _COLLECTIVES = {
@@ -117,20 +119,19 @@ def parse_job(document: Document) -> Job:
 
 
 def _unpacked(data: bytes, file: str) -> bytes:
-    """The content of all members of a file of gzip."""
+    """The content of a file of gzip, which has the same maximum as a file without it."""
     found = bytearray()
-    while data:
-        reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        try:
-            found += reader.decompress(data, UNPACKED_BYTES_MAX + 1 - len(found))
-        except zlib.error:
-            raise ConfigError("is damaged: gzip cannot unpack it", file=file) from None
-        if len(found) > UNPACKED_BYTES_MAX:
-            problem = f"unpacks to more than {UNPACKED_BYTES_MAX >> 30} GiB, the maximum"
-            raise ConfigError(problem, file=file)
-        if not reader.eof:
-            raise ConfigError("is damaged: gzip cannot unpack it all", file=file)
-        data = reader.unused_data.lstrip(b"\0")
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            while part := stream.read(_PART_BYTES):
+                found += part
+                if len(found) > FILE_BYTES_MAX:
+                    problem = f"unpacks to more than {FILE_BYTES_MAX >> 20} MiB, the maximum"
+                    raise ConfigError(problem, file=file)
+    except EOFError:
+        raise ConfigError("is damaged: gzip cannot unpack it all", file=file) from None
+    except (OSError, zlib.error):
+        raise ConfigError("is damaged: gzip cannot unpack it", file=file) from None
     return bytes(found)
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from towpath.operators.finding import Evidence, Finding, printable
 
+FILE_BYTES_MAX = 512 << 20
+
 
 @dataclass(frozen=True)
 class Document:

@@ -20,7 +20,6 @@ from towpath.operators import (
 )
 from towpath.operators.observed import Document, Observed, Reader, one_by_one
 
-FILE_BYTES_MAX = 512 << 20
 _OF_JOBS = (nccl_tests, ras, topology, chips, collect_env)
 # A job writes a file per rank or per host in these formats, so their files are compared.
 _OF_RANKS = (nccl_info, inspector, watchdog, flight_recorder)

@@ -4,6 +4,9 @@
 
 import gzip
 import json
+import resource
+import subprocess
+import sys
 
 import pytest
 
@@ -127,6 +130,18 @@ def test_all_members_of_a_packed_trace_are_read(tmp_path):
     text = json.dumps(kineto(STEP, 8)).encode()
     path.write_bytes(gzip.compress(text[:500]) + gzip.compress(text[500:]))
     assert times(path, "--machine", "dgx-h100")[0]["communication_us"] == 800
+
+
+def test_a_small_file_that_unpacks_to_many_gib_is_refused_in_little_memory(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_bytes(gzip.compress(bytes(1 << 24)) * 640)  # 10 GiB in 10 MB
+    memory = (2 << 30, 2 << 30)
+    run = subprocess.run(
+        [sys.executable, "-m", "towpath", "job", str(path), "--machine", "dgx-h100"],
+        capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, memory),
+    )  # fmt: skip
+    assert f"{path}: unpacks to more than 512 MiB, the maximum" in run.stderr, run.stderr
 
 
 def test_what_is_left_out_is_printed(tmp_path):
