@@ -9,18 +9,24 @@ from typing import Any
 
 from towpath.specs.formats import COLOURS
 
-_READ_LENGTH_MAX = 2000
+_READ_FACTOR = 10  # escape sequences and spaces may surround a short text
 _TEXT_LENGTH_MAX = 200
+_SENTENCE_LENGTH_MAX = 600
 
 
-def printable(text: str) -> str:
+def printable(text: str, length_max: int = _SENTENCE_LENGTH_MAX) -> str:
     """A text of a file without escape sequences, with spaces for other control characters.
 
-    >>> printable("node\x1b[31m1\tup\x07")
-    'node1 up'
+    Args:
+        text: the text.
+        length_max: a longer text is shortened to this length.
+
+    >>> printable("node\x1b[31m1\tup\x07"), printable("a long name", 8)
+    ('node1 up', 'a lon...')
     """
-    plain = COLOURS.sub("", text)
-    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
+    plain = COLOURS.sub("", text[: _READ_FACTOR * length_max])
+    plain = " ".join("".join(c if c.isprintable() else " " for c in plain).split())
+    return plain if len(plain) <= length_max else plain[: length_max - 3] + "..."
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,7 @@ class Evidence:
     @classmethod
     def of(cls, file: str, line: int, text: str) -> Evidence:
         """A line without control characters, shortened."""
-        plain = printable(text[:_READ_LENGTH_MAX])
-        is_long = len(plain) > _TEXT_LENGTH_MAX
-        return cls(file, line, plain[: _TEXT_LENGTH_MAX - 3] + "..." if is_long else plain)
+        return cls(file, line, printable(text, _TEXT_LENGTH_MAX))
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.text}"

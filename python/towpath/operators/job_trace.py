@@ -17,12 +17,14 @@ from typing import Any
 
 from towpath.errors import ConfigError, quoted
 from towpath.operators import chakra, flight_recorder
+from towpath.operators.finding import printable
 from towpath.operators.observed import FILE_BYTES_MAX, Document
 from towpath.operators.plain_pickle import is_pickle
 
 _PART_BYTES = 1 << 20
 _CALLS_MAX = 2_000_000
 _GROUP_MAX = 1 << 17
+_NAME_LENGTH_MAX, _REASONS_MAX = 32, 16
 _COLLECTIVES = {
     "allreduce": "all_reduce", "allgather": "all_gather", "allgatherbase": "all_gather",
     "allgatherintotensor": "all_gather", "allgatherintotensorcoalesced": "all_gather",
@@ -181,7 +183,7 @@ def _kernel(event: dict[str, Any], file: str, left_out: Counter[str]) -> Call | 
     collective = _collective(name)
     ranks = int(_real(details.get("Group size")))
     if not collective or not 0 < ranks < 1 << 24:
-        left_out[f"calls of {name[:32]}"] += 1
+        _leave_out(left_out, _calls_of(name))
         return None
     elements = _real(details.get(
         "Out msg nelems" if collective in _OF_OUTPUT else "In msg nelems"
@@ -193,6 +195,15 @@ def _kernel(event: dict[str, Any], file: str, left_out: Counter[str]) -> Call | 
         raise ConfigError(problem, file=file)
     size = int(elements) * element_bytes
     return Call(collective, size, ranks, _members(details, ranks), start, duration)
+
+
+def _leave_out(left_out: Counter[str], why: str) -> None:
+    """Counts a communication without a prediction."""
+    left_out[why if why in left_out or len(left_out) < _REASONS_MAX else "other calls"] += 1
+
+
+def _calls_of(name: str) -> str:
+    return f"calls of {printable(name, _NAME_LENGTH_MAX) or 'no name'}"
 
 
 def _collective(name: str) -> str:
@@ -226,8 +237,7 @@ def _of_dump(document: Document) -> Job:
         members = dump.groups.get(each.group, ())
         collective = _collective(each.name)
         if not collective or each.input_bytes <= 0:
-            why = f"calls of {each.name[:32]}" if not collective else "calls without their size"
-            left_out[why] += 1
+            _leave_out(left_out, "calls without their size" if collective else _calls_of(each.name))
             continue
         ranks = max(len(members), 1)
         size = each.input_bytes * (ranks if collective in _OF_OUTPUT else 1)

@@ -407,6 +407,17 @@ def test_a_file_without_content_is_refused(tmp_path, text, expected):
     assert expected in refusal(towpath_command, "doctor", str(path))
 
 
+def test_names_in_a_log_are_printable_and_short(tmp_path):
+    path = tmp_path / "job.log"
+    names = [f"\x1b[31m{n}{'x' * 50}" for n in range(100)]
+    path.write_text(changed().text() + "".join(
+        f"node0:1:2 [0] NCCL INFO Using network {name}\n" for name in names
+    ))  # fmt: skip
+    lines = towpath_command("doctor", str(path)).stdout.splitlines()
+    assert any("network: IB, 0xxx" in line for line in lines)
+    assert all(line.isprintable() and len(line) < 700 for line in lines), lines
+
+
 def test_a_topology_beside_a_table_is_its_machine(tmp_path):
     from test_topology_import import hopper_table
 

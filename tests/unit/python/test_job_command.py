@@ -157,6 +157,26 @@ def test_what_is_left_out_is_printed(tmp_path):
     assert "left out: 1 calls of send, which are not predicted" in text
 
 
+def test_names_in_a_trace_are_printable_and_short(tmp_path):
+    """A name that clears the terminal, and 1,000 long names."""
+    content = kineto(STEP, 8)
+    dumped = [entry(n, size=MIB) for n in range(3)]
+    names = ["\x1b[2J\x1b[31mred\u202e", *(f"{n} {'x' * 5000}" for n in range(999))]
+    kernel = content["traceEvents"][1]
+    for n, name in enumerate(names):
+        content["traceEvents"].append(kernel | {"args": kernel["args"] | {"Collective name": name}})
+        dumped.append(entry(n + 3, name=name))
+    (tmp_path / "trace.json").write_text(json.dumps(content))
+    (tmp_path / "trace_rank_0").write_bytes(dump(8, dumped))
+    for file in ("trace.json", "trace_rank_0"):
+        text = towpath_command("job", str(tmp_path / file), "--machine", "dgx-h100").stdout
+        assert "[2Jred, which are not predicted" in text
+        lines = text.splitlines()
+        assert all(line.isprintable() and len(line) < 200 for line in lines), lines
+        assert sum("left out" in line for line in lines) == 17
+        assert "other calls, which" in text
+
+
 def test_the_reason_of_a_call_without_a_prediction_is_printed(tmp_path):
     content = kineto([("", 0.0, 1000.0, 0), ("all_reduce", 100.0, 400.0, 64 * MIB)] * 2, 8)
     content["traceEvents"][3]["args"] |= {"Collective name": "alltoall"}
