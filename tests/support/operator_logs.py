@@ -265,3 +265,25 @@ def watchdog(rank: int, enqueued: int, completed: int) -> str:
         f"sequence id: {completed + 1} PG status: last enqueued work: {enqueued}, last completed "
         f"work: {completed}\n"
     )
+
+
+def showtopo(cell: str = "XGMI") -> str:
+    """The output of `rocm-smi --showtopo` of a host with eight GPUs."""
+    names = [f"GPU{n}" for n in range(8)]
+
+    def table(title: str, own: str, other: str) -> list[str]:
+        rows = [
+            f"{name}   " + " ".join(own if row == column else other for column in range(8))
+            for row, name in enumerate(names)
+        ]
+        return [f"===== {title} =====", "   ".join(["    ", *names]), *rows, ""]
+
+    numa = [f"GPU[{n}]\t\t: (Topology) Numa Node: {n // 4}" for n in range(8)]
+    return "\n".join(
+        [
+            *table("Weight between two GPUs", "0", "15"),
+            *table("Hops between two GPUs", "0", "1"),
+            *table("Link Type between two GPUs", "0", cell),
+            "===== Numa Nodes =====", *numa, "===== End of ROCm SMI Log =====",
+        ]
+    )  # fmt: skip

@@ -75,6 +75,10 @@ def read(document: Document) -> Observed:
     return found
 
 
+def _is_of_nvidia_smi(text: str) -> bool:
+    return formats.is_topology_table(text) and not rocm_smi.is_showtopo(text)
+
+
 def _line_of(document: Document, word: str) -> tuple[int, str]:
     return next(((n, line) for n, line in document.lines() if word in line), (1, word))
 
@@ -96,7 +100,7 @@ def _ports(document: Document) -> Iterator[Finding]:
 
 
 def _far_adapters(document: Document) -> Iterator[Finding]:
-    if not formats.is_topology_table(document.text):
+    if not _is_of_nvidia_smi(document.text):
         return
     far = nvidia_smi.far_adapters(document.text, document.file)
     if far:
@@ -112,7 +116,7 @@ def _far_adapters(document: Document) -> Iterator[Finding]:
 
 def _table(document: Document) -> Iterator[Finding]:
     """Unusual facts of a table of nvidia-smi topo -m."""
-    if not formats.is_topology_table(document.text) or rocm_smi.is_showtopo(document.text):
+    if not _is_of_nvidia_smi(document.text):
         return
     cells = nvidia_smi.cells_of_gpus(document.text, document.file)
     gpus = sorted({one for one, _ in cells}, key=lambda gpu: int(gpu[3:]))

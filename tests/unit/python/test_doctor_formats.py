@@ -13,7 +13,16 @@ import towpath
 from conftest import refusal, towpath_command
 from doctor_answers import causes, diagnosed
 from inside.operators import Document, differences, parse_log
-from operator_logs import InfoLog, dump, entry, inspector, nccl_tests, ras_json, watchdog
+from operator_logs import (
+    InfoLog,
+    dump,
+    entry,
+    inspector,
+    nccl_tests,
+    ras_json,
+    showtopo,
+    watchdog,
+)
 from towpath import ConfigError
 
 NVSWITCH = "NVIDIA B200"
@@ -25,6 +34,11 @@ def log_of(hosts=2, **settings):
     for name, value in settings.items():
         setattr(log, name, value)
     return log
+
+
+def test_the_topology_of_rocm_smi_is_read(tmp_path):
+    found = diagnosed(tmp_path, showtopo())
+    assert causes(found) == [] and found.facts["GPUs of a host"] == "8"
 
 
 # --- NCCL_DEBUG=INFO ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from test_import_command import block, fabric_rates, imported, topology
 
 import towpath
 from conftest import refusal, towpath_command
+from operator_logs import showtopo
 
 SWITCH = '<nvlink target="0000:c1:00.0" count="18" tclass="0x068000"/>'
 
@@ -82,27 +83,6 @@ def test_a_topology_without_gpus_says_how_to_write_one():
 
 
 # --- rocm-smi -------------------------------------------------------------------------------------
-
-
-def showtopo(cell="XGMI"):
-    names = [f"GPU{n}" for n in range(8)]
-
-    def table(title, own, other):
-        rows = [
-            f"{name}   " + " ".join(own if row == column else other for column in range(8))
-            for row, name in enumerate(names)
-        ]
-        return [f"===== {title} =====", "   ".join(["    ", *names]), *rows, ""]
-
-    numa = [f"GPU[{n}]\t\t: (Topology) Numa Node: {n // 4}" for n in range(8)]
-    return "\n".join(
-        [
-            *table("Weight between two GPUs", "0", "15"),
-            *table("Hops between two GPUs", "0", "1"),
-            *table("Link Type between two GPUs", "0", cell),
-            "===== Numa Nodes =====", *numa, "===== End of ROCm SMI Log =====",
-        ]
-    )  # fmt: skip
 
 
 def test_rocm_smi_describes_a_mesh_of_xgmi():
