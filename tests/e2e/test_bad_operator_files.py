@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spoilt files of operators either are read or end in one sentence."""
 
+import gzip
 import json
 import pickle
 import random
@@ -9,7 +10,7 @@ import random
 import pytest
 
 from inside.operators import diagnose
-from job_traces import chakra_json, kineto
+from job_traces import chakra_json, chakra_protobuf, kineto
 from mutate import check_mutants
 from operator_logs import (
     RAS,
@@ -19,6 +20,7 @@ from operator_logs import (
     inspector,
     nccl_tests,
     ras_json,
+    showtopo,
     watchdog,
 )
 from towpath import ConfigError
@@ -33,6 +35,47 @@ NIC0    PXB     SYS      X
 
   NIC0: mlx5_0
 """
+SYSTEM = """\
+<system version="1">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" modelid="143">
+    <pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="90"><nvlink target="0002:00:00.0" count="18" tclass="0x030200"/></gpu>
+    </pci>
+    <pci busid="0002:00:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+      <gpu dev="1" sm="90"><nvlink target="0001:00:00.0" count="18" tclass="0x030200"/></gpu>
+    </pci>
+    <pci busid="0101:00:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
+      <nic><net name="mlx5_0" dev="0" speed="400000" port="1"/></nic>
+    </pci>
+  </cpu>
+</system>
+"""
+IBSTATUS = """\
+Infiniband device 'mlx5_0' port 1 status:
+\tstate:\t\t 4: ACTIVE
+\trate:\t\t 400 Gb/sec (4X NDR)
+\tlink_layer:\t InfiniBand
+
+Infiniband device 'mlx5_1' port 1 status:
+\tstate:\t\t 1: DOWN
+\trate:\t\t 200 Gb/sec (4X HDR)
+\tlink_layer:\t InfiniBand
+
+"""
+RDMA = """\
+link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 13399 sm_lid 1 lmc 0 state ACTIVE
+2/2: mlx5_1/2: state DOWN physical_state DISABLED netdev eth2
+"""
+CHIPS = """\
+arch: {0: Wormhole, 1: Wormhole}
+chips: {0: [0, 0, 0, 0], 1: [1, 0, 0, 0]}
+ethernet_connections: [[{chip: 0, chan: 8}, {chip: 1, chan: 0}]]
+chips_with_mmio: [{0: 0}]
+boards: [[{board_id: 1}, {board_type: n300}, {chips: [0, 1]}]]
+harvesting:
+  0: {noc_translation: true, harvest_mask: 65}
+  1: {noc_translation: true, harvest_mask: 5}
+"""
 FORMATS = {
     "nccl_tests": nccl_tests("all_reduce", TIMES, 1, 4, "a GPU without a machine"),
     "nccl_info": InfoLog(2, gpus=2).text(),
@@ -42,6 +85,11 @@ FORMATS = {
     "watchdog": watchdog(3, 12, 9),
     "flight_recorder": json.dumps({"rank": 3} | pickle.loads(dump(2, ENTRIES)), indent=1),
     "topology": TOPOLOGY,
+    "topology_xml": SYSTEM,
+    "showtopo": showtopo(),
+    "ibstatus": IBSTATUS,
+    "rdma_link": RDMA,
+    "cluster_descriptor": CHIPS,
     "collect_env": "PyTorch version: 2.9\nGPU 0: NVIDIA H100 80GB HBM3\n" + TOPOLOGY,
 }
 STEP = [("", 0.0, 1000.0, 0), ("all_gather", 100.0, 400.0, 1 << 26),
@@ -50,12 +98,15 @@ NODES = [(1, "", 100, 0, ()), (2, "all_reduce", 0, 1 << 24, (1,)), (3, "", 50, 0
 JOBS = {
     "kineto": json.dumps(kineto(STEP, 8), indent=1),
     "chakra": json.dumps(chakra_json(NODES), indent=1),
+    "chakra_protobuf": chakra_protobuf(NODES),
+    "packed": gzip.compress(json.dumps(kineto(STEP, 8)).encode(), mtime=0),
 }
 
 
 def check(name, seeds, folder):
     path = folder / f"{name}.txt"
-    path.write_text((FORMATS | JOBS)[name])
+    content = (FORMATS | JOBS)[name]
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     reader = "operator_files:load_job" if name in JOBS else "operator_files:load"
     # Text before the first line of a table and unknown lines are skipped, so most mutants load.
     check_mutants(reader, [path], seeds, folder, seconds_max=4, place="(?::[0-9]+)?")

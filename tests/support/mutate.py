@@ -66,10 +66,10 @@ _OPENINGS = (
 _FILLERS = ("a", " ", "\n", "9", "\x00", "- a\n", "<a/>", "GPU0 ", "x: 1\n", ",", '"')
 
 
-def mutant(text: str, seed: int) -> bytes:
+def mutant(text: str | bytes, seed: int) -> bytes:
     """`text` with one to three things wrong with it; the same for the same seed."""
     chance = random.Random(seed)
-    content = text.encode()
+    content = text.encode() if isinstance(text, str) else text
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         content = chance.choice(_MUTATIONS)(content, chance)
     return content
@@ -257,7 +257,7 @@ def _read_all(reader: str, first: str, last: str, folder: str, *originals: str) 
     tests = Path(__file__).parents[1]
     sys.path += [str(tests), str(tests / "e2e")]
     read = getattr(importlib.import_module(module), function)
-    texts = [Path(name).read_text(encoding="utf-8") for name in originals]
+    texts = [Path(name).read_bytes() for name in originals]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
     file = Path(folder) / "mutant"
     for seed in range(int(first), int(last)):

@@ -3,7 +3,7 @@
 """Private names for tests of `towpath doctor` and `towpath job`."""
 
 from towpath.api.doctor import diagnose
-from towpath.api.job import read_job
+from towpath.api.job import job_times, read_job
 from towpath.operators.job import EXTRAPOLATION_ERROR_PCT
 from towpath.operators.nccl_difference import differences
 from towpath.operators.nccl_log import parse_log
@@ -14,6 +14,7 @@ __all__ = [
     "Document",
     "differences",
     "diagnose",
+    "job_times",
     "parse_log",
     "read_job",
 ]

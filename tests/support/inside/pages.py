@@ -6,9 +6,11 @@ from towpath import files
 from towpath.api import table
 from towpath.api.report import report_page, run_names, write_report
 from towpath.pages import exchange_page, show, show_chip, show_chip_cluster
+from towpath.pages.doctor_page import doctor_text
 from towpath.pages.ethernet_study_page import ethernet_page
 from towpath.pages.frame import bars_frame, heat_frame, plot_frame
 from towpath.pages.html import write_page
+from towpath.pages.job_page import job_page
 from towpath.pages.kernel_trace import write_kernel_trace
 from towpath.pages.mailbox_page import mailbox_page
 from towpath.pages.noc_study_page import Study, bandwidth_plot, noc_page
