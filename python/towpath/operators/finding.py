@@ -223,6 +223,12 @@ CAUSES = {
         "check `ulimit -l` inside the job (it must be unlimited), and start a container with "
         "--ulimit memlock=-1",
     ),
+    "registration": Cause(
+        "an adapter refuses the memory of a GPU",
+        "check that nvidia_peermem is loaded and has the driver's release (`lsmod`, `dmesg`), or "
+        "that DMA-BUF works; try NCCL_IB_PCI_RELAXED_ORDERING=0 with old drivers of adapters, and "
+        "NCCL_NET_GDR_LEVEL=LOC, with which adapters register memory of the host only",
+    ),
     "interface": Cause(
         "the network interface is wrong",
         "remove NCCL_SOCKET_IFNAME, or set it to an interface that exists on all hosts and reaches "

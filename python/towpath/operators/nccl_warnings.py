@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from towpath.operators.finding import Finding
+from towpath.operators.finding import Evidence, Finding
 from towpath.operators.nccl_log import NcclLog
 
 
@@ -58,6 +59,10 @@ _WARNINGS = (
         "an adapter cannot register memory",
     ),
     _warning(
+        "registration", r"ibv_reg_(?:dmabuf_)?mr\w{0,10} failed with error ([A-Za-z ]{1,40})",
+        "an adapter cannot register memory ({0})",
+    ),
+    _warning(
         "interface",
         r"no socket interface found|No usable listening interface|no device found matching",
         "no network interface fits NCCL_SOCKET_IFNAME",
@@ -74,7 +79,7 @@ _WARNINGS = (
     _warning(
         "network_error",
         r"Got completion .{0,80}(?:error|status)|No route to host|Net Device Down|"
-        r"Connection (?:refused|reset|timed out)|transport retry|ibv_(?!reg_mr)\w{1,30} failed|"
+        r"Connection (?:refused|reset|timed out)|transport retry|ibv_(?!reg_)\w{1,30} failed|"
         r"NET/IB.{0,40}(?:async|fatal) event",
         "the network reports errors", 0.9,
     ),
@@ -86,11 +91,17 @@ _WARNINGS = (
 
 
 def causes_of_warnings(log: NcclLog) -> Iterator[Finding]:
-    """A finding for each cause, with its first lines."""
+    """A finding for each cause, with its first lines. The first form of a line is its cause."""
+    lines_of: dict[int, list[tuple[Evidence, re.Match[str]]]] = defaultdict(list)
+    for line in log.warnings:
+        matches = ((number, each.form.search(line.text)) for number, each in enumerate(_WARNINGS))
+        number, match = next(((n, found) for n, found in matches if found), (0, None))
+        if match is not None:
+            lines_of[number].append((line, match))
     found: set[str] = set()
-    for each in _WARNINGS:
-        lines = [(line, match) for line in log.warnings if (match := each.form.search(line.text))]
-        if not lines or each.cause in found:
+    for number, lines in sorted(lines_of.items()):
+        each = _WARNINGS[number]
+        if each.cause in found:
             continue
         found.add(each.cause)
         first = lines[0][1]

@@ -62,6 +62,10 @@ ISSUES = [
     ("NVIDIA/nccl-tests/issues/206", "locked_memory", IB + warn(  # ulimit -l was 8192
         "misc/ibvwrap.cc:278",
         "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory")),
+    ("NVIDIA/nccl/issues/1842", "registration", IB + warn(  # two hosts with a driver of 2021
+        "misc/ibvwrap.cc:182", "Call to ibv_reg_mr_iova2 failed with error Invalid argument")),
+    ("Mellanox/nv_peer_memory/issues/115", "registration", IB + warn(
+        "misc/ibvwrap.cc:239", "Call to ibv_reg_mr_iova2 failed with error Bad address")),
     ("NVIDIA/nccl/issues/229", "sockets", nodes(2) + warn(
         "get_ofi_provider:312", "NET/OFI Could not find any optimal provider") + SOCKET),
     ("sgl-project/sglang/pull/1427", "sockets",  # the container lacks libibverbs
@@ -139,6 +143,12 @@ def test_far_paths_of_adapters_without_gpudirect_are_its_result(tmp_path):
     found = diagnosed(tmp_path, nodes(2) + IB + FAR + disabled + ends("NET/IB/0"))
     assert causes(found) == ["gdr_off"]
     assert "far from" not in found.findings[0]["sentence"]
+
+
+def test_a_warning_has_one_cause(tmp_path):
+    line = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
+    found = diagnosed(tmp_path, IB + warn("misc/ibvwrap.cc:278", line))
+    assert causes(found) == ["locked_memory"]
 
 
 def test_an_interface_over_which_hosts_connected_is_no_fault(tmp_path):
