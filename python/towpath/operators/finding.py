@@ -200,6 +200,11 @@ CAUSES = {
         "check `nvidia-smi` for other processes on this GPU, and reduce the memory of the job "
         "(PyTorch keeps freed memory: set a limit, or NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS lower)",
     ),
+    "nvls_memory": Cause(
+        "a GPU has no memory left for NVLink SHARP (NVLS)",
+        "set NCCL_NVLS_ENABLE=0, or leave more memory free: each communicator takes nvlsTotalSize "
+        "of the log, so reduce the number of communicators, or NCCL_BUFFSIZE",
+    ),
     "same_gpu": Cause(
         "two ranks use one GPU",
         "check CUDA_VISIBLE_DEVICES and `torch.cuda.set_device(LOCAL_RANK)` of both ranks, and the "

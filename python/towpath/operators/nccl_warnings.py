@@ -34,6 +34,11 @@ def _warning(cause: str, form: str, sentence: str, confidence: float = 0.95) -> 
 # their connections.
 _WARNINGS = (
     _warning(
+        "nvls_memory",
+        r"(?:nvls\.cc:|NVLink SHARP).{0,160}out of memory",
+        "no memory of a GPU is left for NVLink SHARP", 0.97,
+    ),
+    _warning(
         "gpu_memory", r"Cuda failure.{0,8}'out of memory'|Failed to CUDA (?:m|c)alloc",
         "NCCL cannot allocate memory on a GPU", 0.97,
     ),

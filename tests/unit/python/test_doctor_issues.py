@@ -145,6 +145,19 @@ def test_far_paths_of_adapters_without_gpudirect_are_its_result(tmp_path):
     assert "far from" not in found.findings[0]["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        ("transport/nvls.cc:165", "Cuda failure 2 'out of memory'"),
+        ("transport/nvls.cc:376", "Failed to bind NVLink SHARP (NVLS) Multicast memory of size "
+         "603979776 : CUDA error 2 'out of memory'."),
+    ],
+)  # fmt: skip
+def test_memory_for_nvls_is_its_own_cause(tmp_path, place, line):
+    """github.com/NVIDIA/JAX-Toolbox/pull/383 switched NVLS off to save the memory."""
+    assert causes(diagnosed(tmp_path, warn(place, line))) == ["nvls_memory"]
+
+
 def test_a_warning_has_one_cause(tmp_path):
     line = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
     found = diagnosed(tmp_path, IB + warn("misc/ibvwrap.cc:278", line))
