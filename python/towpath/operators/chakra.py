@@ -224,6 +224,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
+    if place < len(data) and data[place] < 128:
+        return data[place], place + 1
     value = 0
     for shift in range(_VARINT_BYTES_MAX):
         if place >= len(data):
