@@ -128,6 +128,15 @@ CAUSES = {
         "check NCCL_P2P_DISABLE and NCCL_P2P_LEVEL, the shared memory of the container, and PCIe "
         "ACS with `lspci -vvv` (ACSCtl must not have SrcValid+)",
     ),
+    "p2p_disable": Cause(
+        "NCCL_P2P_DISABLE switches peer access off",
+        "run without NCCL_P2P_DISABLE",
+    ),
+    "p2p_level": Cause(
+        "NCCL_P2P_LEVEL limits peer access",
+        "run without NCCL_P2P_LEVEL, or set it to the farthest link of `nvidia-smi topo -m` over "
+        "which GPUs should exchange data: NVL, PIX, PXB, PHB or SYS",
+    ),
     "adapter_missing": Cause(
         "an adapter is missing",
         "compare `ibstatus` and `ls /sys/class/infiniband` on this host with a good host, and "

@@ -42,6 +42,12 @@ _TCP = ("Socket", "")
 _FAULTY = {
     "NCCL_IB_DISABLE": ("0",), "NCCL_P2P_DISABLE": ("0",), "NCCL_SHM_DISABLE": ("0",),
 }  # fmt: skip
+# Variables with a cause of their own.
+_CAUSE_OF = {"NCCL_P2P_DISABLE": "p2p_disable", "NCCL_P2P_LEVEL": "p2p_level"}
+# Values with which they leave all peers to NCCL's own choice: a level is a word or an old number.
+_WITHOUT_LIMIT = {"NCCL_P2P_DISABLE": ("0",), "NCCL_P2P_LEVEL": ("SYS", "4", "5")}
+# Levels without any peer.
+_NO_PEERS = ("LOC", "0")
 
 
 def read(documents: Sequence[Document]) -> Observed:
@@ -168,12 +174,14 @@ def _p2p(log: NcclLog) -> Iterator[Finding]:
     # Pairs of GPUs with NVLink leave other pairs to shared memory.
     is_sure = not any(each.via.startswith("P2P") for each in log.connections)
     has_nvlink = any(link.kind == "NVL" for system in log.systems for link in system)
-    variable = log.variables.get("NCCL_P2P_DISABLE") or log.variables.get("NCCL_P2P_LEVEL")
-    is_disabled = is_sure and variable is not None and variable[0] != "0"
-    if shared and (has_nvlink or is_disabled):
+    limits = [
+        evidence for name, (value, evidence) in log.variables.items()
+        if value.upper() not in _WITHOUT_LIMIT.get(name, (value.upper(),))
+    ]  # fmt: skip
+    if shared and (has_nvlink or (is_sure and limits)):
         why = " although NVLinks join GPUs" if has_nvlink else ""
-        lines = (shared[0].evidence, *([variable[1]] if variable else []))
         sentence = f"{len(shared)} connections in a host use shared memory{why}"
+        lines = (shared[0].evidence, *limits)
         yield Finding("p2p_off", sentence, lines, 0.9 if is_sure else 0.4, is_sure)
 
 
@@ -185,8 +193,10 @@ def _variables(log: NcclLog) -> Iterator[Finding]:
         is_fault = name in _FAULTY and value not in _FAULTY[name]
         # Ranks of one host need no network.
         is_fault = is_fault and not (name == "NCCL_IB_DISABLE" and log.is_one_host)
+        is_fault = is_fault or (name == "NCCL_P2P_LEVEL" and value.upper() in _NO_PEERS)
+        cause = _CAUSE_OF.get(name, "variable")
         sentence = f"{name}={value} {effect}"
-        yield Finding("variable", sentence, (evidence,), 0.9 if is_fault else 0.3, is_fault)
+        yield Finding(cause, sentence, (evidence,), 0.9 if is_fault else 0.3, is_fault)
 
 
 def _versions(log: NcclLog) -> Iterator[Finding]:

@@ -169,6 +169,36 @@ def test_an_interface_over_which_hosts_connected_is_no_fault(tmp_path):
     assert causes(diagnosed(tmp_path, nodes(2) + lo + IB + ends("NET/IB/0/GDRDMA"))) == []
 
 
+SHARED = info("Channel 00 : 0[7000] -> 1[a000] via SHM/direct/direct")
+
+
+def peers(**variables):
+    lines = [f"NCCL_{name} set by environment to {value}" for name, value in variables.items()]
+    return info(*lines) + SHARED
+
+
+@pytest.mark.parametrize(
+    ("log", "faults"),
+    [
+        (peers(P2P_DISABLE="1"), ["p2p_off", "p2p_disable"]),
+        (peers(P2P_LEVEL="loc"), ["p2p_off", "p2p_level"]),
+        (peers(P2P_DISABLE="1", P2P_LEVEL="0"), ["p2p_off", "p2p_disable", "p2p_level"]),
+        (peers(P2P_DISABLE="0", P2P_LEVEL="LOC"), ["p2p_off", "p2p_level"]),
+        (peers(P2P_LEVEL="PIX"), ["p2p_off"]),
+        (peers(P2P_DISABLE="0"), []),
+        (peers(P2P_LEVEL="SYS"), []),
+    ],
+)
+def test_both_variables_of_peer_access_are_named(tmp_path, log, faults):
+    found = diagnosed(tmp_path, log)
+    assert causes(found) == faults
+    named = {each["cause"] for each in found.findings}
+    assert ("p2p_disable" in named, "p2p_level" in named) == ("DISABLE" in log, "LEVEL" in log)
+    # The line of shared memory, and the line of each variable that limits peers.
+    limits = log.count("environment") - log.count("P2P_DISABLE set by environment to 0")
+    assert not faults or len(found.findings[0]["evidence"]) == 1 + limits
+
+
 def test_consumer_gpus_without_peer_access_are_no_fault(tmp_path):
     """github.com/NVIDIA/TensorRT-LLM/issues/2225: eight RTX 4090."""
     line = "P2P is disabled between connected GPUs 6 and 7. You can repress this message with X=1."
