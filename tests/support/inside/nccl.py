@@ -16,7 +16,7 @@ from towpath.collectives.nccl.search import find_graph
 from towpath.collectives.nccl.topology import topology_of
 from towpath.collectives.nccl.tuner_file import load_tuner, parse_tuner
 from towpath.collectives.nccl_itself import table as TABLES
-from towpath.collectives.nccl_itself.build import build, find_build
+from towpath.collectives.nccl_itself.build import NcclBuild, build, find_build
 from towpath.collectives.nccl_itself.decide import Decision, Decisions, Question, decide
 from towpath.collectives.nccl_itself.host import host_of
 from towpath.collectives.nccl_itself.host_file import host_from_file

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ GPUS_MAX = 32  # of a host, ncclNvmlMaxDevices in src/include/nvmlwrap.h
 RANKS_MAX = 32  # each has a communicator with its threads and memory
 REPLICATED_MAX = 16_384
 _DEADLINE_S = 120
+_ALARM_STATUS = 128 + signal.SIGALRM  # of a shell whose command its own deadline ended
 _MEMORY_MAX_MIB = 6144
 # The lines of rank 0: the start of a call, and its choices. The last choice counts.
 _CALL_OR_CHOICE = re.compile(
@@ -157,7 +159,8 @@ def decide(build: NcclBuild, question: Question) -> Decisions:
         log_file = folder / "log.0"
         log = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
     if done is None or done.returncode != 0 or not done.stdout.endswith("end\n"):
-        raise ConfigError(_problem(build, None if done is None else done.stderr, log))
+        errors = None if done is None or done.returncode == _ALARM_STATUS else done.stderr
+        raise ConfigError(_problem(build, errors, log))
     ranks_run = gpus if question.is_replicated else ranks
     return _read(build.release, ranks, ranks_run, done.stdout, log)
 
