@@ -51,7 +51,8 @@ def test_most_choices_on_random_machines_are_nccl_s(tmp_path):
         pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
     built = build(Path(source), RELEASE)
     counts: Counter[str] = Counter()
-    for seed in range(int(os.environ.get("TOWPATH_RANDOM_MACHINES", "40"))):
+    seeds = range(int(os.environ.get("TOWPATH_RANDOM_MACHINES", "40")))
+    for seed in seeds:
         pairs = compared(built, seed, tmp_path)
         if isinstance(pairs, str):
             counts[pairs.split(":", 1)[0]] += 1
@@ -75,5 +76,5 @@ def test_most_choices_on_random_machines_are_nccl_s(tmp_path):
                 f"{one.size_bytes} B is {one.name} by NCCL and {other.name} imitated"
             )
     print(dict(counts))
-    assert counts["machines"] > 0
+    assert counts["machines"] >= len(seeds) / 2, dict(counts)
     assert counts["same choice"] >= 0.9 * counts["calls"], dict(counts)
