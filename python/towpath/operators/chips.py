@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+from towpath.groups import joined
 from towpath.operators.finding import Finding
-from towpath.operators.groups import joined
 from towpath.operators.observed import Document, Observed
 from towpath.specs.importers.cluster_descriptor import parse_cluster_descriptor
 from towpath.specs.input_file import parse_yaml

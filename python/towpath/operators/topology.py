@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from towpath.errors import ConfigError
+from towpath.groups import joined
 from towpath.operators.finding import Evidence, Finding
-from towpath.operators.groups import joined
 from towpath.operators.judgments import MANAGEMENT_PORT_SHARE, SLOW_LINK_SHARE
 from towpath.operators.observed import Document, Observed
 from towpath.specs import formats

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import permutations
 from typing import NamedTuple
 
 from towpath.errors import ConfigError, quoted
+from towpath.groups import joined
 from towpath.specs.formats import COLOURS
 from towpath.specs.importers.adapter_status import AdapterPort
 from towpath.specs.importers.gpu_models import GpuModel, capability_of_donor
@@ -384,17 +386,11 @@ class _PcieTree:
     def _groups(self, devices: list[str], distance: str) -> list[list[str]]:
         """Devices at most `distance` apart, directly or through others, in the table's order."""
         near = _DISTANCES[: _DISTANCES.index(distance) + 1]
-        group_of = {device: [device] for device in devices}
-        for row in devices:
-            for column in devices:
-                if group_of[row] is group_of[column]:
-                    continue
-                numa = self._table.numa
-                same_cpu = distance == "NODE" and row in numa and numa[row] == numa.get(column)
-                if same_cpu or self._table.cells[row, column] in near:
-                    merged = group_of[row] + group_of[column]
-                    for device in merged:
-                        group_of[device] = merged
-        position = {device: n for n, device in enumerate(devices)}
-        unique = {id(group): sorted(group, key=position.__getitem__) for group in group_of.values()}
-        return sorted(unique.values(), key=lambda group: position[group[0]])
+        numa = self._table.numa
+        links = [
+            (row, column)
+            for row, column in permutations(devices, 2)
+            if self._table.cells[row, column] in near
+            or (distance == "NODE" and row in numa and numa[row] == numa.get(column))
+        ]
+        return joined(devices, links)
