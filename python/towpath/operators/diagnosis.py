@@ -11,12 +11,17 @@ from statistics import median
 from typing import Any
 
 from towpath.operators.finding import Finding
-from towpath.operators.judgments import FAST_SLACK, SLACK, SOCKET_SHARE, SPREAD_PCT
+from towpath.operators.judgments import (
+    ERROR_MAX_PCT,
+    FAST_SLACK,
+    SLACK,
+    SOCKET_SHARE,
+    SPREAD_PCT,
+)
 from towpath.operators.observed import Observed, Timed
 from towpath.specs.sizes import format_size
 
 _SIZES_MAX = 48
-_ERROR_MAX_PCT = 90.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Compared:
         """The ratio above which the time is slow."""
         slack = next(factor for least, factor in SLACK if self.timed.size_bytes >= least)
         # The error is the deviation of the prediction from the measurement, in parts of the latter.
-        error_pct = min(max(self.expected.error_pct, SPREAD_PCT), _ERROR_MAX_PCT)
+        error_pct = min(max(self.expected.error_pct, SPREAD_PCT), ERROR_MAX_PCT)
         return slack / (1 - error_pct / 100)
 
     @property
