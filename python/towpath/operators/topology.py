@@ -175,7 +175,7 @@ def _without_nvlink(
 def _pcie(document: Document) -> Iterator[Finding]:
     """GPUs whose PCIe link has fewer lanes or a lower speed than most of the GPUs."""
     links: list[tuple[float, str, Evidence]] = []
-    for number, line in document.lines():
+    for number, line in document.lines() if "<pci" in document.text else ():
         for match in _PCI.finditer(line[:8000]):
             width, speed = _WIDTH.search(match[0]), _SPEED.search(match[0])
             if _GPU_CLASS.search(match[0]) and width and speed:

@@ -21,6 +21,8 @@ _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec(?: \(([^()]{1,40})\))?
 _RDMA_LINK = re.compile(
     r"(?:link|[0-9]{1,4}/[0-9]{1,3}:) ([A-Za-z0-9_.-]{1,64})/([0-9]{1,3}):?(?: |\Z)"
 )
+# A part of each first line of a port, which most texts of many lines do not contain.
+_PART_OF_STATUS = re.compile(r"Infiniband device '|link [A-Za-z0-9_.-]|[0-9]/[0-9]{1,3}: ")
 _LAYERS = ("InfiniBand", "Ethernet")
 _STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 
@@ -50,7 +52,10 @@ class AdapterPort:
 
 def is_status(text: str) -> bool:
     """True if a text resembles the output of `ibstatus` or `rdma link`."""
-    lines = filter(None, map(str.strip, _ESCAPE.sub("", text).split("\n")))
+    plain = _ESCAPE.sub("", text)
+    if _PART_OF_STATUS.search(plain) is None:
+        return False
+    lines = filter(None, map(str.strip, plain.split("\n")))
     return any(_IBSTATUS.match(line) or _RDMA_LINK.match(line) for line in lines)
 
 

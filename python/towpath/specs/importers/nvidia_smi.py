@@ -214,9 +214,13 @@ def _read(text: str, file: str) -> _Table:
         if device not in rows.line_of:
             raise ConfigError("has a column but no row", file=file, line=start + 1, field=device)
     _check_symmetry(devices, rows.cells, rows.line_of, file)
-    legends = (_LEGEND.match(line) for line in lines)
-    nic_names = {match[1]: match[2] for match in legends if match and match[1] in devices}
-    return _Table(devices, rows.cells, rows.numa, nic_names)
+    return _Table(devices, rows.cells, rows.numa, _legend(lines, devices))
+
+
+def _legend(lines: list[str], devices: list[str]) -> dict[str, str]:
+    """The names of adapters below the table."""
+    matches = (_LEGEND.match(line) for line in lines if "NIC" in line)
+    return {match[1]: match[2] for match in matches if match and match[1] in devices}
 
 
 class _Rows:
@@ -263,6 +267,8 @@ def _cell_problem(row: str, column: str, word: str) -> str | None:
 
 
 def _is_header(line: str) -> bool:
+    if not line.lstrip().startswith(("GPU", "NIC", "mlx")):
+        return False
     words = line.split()
     return bool(words) and bool(_DEVICE.match(words[0])) and "X" not in words
 
