@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,7 +16,7 @@ class VirtualGpus : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     // The first call of CUDA reads the file.
-    const std::string path = testing::TempDir() + "virtual_gpus.txt";
+    const std::string path = testing::TempDir() + "virtual_gpus-" + std::to_string(getpid());
     std::ofstream file(path);
     for (const char* bus : {"0000:18:00.0", "0000:2a:00.0"}) {
       file << "device bus=" << bus
