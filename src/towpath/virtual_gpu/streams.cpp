@@ -7,10 +7,10 @@
 
 #include "towpath/virtual_gpu/device/clock.hpp"
 #include "towpath/virtual_gpu/device/library.hpp"
-#include "towpath/virtual_gpu/device/place.hpp"
 #include "towpath/virtual_gpu/device/settings.hpp"
 #include "towpath/virtual_gpu/device/times.hpp"
 #include "towpath/virtual_gpu/device/workers.hpp"
+#include "towpath/virtual_gpu/place.hpp"
 #include "towpath/virtual_gpu/system.hpp"
 
 namespace towpath::virtual_gpu {

@@ -20,10 +20,10 @@ from towpath.collectives.nccl_itself.times import CallTime, TimeServer
 from towpath.errors import ConfigError
 from towpath.processes import ending_with_parent
 
-_MEMBERS_BYTES = 1 << 20  # sparse (src/towpath/virtual_gpu/device/members.hpp)
+_MEMBERS_BYTES = 1 << 20  # sparse (src/towpath/virtual_gpu/nccl/timed/members.hpp)
 _GRACE_S = 2.0  # for processes to end before they are killed
 # The place of a process, by which programs choose their GPU. Virtual GPUs read some of them
-# (src/towpath/virtual_gpu/device/place.hpp).
+# (src/towpath/virtual_gpu/place.hpp).
 _RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK")
 _SIZE_NAMES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 _LOCAL_RANK_NAMES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")

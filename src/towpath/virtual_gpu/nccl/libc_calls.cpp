@@ -17,8 +17,8 @@
 #include <cstring>
 #include <string>
 
-#include "towpath/virtual_gpu/device/place.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
+#include "towpath/virtual_gpu/place.hpp"
 
 namespace {
 

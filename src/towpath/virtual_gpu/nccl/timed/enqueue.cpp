@@ -11,9 +11,9 @@
 
 #include "towpath/virtual_gpu/device/calls.hpp"
 #include "towpath/virtual_gpu/device/library.hpp"
-#include "towpath/virtual_gpu/device/members.hpp"
 #include "towpath/virtual_gpu/nccl/timed/call_record.hpp"
 #include "towpath/virtual_gpu/nccl/timed/host_watch.hpp"
+#include "towpath/virtual_gpu/nccl/timed/members.hpp"
 
 // The headers of the release.
 #include "collectives.h"

@@ -12,11 +12,11 @@
 #include <thread>
 
 #include "towpath/virtual_gpu/device/clock.hpp"
-#include "towpath/virtual_gpu/device/members.hpp"
 #include "towpath/virtual_gpu/device/settings.hpp"
 #include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/device/units.hpp"
 #include "towpath/virtual_gpu/nccl/timed/call_record.hpp"
+#include "towpath/virtual_gpu/nccl/timed/members.hpp"
 
 namespace towpath::virtual_gpu {
 namespace {

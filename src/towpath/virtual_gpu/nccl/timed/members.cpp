@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/virtual_gpu/device/members.hpp"
+#include "towpath/virtual_gpu/nccl/timed/members.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/virtual_gpu/device/place.hpp"
+#include "towpath/virtual_gpu/place.hpp"
 
 #include <algorithm>
 #include <cstdlib>
