@@ -28,19 +28,32 @@ target_link_libraries(_core PRIVATE towpath hwy::hwy towpath_warnings)
 # The shared libraries whose functions cmake/static defines are then not needed.
 target_link_options(_core PRIVATE LINKER:--as-needed)
 install(TARGETS _core LIBRARY DESTINATION towpath COMPONENT towpath)
+# Installs the files of a folder. A file of an earlier version that the folder no longer has is removed,
+# because sources are compiled by their ending.
+function(towpath_install_folder folder destination)
+  install(CODE "
+    set(source \"${PROJECT_SOURCE_DIR}/${folder}\")
+    set(installed \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${destination}\")
+    file(GLOB_RECURSE files RELATIVE \"\${installed}\" \"\${installed}/*\")
+    foreach(file IN LISTS files)
+      if(NOT EXISTS \"\${source}/\${file}\")
+        file(REMOVE \"\${installed}/\${file}\")
+      endif()
+    endforeach()" COMPONENT towpath)
+  install(DIRECTORY ${folder}/ DESTINATION ${destination} COMPONENT towpath)
+endfunction()
 # What CUDA sources include, beside the module.
-install(DIRECTORY src/towpath/gpu/include/ DESTINATION towpath/gpu_include COMPONENT towpath)
+towpath_install_folder(src/towpath/gpu/include towpath/gpu_include)
 # What is compiled with the host part of NCCL.
-install(DIRECTORY src/towpath/virtual_gpu DESTINATION towpath/virtual_gpu_source/towpath
-  COMPONENT towpath)
+towpath_install_folder(src/towpath/virtual_gpu towpath/virtual_gpu_source/towpath/virtual_gpu)
 # A function of CMake for tests of programs that use NCCL.
 install(DIRECTORY cmake/programs/ DESTINATION towpath/cmake COMPONENT towpath)
 # The library of kernels that is compiled at its first use.
-install(DIRECTORY penny/ DESTINATION towpath/penny_source COMPONENT towpath)
+towpath_install_folder(penny towpath/penny_source)
 # OpenSHMEM for programs, and its header.
 target_link_options(towpath_shmem PRIVATE LINKER:--as-needed)
 install(TARGETS towpath_shmem LIBRARY DESTINATION towpath COMPONENT towpath)
-install(DIRECTORY src/towpath/shmem/include/ DESTINATION towpath/shmem_include COMPONENT towpath)
+towpath_install_folder(src/towpath/shmem/include towpath/shmem_include)
 # The simulator that tt-umd loads.
 target_link_options(towpath_ttsim PRIVATE LINKER:--as-needed)
 install(TARGETS towpath_ttsim LIBRARY DESTINATION towpath COMPONENT towpath)

@@ -9,7 +9,7 @@ import venv
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, build_folder, output_of
 from inside.machines import shipped
 
 # What every Linux with a Python has: the C and the C++ runtime, and the loader.
@@ -56,6 +56,18 @@ def test_machines_templates_and_licence_are_in_it(installed):
     folders = {path.parent.name for path in installed.rglob("*.hpp")}
     assert folders == {"csrc", "penny", "virtual_gpu", "device", "nccl", "replicated", "timed"}
     assert (package / "torch" / "csrc" / "backend.cpp").is_file()
+
+
+def test_a_source_that_was_removed_does_not_stay_installed(tmp_path):
+    sources = tmp_path / "towpath" / "virtual_gpu_source" / "towpath" / "virtual_gpu"
+    with build_folder() as build:
+        install = ("cmake", "--install", build, "--component", "towpath", "--prefix", tmp_path)
+        output_of(*install)
+        installed = sorted(sources.rglob("*.cpp"))
+        (sources / "device" / "earlier.cpp").touch()
+        output_of(*install)
+    assert installed
+    assert sorted(sources.rglob("*.cpp")) == installed
 
 
 def test_the_command_runs_outside_the_checkout(run_installed, installed):
