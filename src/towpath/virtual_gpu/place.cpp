@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "towpath/virtual_gpu/device/settings.hpp"
+
 namespace towpath::virtual_gpu {
 namespace {
 
@@ -18,13 +20,15 @@ constexpr Names kNames[] = {
     {"RANK", "WORLD_SIZE"},
 };
 
+constexpr int kHostsMax = 1 << 16;  // more than programs have processes
+
 int number_of(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
 Place found_place() {
-  Place place{0, 1, 0, std::max(1, number_of("TOWPATH_HOSTS", 1))};
+  Place place{0, 1, 0, setting("TOWPATH_HOSTS", 1, kHostsMax, 1)};
   for (const auto& [rank, size] : kNames) {
     if (std::getenv(rank) == nullptr) continue;
     place.size = std::max(1, number_of(size, 1));
