@@ -59,8 +59,10 @@ bool Multicast::unbind(std::uint64_t object, int device, std::size_t offset) {
   if (parts == nullptr) return false;
   for (BoundPart& part : parts->part) {
     if (part.state != PartState::bound || part.device != device || part.offset != offset) continue;
-    part.state = PartState::free;
+    // A process that reads the part now looks again before another one may write it.
+    part.state = PartState::claimed;
     ++parts->changes;
+    part.state = PartState::free;
   }
   return true;
 }

@@ -14,7 +14,7 @@
 
 namespace towpath::virtual_gpu {
 
-// A part that is claimed is being written.
+// A part that is claimed is being written or removed.
 enum class PartState : std::uint32_t { free, claimed, bound };
 
 // Memory that is bound to a part of a multicast object.
