@@ -54,8 +54,11 @@ std::string open_file_of(pid_t process, const std::string& path) {
   std::error_code error;
   const std::string wanted = "/memfd:" + path + " (deleted)";
   const std::filesystem::path folder = "/proc/" + std::to_string(process) + "/fd";
-  for (const auto& each : std::filesystem::directory_iterator(folder, error)) {
-    if (std::filesystem::read_symlink(each.path(), error) == wanted) return each.path();
+  // The process may end meanwhile.
+  for (std::filesystem::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    std::error_code is_closed;
+    if (std::filesystem::read_symlink(each->path(), is_closed) == wanted) return each->path();
   }
   return {};
 }
