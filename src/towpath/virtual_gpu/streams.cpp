@@ -156,7 +156,7 @@ void Streams::start_grid(Lock& lock, const std::shared_ptr<Stream>& stream, std:
   Grid* const grid = stream->queue.front().grid;
   const std::vector<Call> calls = std::move(grid->calls);
   grid->finished = [this, stream, calls, begin_ns] {
-    const std::int64_t end_ns = is_time_simulated() ? end_calls(calls, begin_ns) : end_of(begin_ns);
+    const std::int64_t end_ns = end_calls(calls, end_of(begin_ns));
     set_state(calls, CallState::ended);
     Lock again(mutex_);
     finish(again, stream, end_ns);

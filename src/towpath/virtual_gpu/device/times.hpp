@@ -12,10 +12,11 @@
 
 namespace towpath::virtual_gpu {
 
-// A rank starts calls at this time. Without a server, and for calls without a time, these do
-// nothing.
+// A rank starts the calls of a kernel at this time. Without a server, and for calls without a time,
+// this has no effect.
 void begin_calls(const std::vector<Call>& calls, std::int64_t begin_ns);
-// The time at which they end, one after the other.
+// The time at which the last of them ends: each begins when the previous one has ended. It is
+// `begin_ns` without a server, and for calls without a time.
 std::int64_t end_calls(const std::vector<Call>& calls, std::int64_t begin_ns);
 
 }  // namespace towpath::virtual_gpu
