@@ -238,6 +238,14 @@ TEST_F(VirtualKernels, AFullStackAndAnAddressWithoutMemoryAreSentences) {
               ended,
               "thread 0 of block 0 of store_to_nothing on GPU 0 stores to address 0x10, where no "
               "memory is mapped");
+  static const unsigned constants[8] = {1, 2, 3};
+  EXPECT_EXIT((launch(store_to_nothing, 1, 1, nullptr, const_cast<unsigned*>(constants)),
+               cudaDeviceSynchronize()),
+              ended, "store_to_nothing on GPU 0 stores to address 0x.*, where it has no access");
+  EXPECT_EXIT((launch(store_to_nothing, 1, 1, nullptr,
+                      reinterpret_cast<unsigned*>(std::uintptr_t{1} << 63)),
+               cudaDeviceSynchronize()),
+              ended, "store_to_nothing on GPU 0 uses an address that no memory can have");
 }
 
 TEST_F(VirtualKernels, ASettingThatIsNotANumberIsASentence) {
