@@ -23,12 +23,14 @@ namespace towpath::virtual_gpu {
 namespace {
 
 struct Member {
-  std::atomic<std::int32_t> process;  // 0: the entry is free
+  std::atomic<std::int32_t> process;  // 0: the entry is free; kWritten: it is being written
   std::int32_t rank, ranks;
   std::uint64_t communicator;
   std::atomic<std::uint64_t> calls;  // that the rank has entered
   std::atomic<bool> has_left;
 };
+
+constexpr std::int32_t kWritten = -1;
 
 // The file is as long as its maker wants.
 std::span<Member> mapped_members() {
@@ -78,7 +80,7 @@ std::string describe(const Member& member) {
 std::vector<const Member*> ranks_of(const Member& one) {
   std::vector<const Member*> found(static_cast<std::size_t>(one.ranks));
   for (const Member& each : members()) {
-    if (each.process == 0 || each.communicator != one.communicator) continue;
+    if (each.process <= 0 || each.communicator != one.communicator) continue;
     if (each.rank >= 0 && each.rank < one.ranks) found[static_cast<std::size_t>(each.rank)] = &each;
   }
   return found;
@@ -111,17 +113,30 @@ std::string absent_from(const Member& one) {
 }  // namespace
 
 void join(std::uint64_t communicator, int rank, int ranks) {
-  for (Member& each : members()) {
+  const std::span<Member> all = members();
+  if (all.empty()) return;
+  for (Member& each : all) {
     std::int32_t free = 0;
-    if (!each.process.compare_exchange_strong(free, -1)) continue;
+    if (!each.process.compare_exchange_strong(free, kWritten)) continue;
     each.rank = rank;
     each.ranks = ranks;
     each.communicator = communicator;
+    each.calls = 0;
     each.process = getpid();
     const std::scoped_lock lock(own().mutex);
     own().members[{communicator, rank}] = &each;
     return;
   }
+  stop("the communicators of this run have more than " + std::to_string(all.size()) +
+       " ranks in all; make fewer of them");
+}
+
+void withdraw(std::uint64_t communicator, int rank) {
+  const std::scoped_lock lock(own().mutex);
+  const auto found = own().members.find({communicator, rank});
+  if (found == own().members.end()) return;
+  found->second->process = 0;
+  own().members.erase(found);
 }
 
 void count_call(std::uint64_t communicator, int rank) {

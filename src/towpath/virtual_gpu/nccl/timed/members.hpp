@@ -12,6 +12,8 @@ namespace towpath::virtual_gpu {
 
 // A rank of this process enters the communicator. Without the file, these have no effect.
 void join(std::uint64_t communicator, int rank, int ranks);
+// The library has refused it.
+void withdraw(std::uint64_t communicator, int rank);
 // It calls the library, or leaves.
 void count_call(std::uint64_t communicator, int rank);
 void leave(std::uint64_t communicator, int rank);

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "towpath/virtual_gpu/device/stop.hpp"
+
 namespace towpath::virtual_gpu {
 namespace {
 
@@ -51,7 +53,17 @@ TEST(Members, AbsentRanksOfAllProcessesAreNamed) {
                                   std::to_string(getpid()) + ") has entered 2 of 3 calls");
   for (const int rank : {0, 3, 4}) leave(1234, rank);
   EXPECT_EQ(absent_members(), "");
+  // A rank that was refused has not entered. Its entry is free again, with no calls.
+  join(5, 0, 2);
+  join(5, 1, 2);
+  count_call(5, 1);
+  withdraw(5, 1);
+  EXPECT_EQ(absent_members(), "\n  rank 1 of 2 has not entered the communicator");
+  join(5, 1, 2);
+  EXPECT_EQ(absent_members(), "");
   close(file);
+  EXPECT_EXIT(for (;;) join(6, 0, 2), testing::ExitedWithCode(kStoppedStatus),
+              "the communicators of this run have more than [0-9]+ ranks in all");
 }
 
 }  // namespace
