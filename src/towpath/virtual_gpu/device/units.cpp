@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <sstream>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -49,12 +50,21 @@ std::vector<std::string> command_of(const std::string& lines, const std::string&
   return words;
 }
 
-// Without this process's own functions of the C library, and ended with this process.
-[[noreturn]] void become(char* const* words) {
+// The environment without this process's own functions of the C library.
+std::vector<char*> environment() {
+  std::vector<char*> kept;
+  for (char** each = environ; *each != nullptr; ++each) {
+    if (!std::string_view(*each).starts_with("LD_PRELOAD=")) kept.push_back(*each);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+
+// Ended with this process. Between fork and exec, only system calls: other threads may hold locks.
+[[noreturn]] void become(char* const* words, char* const* variables) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  unsetenv("LD_PRELOAD");
-  execvp(words[0], words);
+  execvpe(words[0], words, variables);
   _exit(127);
 }
 
@@ -63,9 +73,10 @@ bool run(const std::vector<std::string>& command) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  const std::vector<char*> variables = environment();
   ++compilations;
   const pid_t child = fork();
-  if (child == 0) become(words.data());
+  if (child == 0) become(words.data(), variables.data());
   int status = 0;
   pid_t ended = -1;
   do {
