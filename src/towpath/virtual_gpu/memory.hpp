@@ -90,8 +90,8 @@ class Memory {
   std::optional<SharedBlock> share_allocation(std::uintptr_t address);
   // A block mapped for this process, its first bytes. Null if there is none.
   void* view(std::uint64_t handle, std::size_t size_bytes) const;
-  // A part of the file of memory of this or another process.
-  static void* map_part(int process, int descriptor, std::size_t offset, std::size_t size_bytes);
+  // A part of the file of memory of this or another process. Null if the process has ended.
+  void* map_part(int process, int descriptor, std::size_t offset, std::size_t size_bytes);
   // The handle of a shared block of this or another process. 0 if it no longer exists.
   std::uint64_t open(const SharedBlock& shared);
 

@@ -128,9 +128,11 @@ const Multicast::Mapping* Multicast::look_again(std::uintptr_t address) {
         earlier.erase(same);
       } else {
         each.memory = static_cast<unsigned char*>(
-            Memory::map_part(each.process, each.descriptor, each.file_offset, each.size_bytes));
+            memory_.map_part(each.process, each.descriptor, each.file_offset, each.size_bytes));
       }
     }
+    // The memory of a process ends with it, also if it has not unbound it.
+    std::erase_if(mapping->replicas, [](const Replica& each) { return each.memory == nullptr; });
     for (const Replica& each : earlier) munmap(each.memory, each.size_bytes);
     ++version_;
   }

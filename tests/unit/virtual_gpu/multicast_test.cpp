@@ -5,6 +5,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <vector>
@@ -123,6 +125,25 @@ TEST_F(VirtualMulticast, PlacesOfUnboundMemoryAreTakenAgain) {
     bind(object, block);
     ASSERT_EQ(cuMulticastUnbind(object, 0, 0, kGranularityBytes), CUDA_SUCCESS);
   }
+}
+
+TEST_F(VirtualMulticast, MemoryThatAProcessHasBoundEndsWithTheProcess) {
+  const auto object = new_object();
+  const auto block = new_block(0);
+  unsigned* const own = mapped(block, reserved(1));
+  bind(object, block);
+  unsigned* const all = mapped(object, reserved(1));
+  const pid_t other = fork();
+  if (other == 0) {
+    bind(object, new_block(1));
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  ASSERT_EQ(status, 0);
+  launch(store_word, 1, 1, nullptr, all, 7U);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(*own, 7U);
 }
 
 TEST_F(VirtualMulticast, APlainStoreToMulticastMemoryIsASentence) {
