@@ -68,5 +68,8 @@ def test_a_sleep_takes_simulated_time(program, tmp_path):
     code = str(Path(__file__).parent / "nccl" / "sleep.cu")
     run("nccl", "compile", code, "-o", sleep, "--release", RELEASE)
     words = ("--machine", "dgx-h100", "--hosts", "1", "--release", RELEASE)
+    alone_us, both_us, errors = run("nccl", "run", *words, "--", sleep).split()
     # The clock is read twice, which takes 25 ns each.
-    assert float(run("nccl", "run", *words, "--", sleep)) == pytest.approx(5000, abs=0.1)
+    assert float(alone_us) == pytest.approx(5000, abs=0.1)
+    assert float(both_us) == pytest.approx(400_000, abs=0.1)
+    assert errors == "right"

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "towpath/virtual_gpu/device/clock.hpp"
 
 using namespace towpath::virtual_gpu;
@@ -69,15 +71,22 @@ int gettimeofday(timeval* time, void*) noexcept {
 }
 
 // A program that sleeps does so in real time, in which its kernels continue, and in simulated time.
+// Threads that sleep at the same time share it.
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
   const bool is_moved = flags == 0 && is_of_program(clock);
-  if (syscall(SYS_clock_nanosleep, clock, flags, time, left) != 0) return errno;
-  if (is_moved) reach(now_ns() + time->tv_sec * kSecondNs + time->tv_nsec);
+  const std::int64_t begin_ns = now_ns();
+  const int earlier = errno;
+  if (syscall(SYS_clock_nanosleep, clock, flags, time, left) != 0) {
+    return std::exchange(errno, earlier);
+  }
+  if (is_moved) reach(begin_ns + time->tv_sec * kSecondNs + time->tv_nsec);
   return 0;
 }
 int nanosleep(const timespec* time, timespec* left) {
-  errno = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
-  return errno == 0 ? 0 : -1;
+  const int error = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
 }
 int usleep(useconds_t microseconds) {
   const timespec time{microseconds / 1'000'000, microseconds % 1'000'000 * 1'000L};
