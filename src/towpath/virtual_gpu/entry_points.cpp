@@ -58,6 +58,7 @@ const EntryPoint kEntryPoints[] = {
     TOWPATH_ENTRY(cuStreamWriteValue32),
     TOWPATH_ENTRY(cuStreamWriteValue64),
 };
+#undef TOWPATH_ENTRY
 
 // Two versions of this function have different arguments, and the caller's is not known.
 CUresult refused_context() { towpath::virtual_gpu::stop_at_unknown("cuCtxCreate"); }
