@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,66 @@ def output_of(*command, **options) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+# --- programs that use NCCL ----------------------------------------------------------------------
+
+
+def repository(name: str) -> str:
+    """The repository that $TOWPATH_NAME_SOURCE names. The test is skipped without one."""
+    found = os.environ.get(f"TOWPATH_{name}_SOURCE")
+    if not found:
+        pytest.skip(f"TOWPATH_{name}_SOURCE names no repository")
+    return found
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """Compiles a program of tests/e2e/nccl for a release of NCCL, once."""
+    source = repository("NCCL")
+    folder = tmp_path_factory.mktemp("nccl")
+
+    def program(name: str, release: str) -> Path:
+        made = folder / f"{name}-{release}"
+        if not made.exists():
+            code = ROOT / "tests" / "e2e" / "nccl" / f"{name}.cu"
+            towpath_command("nccl", "build", source, "--release", release)
+            towpath_command("nccl", "compile", str(code), "-o", str(made), "--release", release)
+        return made
+
+    return program
+
+
+@pytest.fixture(scope="session")
+def nccl_tests(tmp_path_factory) -> Path:
+    """The files of nccl-tests."""
+    source = repository("NCCL_TESTS")
+    folder = tmp_path_factory.mktemp("nccl_tests")
+    command = ["git", "-c", f"safe.directory={source}", "-C", source, "archive", "HEAD"]
+    archive = subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+    return folder
+
+
+def run_with_nccl(
+    program: Path, *words: str, release: str, options: Sequence[str] = ("--real-time",), **variables
+) -> subprocess.CompletedProcess[str]:
+    """A program that has run on a DGX H100, with any status.
+
+    Args:
+        program: from `compiled`.
+        words: of its command.
+        release: of NCCL.
+        options: of `towpath nccl run`.
+        variables: that the program gets.
+    """
+    command = [
+        sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
+        "--release", release, *options,
+        *(f"--env={name}={value}" for name, value in variables.items()),
+        "--", str(program), *words,
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=7200, check=False)
 
 
 @pytest.fixture

@@ -3,14 +3,9 @@
 """Programs that use NCCL in ways that hang, or give wrong data without a word, on GPUs. On virtual
 GPUs each ends with a sentence. `$TOWPATH_NCCL_SOURCE` names NCCL's repository."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from conftest import towpath_command
+from conftest import run_with_nccl
 
 pytestmark = pytest.mark.slow
 RELEASE = "2.21.5"
@@ -46,27 +41,15 @@ SENTENCES = {
 
 
 @pytest.fixture(scope="module")
-def mistakes(tmp_path_factory):
-    named = os.environ.get("TOWPATH_NCCL_SOURCE")
-    if not named:
-        pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
-    program = tmp_path_factory.mktemp("nccl") / "mistakes"
-    towpath_command("nccl", "build", named, "--release", RELEASE)
-    source = Path(__file__).parent / "nccl" / "mistakes.cu"
-    towpath_command("nccl", "compile", str(source), "-o", str(program), "--release", RELEASE)
+def mistakes(compiled):
+    program = compiled("mistakes", RELEASE)
     run(program, "steps", "corrected")  # compiles the device code, which has no deadline
     run(program, "exchange", "corrected")
     return program
 
 
 def run(program, *words):
-    return subprocess.run(
-        [
-            sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
-            "--release", RELEASE, "--real-time", "--", str(program), *words,
-        ],
-        capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
+    return run_with_nccl(program, *words, release=RELEASE)
 
 
 @pytest.mark.parametrize("name", SENTENCES)
@@ -83,4 +66,9 @@ def test_a_mistake_ends_with_the_rank_its_call_and_the_other_rank(mistakes, name
 @pytest.mark.parametrize("name", SENTENCES)
 def test_the_corrected_program_is_right_and_silent(mistakes, name):
     found = run(mistakes, name, "corrected")
+    assert (found.returncode, found.stdout, found.stderr) == (0, "right\n", "")
+
+
+def test_a_call_that_nccl_refuses_is_not_compared_with_calls_of_other_ranks(mistakes):
+    found = run(mistakes, "refused")
     assert (found.returncode, found.stdout, found.stderr) == (0, "right\n", "")

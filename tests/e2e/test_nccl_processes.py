@@ -3,7 +3,7 @@
 """NCCL with ranks in several processes on one and two described hosts.
 
 These tests need NCCL's repository, which `$TOWPATH_NCCL_SOURCE` names, and nccl-tests in
-`$TOWPATH_NCCL_TESTS`.
+`$TOWPATH_NCCL_TESTS_SOURCE`.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import towpath
+from conftest import repository, towpath_command
 from inside.nccl import Library
 
 pytestmark = pytest.mark.slow
@@ -29,33 +30,6 @@ COUNTS = "0,1,7,1024,10007"
 LOG = {"DEBUG": "INFO", "DEBUG_FILE": "/dev/stdout"}
 COLLECTIVES = "all_reduce,all_gather,reduce_scatter,broadcast,reduce,sendrecv,alltoall"
 SIZES = (8, 4096, 65536, 1 << 20)
-FOLDER = Path(__file__).parent / "nccl"
-
-
-def towpath_run(*words):
-    command = [sys.executable, "-m", "towpath", "nccl", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """Compiles a program of this folder, once for each release."""
-    source = os.environ.get("TOWPATH_NCCL_SOURCE")
-    if not source:
-        pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
-    folder = tmp_path_factory.mktemp("processes")
-
-    def program(name, release=RELEASE):
-        made = folder / f"{name}-{release}"
-        if not made.exists():
-            towpath_run("build", source, "--release", release)
-            code = str(FOLDER / f"{name}.cu")
-            towpath_run("compile", code, "-o", str(made), "--release", release)
-        return made
-
-    return program
 
 
 class Run:
@@ -112,7 +86,7 @@ class Run:
 
 def test_two_processes_on_one_host_get_exact_data(compiled, tmp_path):
     words = ("2", COLLECTIVES, "float", "sum", "out,in", COUNTS)
-    run = Run(compiled("sweep"), words, tmp_path, hosts=1, per_host=2)
+    run = Run(compiled("sweep", RELEASE), words, tmp_path, hosts=1, per_host=2)
     assert run.lines() == ["60 cases, 0 wrong"] * 2
 
 
@@ -128,7 +102,7 @@ def test_two_processes_on_one_host_get_exact_data(compiled, tmp_path):
 def test_each_way_between_processes_of_a_host_is_exact(compiled, tmp_path, variables, way):
     words = ("2", "all_reduce", "float", "sum", "out,in", COUNTS)
     variables = LOG | variables
-    run = Run(compiled("sweep"), words, tmp_path, hosts=1, per_host=2, variables=variables)
+    run = Run(compiled("sweep", RELEASE), words, tmp_path, hosts=1, per_host=2, variables=variables)
     text = "\n".join(run.lines())
     assert text.count("10 cases, 0 wrong") == 2
     ways = re.findall(r" via (\S+)", text)
@@ -139,12 +113,12 @@ def test_each_way_between_processes_of_a_host_is_exact(compiled, tmp_path, varia
 def test_multicast_memory_of_four_processes_is_exact(compiled, tmp_path):
     words = ("4", "all_reduce", "float", "sum", "out,in,shifted", COUNTS)
     variables = {"ALGO": "NVLS", "PROTO": "Simple"}
-    run = Run(compiled("sweep"), words, tmp_path, hosts=1, per_host=4, variables=variables)
+    run = Run(compiled("sweep", RELEASE), words, tmp_path, hosts=1, per_host=4, variables=variables)
     assert run.lines() == ["15 cases, 0 wrong"] * 4
 
 
 def test_a_program_that_starts_its_processes_itself_gets_exact_data(compiled, tmp_path):
-    program = compiled("sweep")
+    program = compiled("sweep", RELEASE)
     script = tmp_path / "launcher.sh"
     script.write_text(
         "#!/bin/sh\nexport WORLD_SIZE=4\nfor rank in 0 1 2 3; do\n"
@@ -158,13 +132,13 @@ def test_a_program_that_starts_its_processes_itself_gets_exact_data(compiled, tm
 
 def test_two_hosts_with_two_processes_get_exact_data(compiled, tmp_path):
     words = ("4", COLLECTIVES, "float", "sum", "out,in", COUNTS)
-    run = Run(compiled("sweep"), words, tmp_path, hosts=2, per_host=2)
+    run = Run(compiled("sweep", RELEASE), words, tmp_path, hosts=2, per_host=2)
     assert run.lines() == ["60 cases, 0 wrong"] * 4
 
 
 def test_two_hosts_with_the_ranks_of_each_in_one_process_get_exact_data(compiled, tmp_path):
     words = ("4", "all_reduce", "float", "sum", "out,in,shifted", COUNTS)
-    run = Run(compiled("sweep"), words, tmp_path, hosts=2, per_host=1, gpus=2)
+    run = Run(compiled("sweep", RELEASE), words, tmp_path, hosts=2, per_host=1, gpus=2)
     assert run.lines() == ["15 cases, 0 wrong"] * 2
 
 
@@ -186,7 +160,7 @@ def test_the_adapters_are_those_of_the_machine(compiled, tmp_path):
     words = ("4", "all_reduce", "float", "sum", "out", "1")
     variables = LOG | {"DEBUG_SUBSYS": "INIT,GRAPH"}
     run = Run(
-        compiled("sweep"), words, tmp_path, hosts=2, per_host=2, variables=variables
+        compiled("sweep", RELEASE), words, tmp_path, hosts=2, per_host=2, variables=variables
     )  # fmt: skip
     text = "\n".join(run.lines())
     found = set(re.findall(r"\[receive\] via NET/IB/([0-9]+)/GDRDMA", text))
@@ -194,9 +168,8 @@ def test_the_adapters_are_those_of_the_machine(compiled, tmp_path):
 
 
 def test_the_times_on_two_hosts_are_those_of_expect(compiled, tmp_path):
-    run = Run(
-        compiled("process_times"), map(str, SIZES), tmp_path, hosts=2, per_host=2, real_time=False
-    )
+    program = compiled("process_times", RELEASE)
+    run = Run(program, map(str, SIZES), tmp_path, hosts=2, per_host=2, real_time=False)
     found = {int(size): float(time_us) for size, time_us in (line.split() for line in run.lines())}
     machine = towpath.load("dgx-h100", hosts=2, ranks_per_host=2)
     library = Library(release=RELEASE)
@@ -208,7 +181,7 @@ def test_the_times_on_two_hosts_are_those_of_expect(compiled, tmp_path):
 
 def test_a_killed_process_is_named_and_all_end(compiled, tmp_path):
     words = ("4", "all_reduce", "float", "sum", "out", "1024")
-    run = Run(compiled("sweep"), words, tmp_path, hosts=2, per_host=2, SWEEP_KILLED="2")
+    run = Run(compiled("sweep", RELEASE), words, tmp_path, hosts=2, per_host=2, SWEEP_KILLED="2")
     errors = run.errors()
     assert re.search(r"towpath: rank 2 \(process \d+\) was killed by signal 9 \(Killed\)", errors)
     assert run.process.returncode == 128 + signal.SIGKILL
@@ -220,8 +193,8 @@ def test_a_killed_process_is_named_and_all_end(compiled, tmp_path):
 def test_a_rank_that_ends_early_is_named_by_the_others(compiled, tmp_path, hosts):
     words = ("2", "all_reduce", "float", "sum", "out", "1024")
     run = Run(
-        compiled("sweep"), words, tmp_path, hosts=hosts, per_host=2 // hosts, SWEEP_ABSENT="1",
-        TOWPATH_VIRTUAL_GPU_DEADLINE_S="3",
+        compiled("sweep", RELEASE), words, tmp_path, hosts=hosts, per_host=2 // hosts,
+        SWEEP_ABSENT="1", TOWPATH_VIRTUAL_GPU_DEADLINE_S="3",
     )  # fmt: skip
     errors = run.errors()
     assert "kernels do not end: nothing has changed for 3 s" in errors
@@ -229,7 +202,7 @@ def test_a_rank_that_ends_early_is_named_by_the_others(compiled, tmp_path, hosts
 
 
 def test_a_rank_that_never_joins_is_named_by_the_others(compiled, tmp_path):
-    program = compiled("sweep")
+    program = compiled("sweep", RELEASE)
     words = ("4", "all_reduce", "float", "sum", "out", "1024")
     script = tmp_path / "absent.sh"
     script.write_text(f'#!/bin/sh\n[ "$RANK" = 3 ] && exit 0\nexec {program} "$@"\n')
@@ -244,14 +217,14 @@ def test_a_rank_that_never_joins_is_named_by_the_others(compiled, tmp_path):
 
 def test_two_runs_at_once_leave_nothing_behind(compiled, tmp_path):
     words = ("4", "all_reduce", "float", "sum", "out,in", COUNTS)
-    runs = [Run(compiled("sweep"), words, tmp_path, hosts=2, per_host=2) for _ in range(2)]
+    runs = [Run(compiled("sweep", RELEASE), words, tmp_path, hosts=2, per_host=2) for _ in range(2)]
     assert [run.lines() for run in runs] == [["10 cases, 0 wrong"] * 4] * 2
     assert not [name for run in runs for name in run.left_behind()]
 
 
 def test_nothing_stays_behind_a_killed_launcher(compiled, tmp_path):
     words = ("4", "all_reduce", "float", "sum", "out", ",".join(["1024"] * 20_000))
-    run = Run(compiled("sweep"), words, tmp_path, hosts=2, per_host=2)
+    run = Run(compiled("sweep", RELEASE), words, tmp_path, hosts=2, per_host=2)
     while not Path(run.mark).exists():  # written by rank 0
         assert run.process.poll() is None
         time.sleep(0.05)
@@ -265,25 +238,20 @@ def test_nothing_stays_behind_a_killed_launcher(compiled, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def with_mpi(compiled, tmp_path_factory):
+def with_mpi(nccl_tests, tmp_path_factory):
     """nccl-tests' all_reduce_perf with Open MPI."""
-    tests = os.environ.get("TOWPATH_NCCL_TESTS")
-    if not tests:
-        pytest.skip("TOWPATH_NCCL_TESTS names no repository of nccl-tests")
     if not (shutil.which("mpirun") and shutil.which("mpicxx")):
         pytest.skip("there is no Open MPI")
-    compiled("process_times")  # builds the release
-    folder = tmp_path_factory.mktemp("nccl-tests")
-    subprocess.run(["git", "clone", "-q", tests, folder], check=True)
+    towpath_command("nccl", "build", repository("NCCL"), "--release", RELEASE)
     show = ["mpicxx", "--showme:compile"]
     flags = subprocess.run(show, check=True, capture_output=True, text=True).stdout.split()
     flags += ["-lmpi", "-DMPI_SUPPORT", "-DOMPI_SKIP_MPICXX", "-DNCCL_OS_LINUX"]
-    flags += [f"-I{folder / name}" for name in ("src", "verifiable", "os")]
+    flags += [f"-I{nccl_tests / name}" for name in ("src", "verifiable", "os")]
     names = ("src/all_reduce.cu", "src/common.cu", "src/timer.cc", "src/util.cu")
-    files = [str(folder / name) for name in (*names, "verifiable/verifiable.cu", "os/linux.cc")]
-    made = folder / "all_reduce_perf"
-    towpath_run(
-        "compile", *files, "-o", str(made), "--release", RELEASE,
+    files = [str(nccl_tests / name) for name in (*names, "verifiable/verifiable.cu", "os/linux.cc")]
+    made = tmp_path_factory.mktemp("with_mpi") / "all_reduce_perf"
+    towpath_command(
+        "nccl", "compile", *files, "-o", str(made), "--release", RELEASE,
         *(f"--flag={flag}" for flag in flags),
     )  # fmt: skip
     return made

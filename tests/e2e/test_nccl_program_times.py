@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulated times of programs that use NCCL. `$TOWPATH_NCCL_SOURCE` names its repository."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 import towpath
+from conftest import run_with_nccl
 from inside.nccl import Library
 
 pytestmark = pytest.mark.slow
@@ -18,25 +14,18 @@ SIZES = (8, 4096, 65536, 1 << 20)
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    source = os.environ.get("TOWPATH_NCCL_SOURCE")
-    if not source:
-        pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
-    made = tmp_path_factory.mktemp("times") / "times"
-    code = str(Path(__file__).parent / "nccl" / "times.cu")
-    run("nccl", "build", source, "--release", RELEASE)
-    run("nccl", "compile", code, "-o", str(made), "--release", RELEASE)
-    return made
+def program(compiled):
+    return compiled("times", RELEASE)
 
 
-def run(*words):
-    command = [sys.executable, "-m", "towpath", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def printed(program, *words, options=()):
+    done = run_with_nccl(program, *words, release=RELEASE, options=options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def measured(program, *options):
-    words = ("--machine", "dgx-h100", "--hosts", "1", "--release", RELEASE, *options)
-    text = run("nccl", "run", *words, "--", str(program), *map(str, SIZES))
+    text = printed(program, *map(str, SIZES), options=options)
     rows = [line.split() for line in text.splitlines() if line.endswith(("right", "wrong"))]
     assert [int(row[0]) for row in rows] == list(SIZES)
     assert all(row[3] == "right" for row in rows)
@@ -63,12 +52,8 @@ def test_real_time_is_another_one(program):
     assert real_us > 10 * simulated_us
 
 
-def test_a_sleep_takes_simulated_time(program, tmp_path):
-    sleep = str(tmp_path / "sleep")
-    code = str(Path(__file__).parent / "nccl" / "sleep.cu")
-    run("nccl", "compile", code, "-o", sleep, "--release", RELEASE)
-    words = ("--machine", "dgx-h100", "--hosts", "1", "--release", RELEASE)
-    alone_us, both_us, errors = run("nccl", "run", *words, "--", sleep).split()
+def test_a_sleep_takes_simulated_time(compiled):
+    alone_us, both_us, errors = printed(compiled("sleep", RELEASE)).split()
     # The clock is read twice, which takes 25 ns each.
     assert float(alone_us) == pytest.approx(5000, abs=0.1)
     assert float(both_us) == pytest.approx(400_000, abs=0.1)

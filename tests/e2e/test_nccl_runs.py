@@ -2,14 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NCCL's kernels with data. `$TOWPATH_NCCL_SOURCE` names its repository, which these tests need."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from conftest import output_of, towpath_command
+from conftest import run_with_nccl
 
 pytestmark = pytest.mark.slow
 RELEASE = "2.21.5"
@@ -17,26 +12,16 @@ COUNTS = "0,1,7,1024,10007"
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory):
+def sweep(compiled):
     """The program that compares collectives with exact results."""
-    named = os.environ.get("TOWPATH_NCCL_SOURCE")
-    if not named:
-        pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
-    program = tmp_path_factory.mktemp("nccl") / "sweep"
-    towpath_command("nccl", "build", named, "--release", RELEASE)
-    source = Path(__file__).parent / "nccl" / "sweep.cu"
-    towpath_command("nccl", "compile", str(source), "-o", str(program), "--release", RELEASE)
-    return program
+    return compiled("sweep", RELEASE)
 
 
 def result_of(program, *words, **variables):
-    """The last line of a program on a DGX H100."""
-    options = [f"--env={name}={value}" for name, value in variables.items()]
-    return output_of(
-        sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
-        "--release", RELEASE,
-        *options, "--", str(program), *words,
-    ).splitlines()[-1]  # fmt: skip
+    """The last line of a program."""
+    done = run_with_nccl(program, *words, release=RELEASE, options=(), **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize("protocol", ["LL", "LL128", "Simple"])
@@ -60,15 +45,9 @@ def test_all_reduce_in_the_switch_is_exact(sweep, ranks):
 def test_a_line_that_is_overwritten_before_it_is_read_is_named(sweep, monkeypatch):
     """A chunk of this release is longer than its slot with few threads and channels."""
     monkeypatch.setenv("TOWPATH_VIRTUAL_GPU_DEADLINE_S", "5")
-    variables = {"NTHREADS": 64, "MAX_NCHANNELS": 2, "ALGO": "Ring", "PROTO": "LL"}
-    found = subprocess.run(
-        [
-            sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
-            "--release", RELEASE, "--real-time",
-            *(f"--env=NCCL_{name}={value}" for name, value in variables.items()),
-            "--", str(sweep), "8", "all_reduce", "float", "sum", "out", "262144",
-        ],
-        capture_output=True, text=True, timeout=600, check=False,
+    found = run_with_nccl(
+        sweep, "8", "all_reduce", "float", "sum", "out", "262144", release=RELEASE,
+        NCCL_NTHREADS=64, NCCL_MAX_NCHANNELS=2, NCCL_ALGO="Ring", NCCL_PROTO="LL",
     )  # fmt: skip
     assert found.returncode != 0
     assert "rank 7, channel 1 waits for data of rank 6 in slot 7 (LL)" in found.stderr

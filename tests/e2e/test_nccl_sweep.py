@@ -3,15 +3,11 @@
 """Each element of NCCL's collectives on virtual GPUs against the exact result, in three releases.
 `$TOWPATH_NCCL_SOURCE` names NCCL's repository, which these tests need."""
 
-import os
-import subprocess
-import sys
 from itertools import product
-from pathlib import Path
 
 import pytest
 
-from conftest import towpath_command
+from conftest import run_with_nccl
 
 pytestmark = pytest.mark.long
 OLD, RELEASE, NEWEST = "2.21.5", "2.27.5", "2.30.7"
@@ -23,34 +19,8 @@ TYPES = "int8,uint8,int32,uint32,int64,uint64,half,bfloat16,float,double"
 WAYS = [*product(("Ring", "Tree"), ("LL", "LL128", "Simple")), ("NVLS", "Simple")]
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """Compiles a program of this folder for a release, once."""
-    named = os.environ.get("TOWPATH_NCCL_SOURCE")
-    if not named:
-        pytest.skip("TOWPATH_NCCL_SOURCE names no repository of NCCL")
-    folder = tmp_path_factory.mktemp("nccl")
-
-    def program(name, release):
-        made = folder / f"{name}-{release}"
-        if not made.exists():
-            source = Path(__file__).parent / "nccl" / f"{name}.cu"
-            towpath_command("nccl", "build", named, "--release", release)
-            towpath_command("nccl", "compile", str(source), "-o", str(made), "--release", release)
-        return made
-
-    return program
-
-
 def run(program, release, *words, **variables):
-    options = [f"--env={name}={value}" for name, value in variables.items()]
-    return subprocess.run(
-        [
-            sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
-            "--release", release, "--real-time", *options, "--", str(program), *words,
-        ],
-        capture_output=True, text=True, timeout=7200, check=False,
-    )  # fmt: skip
+    return run_with_nccl(program, *words, release=release, **variables)
 
 
 def last_line(done):
@@ -96,3 +66,12 @@ def test_symmetric_memory_is_exact(compiled, release):
     done = run(compiled("symmetric", release), release, "4", "1000")
     assert last_line(done) == "reduce_scatter: 0 wrong"
     assert done.stdout.count(": 0 wrong") == 3
+
+
+def test_gathers_to_different_roots_are_reported(compiled):
+    program = compiled("mistakes", NEWEST)
+    assert last_line(run(program, NEWEST, "roots", "corrected")) == "right"
+    done = run(program, NEWEST, "roots")
+    assert done.returncode == 70, done.stdout + done.stderr
+    for root in (0, 1):
+        assert f"Gather of {1 << 19} float32 to rank {root}" in done.stderr

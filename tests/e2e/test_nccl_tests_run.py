@@ -3,14 +3,12 @@
 """NVIDIA's nccl-tests, unmodified, on 8 virtual GPUs. `$TOWPATH_NCCL_SOURCE` and
 `$TOWPATH_NCCL_TESTS_SOURCE` name the repositories of NCCL and of nccl-tests."""
 
-import os
 import re
-import subprocess
-import sys
+import shutil
 
 import pytest
 
-from conftest import towpath_command
+from conftest import repository, run_with_nccl, towpath_command
 
 pytestmark = pytest.mark.long
 RELEASE = "2.27.5"
@@ -21,40 +19,19 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """The files of nccl-tests."""
-    named = [os.environ.get(f"TOWPATH_{name}_SOURCE") for name in ("NCCL", "NCCL_TESTS")]
-    if not all(named):
-        pytest.skip("TOWPATH_NCCL_SOURCE and TOWPATH_NCCL_TESTS_SOURCE name no repositories")
-    folder = tmp_path_factory.mktemp("nccl_tests")
-    archive = subprocess.run(
-        ["git", "-c", f"safe.directory={named[1]}", "-C", named[1], "archive", "HEAD"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
-    towpath_command("nccl", "build", named[0], "--release", RELEASE)
-    return folder
-
-
-def compiled(checkout, folder):
+def made(checkout, folder):
+    towpath_command("nccl", "build", repository("NCCL"), "--release", RELEASE)
     towpath_command("nccl", "compile", str(checkout), "-o", str(folder), "--release", RELEASE)
     return folder
 
 
 @pytest.fixture(scope="module")
-def programs(checkout, tmp_path_factory):
-    return compiled(checkout, tmp_path_factory.mktemp("programs"))
+def programs(nccl_tests, tmp_path_factory):
+    return made(nccl_tests, tmp_path_factory.mktemp("programs"))
 
 
 def output_of(program, gpus=("-g", "8")):
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
-            "--release", RELEASE, "--real-time", "--", str(program), *gpus, *SIZES,
-        ],
-        capture_output=True, text=True, timeout=7200, check=False,
-    )  # fmt: skip
+    done = run_with_nccl(program, *gpus, *SIZES, release=RELEASE)
     return done.stdout + done.stderr
 
 
@@ -82,11 +59,12 @@ def test_steps_of_a_hypercube_in_one_group_are_wrong(programs):
     assert min(wrong_elements(output_of(programs / "hypercube_perf"))) > 0
 
 
-def test_a_missing_element_is_reported_by_nccl_tests(checkout, tmp_path):
+def test_a_missing_element_is_reported_by_nccl_tests(nccl_tests, tmp_path):
+    checkout = shutil.copytree(nccl_tests, tmp_path / "nccl_tests")
     source = checkout / "src" / "all_reduce.cu"
     code = source.read_text()
     assert code.count("ncclAllReduce(sptr, rptr, count, type") == 1
     source.write_text(code.replace("(sptr, rptr, count, type", "(sptr, rptr, count - 1, type"))
-    text = output_of(compiled(checkout, tmp_path / "planted") / "all_reduce_perf")
+    text = output_of(made(checkout, tmp_path / "planted") / "all_reduce_perf")
     assert min(wrong_elements(text)) > 0
     assert re.search(r"# Out of bounds values : \d+ FAILED", text)

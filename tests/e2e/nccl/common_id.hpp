@@ -3,13 +3,14 @@
 // NCCL's id for the processes that a launcher starts, through the file that $NCCL_TEST_ID names.
 #pragma once
 
-#include <nccl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+
+#include "check.hpp"
 
 inline int number_of(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
@@ -23,7 +24,7 @@ inline ncclUniqueId common_id() {
   if (path == nullptr) std::exit(2);
   if (number_of("RANK", 0) == 0) {
     const std::string part = std::string(path) + ".part";
-    if (ncclGetUniqueId(&id) != ncclSuccess) std::exit(2);
+    check(ncclGetUniqueId(&id));
     std::ofstream(part).write(id.internal, sizeof id.internal);
     std::rename(part.c_str(), path);
     return id;

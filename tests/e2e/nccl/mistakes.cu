@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes of programs that use NCCL, as users have reported them: each hangs on GPUs, or gives wrong
-// data. Two ranks, a thread each.
+// Mistakes of programs that use NCCL, as users have reported them: each hangs on GPUs, or gives
+// wrong data. Two ranks, a thread each.
 //
 // usage: mistakes NAME [corrected]
 // Prints "right" if each element is as it should be.
@@ -14,20 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "check.hpp"
 #include "cuda_runtime.h"
-#include "nccl.h"
 
 namespace {
 
 constexpr int kRanks = 2;
-
-void check(ncclResult_t result, const char* call) {
-  if (result == ncclSuccess) return;
-  std::printf("%s: %s\n", call, ncclGetErrorString(result));
-  std::fflush(stdout);
-  std::_Exit(2);
-}
-#define CHECK(call) check(call, #call)
 
 struct Rank {
   int number;
@@ -40,13 +32,13 @@ struct Rank {
 constexpr std::size_t kCount = 1 << 20;
 
 void sum(const Rank& rank, ncclComm_t communicator, std::size_t count) {
-  CHECK(ncclAllReduce(rank.from, rank.to, count, ncclFloat, ncclSum, communicator, rank.stream));
+  check(ncclAllReduce(rank.from, rank.to, count, ncclFloat, ncclSum, communicator, rank.stream));
 }
 void send(const Rank& rank, std::size_t count) {
-  CHECK(ncclSend(rank.from, count, ncclFloat, rank.peer(), rank.first, rank.stream));
+  check(ncclSend(rank.from, count, ncclFloat, rank.peer(), rank.first, rank.stream));
 }
 void receive(const Rank& rank, std::size_t count) {
-  CHECK(ncclRecv(rank.to, count, ncclFloat, rank.peer(), rank.first, rank.stream));
+  check(ncclRecv(rank.to, count, ncclFloat, rank.peer(), rank.first, rank.stream));
 }
 
 // The ranks use two communicators in different orders.
@@ -62,7 +54,7 @@ void lengths(const Rank& rank, bool is_corrected) {
 // One rank is in another collective.
 void collectives(const Rank& rank, bool is_corrected) {
   if (rank.number == 1 && !is_corrected) {
-    CHECK(ncclAllGather(rank.from, rank.to, kCount / 2, ncclFloat, rank.first, rank.stream));
+    check(ncclAllGather(rank.from, rank.to, kCount / 2, ncclFloat, rank.first, rank.stream));
   } else {
     sum(rank, rank.first, kCount);
   }
@@ -70,7 +62,7 @@ void collectives(const Rank& rank, bool is_corrected) {
 // The elements have different types.
 void types(const Rank& rank, bool is_corrected) {
   const bool is_other = rank.number == 1 && !is_corrected;
-  CHECK(ncclAllReduce(rank.from, rank.to, kCount, is_other ? ncclHalf : ncclFloat, ncclSum,
+  check(ncclAllReduce(rank.from, rank.to, kCount, is_other ? ncclHalf : ncclFloat, ncclSum,
                       rank.first, rank.stream));
 }
 // A rank has no data left and leaves out the last step.
@@ -80,26 +72,44 @@ void steps(const Rank& rank, bool is_corrected) {
 }
 // Both ranks send first, each call alone.
 void exchange(const Rank& rank, bool is_corrected) {
-  if (is_corrected) CHECK(ncclGroupStart());
+  if (is_corrected) check(ncclGroupStart());
   send(rank, kCount);
   receive(rank, kCount);
-  if (is_corrected) CHECK(ncclGroupEnd());
+  if (is_corrected) check(ncclGroupEnd());
 }
 // A rank receives what its peer does not send, because that part has no elements. The ranks have
 // exchanged data before.
 void parts(const Rank& rank, bool is_corrected) {
   exchange(rank, true);
-  CHECK(ncclGroupStart());
+  check(ncclGroupStart());
   if (rank.number == 1 || is_corrected) send(rank, kCount);
   receive(rank, kCount);
-  CHECK(ncclGroupEnd());
+  check(ncclGroupEnd());
 }
 // A rank returns early from a function that has begun a group.
 void group(const Rank& rank, bool is_corrected) {
-  CHECK(ncclGroupStart());
+  check(ncclGroupStart());
   sum(rank, rank.first, kCount);
   if (rank.number == 1 && !is_corrected) return;
-  CHECK(ncclGroupEnd());
+  check(ncclGroupEnd());
+}
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+// The ranks name different roots.
+void roots(const Rank& rank, bool is_corrected) {
+  check(ncclGather(rank.from, rank.to, kCount / 2, ncclFloat, is_corrected ? 0 : rank.number,
+                   rank.first, rank.stream));
+  exchange(rank, true);
+}
+#endif
+// One rank makes a call with a type that does not exist, which NCCL refuses. No rank waits for it.
+void refused(const Rank& rank, bool is_corrected) {
+  if (rank.number == 0 && !is_corrected &&
+      ncclAllReduce(rank.from, rank.to, kCount, ncclNumTypes, ncclSum, rank.first, rank.stream) !=
+          ncclInvalidArgument) {
+    std::_Exit(2);
+  }
+  sum(rank, rank.first, kCount);
 }
 
 struct Mistake {
@@ -108,9 +118,12 @@ struct Mistake {
   bool is_sum;  // each element of the result, or it is the peer's
 };
 constexpr Mistake kMistakes[] = {
-    {"order", order, true},   {"lengths", lengths, true},   {"collectives", collectives, true},
-    {"types", types, true},   {"steps", steps, true},       {"exchange", exchange, false},
-    {"parts", parts, false},  {"group", group, true},
+    {"order", order, true},  {"lengths", lengths, true}, {"collectives", collectives, true},
+    {"types", types, true},  {"steps", steps, true},     {"exchange", exchange, false},
+    {"parts", parts, false}, {"group", group, true},     {"refused", refused, true},
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+    {"roots", roots, false},
+#endif
 };
 
 bool is_right(const Rank& rank, bool is_sum) {
@@ -132,8 +145,8 @@ void run(int number, const ncclUniqueId* ids, const Mistake& mistake, bool is_co
   cudaMalloc(reinterpret_cast<void**>(&rank.to), kCount * sizeof(float));
   const std::vector<float> own(kCount, static_cast<float>(number + 1));
   cudaMemcpy(rank.from, own.data(), kCount * sizeof(float), cudaMemcpyHostToDevice);
-  CHECK(ncclCommInitRank(&rank.first, kRanks, ids[0], number));
-  CHECK(ncclCommInitRank(&rank.second, kRanks, ids[1], number));
+  check(ncclCommInitRank(&rank.first, kRanks, ids[0], number));
+  check(ncclCommInitRank(&rank.second, kRanks, ids[1], number));
   for (const ncclComm_t communicator : {rank.first, rank.second}) {
     sum(rank, communicator, 1);
     cudaStreamSynchronize(rank.stream);
@@ -146,13 +159,13 @@ void run(int number, const ncclUniqueId* ids, const Mistake& mistake, bool is_co
 // A rank never enters the communicator.
 int enter(bool is_corrected) {
   ncclUniqueId id;
-  CHECK(ncclGetUniqueId(&id));
+  check(ncclGetUniqueId(&id));
   std::vector<std::thread> threads;
   for (int number = 0; number < (is_corrected ? kRanks : 1); ++number) {
     threads.emplace_back([=] {
       cudaSetDevice(number);
       ncclComm_t communicator = nullptr;
-      CHECK(ncclCommInitRank(&communicator, kRanks, id, number));
+      check(ncclCommInitRank(&communicator, kRanks, id, number));
     });
   }
   for (std::thread& each : threads) each.join();
@@ -170,7 +183,7 @@ int main(int count, char** words) {
   for (const Mistake& mistake : kMistakes) {
     if (name != mistake.name) continue;
     ncclUniqueId ids[2];
-    for (ncclUniqueId& id : ids) CHECK(ncclGetUniqueId(&id));
+    for (ncclUniqueId& id : ids) check(ncclGetUniqueId(&id));
     bool results[kRanks] = {};
     std::vector<std::thread> threads;
     for (int number = 0; number < kRanks; ++number) {

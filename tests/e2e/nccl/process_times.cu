@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Measures all-reduces of floats with a GPU for each process that a launcher starts. Process 0 prints a
-// line per size: bytes and microseconds.
-// usage: process_times BYTES...
+// Measures all-reduces of floats with a GPU for each process that a launcher starts. Process 0
+// prints a line per size: bytes and microseconds. usage: process_times BYTES...
 
 #include <cuda_runtime.h>
 
@@ -15,10 +14,7 @@ int main(int count, char** words) {
   const int rank = number_of("RANK", 0);
   cudaSetDevice(number_of("LOCAL_RANK", 0));
   ncclComm_t communicator = nullptr;
-  if (ncclCommInitRank(&communicator, number_of("WORLD_SIZE", 1), common_id(), rank) !=
-      ncclSuccess) {
-    return 1;
-  }
+  check(ncclCommInitRank(&communicator, number_of("WORLD_SIZE", 1), common_id(), rank));
   cudaStream_t stream = nullptr;
   cudaStreamCreate(&stream);
   for (int word = 1; word < count; ++word) {
@@ -28,10 +24,8 @@ int main(int count, char** words) {
     cudaMalloc(&to, size_bytes);
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < kIterations; ++i) {
-      if (ncclAllReduce(from, to, size_bytes / sizeof(float), ncclFloat, ncclSum, communicator,
-                        stream) != ncclSuccess) {
-        return 1;
-      }
+      check(ncclAllReduce(from, to, size_bytes / sizeof(float), ncclFloat, ncclSum, communicator,
+                          stream));
     }
     cudaStreamSynchronize(stream);
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
@@ -39,5 +33,6 @@ int main(int count, char** words) {
     cudaFree(from);
     cudaFree(to);
   }
-  return ncclCommDestroy(communicator) == ncclSuccess ? 0 : 1;
+  check(ncclCommDestroy(communicator));
+  return 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Prints the microseconds that a program sees while it sleeps for 2 ms and 3 ms, the microseconds while
-// two threads sleep for 400 ms at the same time, and "right" if errno has the errors of nanosleep only.
+// Prints the microseconds that a program sees while it sleeps for 2 ms and 3 ms, the microseconds
+// while two threads sleep for 400 ms at the same time, and "right" if errno has the errors of
+// nanosleep only.
 
 #include <time.h>
 #include <unistd.h>

@@ -4,9 +4,10 @@
 //
 // usage: sweep RANKS COLLECTIVES TYPES OPERATIONS PLACES COUNTS
 // Lists are separated by commas. A place is "out", "in" (in place) or "shifted" (by one element).
-// Prints each case with wrong elements, and "CASES cases, WRONG wrong". If a launcher starts several
-// processes, each has an equal part of the ranks, and they exchange NCCL's id through the file that
-// $NCCL_TEST_ID names. Process $SWEEP_KILLED is killed after it has joined, and $SWEEP_ABSENT ends.
+// Prints each case with wrong elements, and "CASES cases, WRONG wrong". If a launcher starts
+// several processes, each has an equal part of the ranks, and they exchange NCCL's id through the
+// file that $NCCL_TEST_ID names. Process $SWEEP_KILLED is killed after it has joined, and
+// $SWEEP_ABSENT ends.
 
 #include <signal.h>
 
@@ -19,20 +20,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "check.hpp"
 #include "common_id.hpp"
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
 #include "cuda_fp8.h"
 #include "cuda_runtime.h"
-#include "nccl.h"
 
 namespace {
-
-void check(ncclResult_t result, const char* call) {
-  if (result == ncclSuccess) return;
-  std::printf("%s: %s\n", call, ncclGetErrorString(result));
-  std::exit(2);
-}
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> words;
@@ -100,16 +95,16 @@ class Ranks {
     communicators_.resize(static_cast<std::size_t>(own));
     const int device = number_of("LOCAL_RANK", 0) * own;
     if (processes == 1) {
-      check(ncclCommInitAll(communicators_.data(), count, nullptr), "ncclCommInitAll");
+      check(ncclCommInitAll(communicators_.data(), count, nullptr));
     } else {
       const ncclUniqueId id = common_id();
-      check(ncclGroupStart(), "ncclGroupStart");
+      check(ncclGroupStart());
       for (int i = 0; i < own; ++i) {
         cudaSetDevice(device + i);
-        check(ncclCommInitRank(&communicators_[static_cast<std::size_t>(i)], count, id, first_ + i),
-              "ncclCommInitRank");
+        check(
+            ncclCommInitRank(&communicators_[static_cast<std::size_t>(i)], count, id, first_ + i));
       }
-      check(ncclGroupEnd(), "ncclGroupEnd");
+      check(ncclGroupEnd());
     }
     for (int i = 0; i < own; ++i) {
       devices_.push_back(device + i);
@@ -133,9 +128,9 @@ class Ranks {
     }
   }
   void destroy() {
-    check(ncclGroupStart(), "ncclGroupStart");
-    for (const ncclComm_t each : communicators_) check(ncclCommDestroy(each), "ncclCommDestroy");
-    check(ncclGroupEnd(), "ncclGroupEnd");
+    check(ncclGroupStart());
+    for (const ncclComm_t each : communicators_) check(ncclCommDestroy(each));
+    check(ncclGroupEnd());
   }
 
  private:
@@ -145,8 +140,9 @@ class Ranks {
   std::vector<int> devices_;
 };
 
-// The result before the call, and the element after it. All types hold them.
-constexpr int kBefore = 6, kAfter = 5;
+// The result before the call, and the element after it. All types hold them, and no result of the
+// tests is one of them.
+constexpr int kBefore = 80, kAfter = 96;
 
 template <typename T>
 struct Buffers {
@@ -162,9 +158,9 @@ class Run {
 
   std::size_t wrong_elements() {
     allocate();
-    check(ncclGroupStart(), "ncclGroupStart");
+    check(ncclGroupStart());
     for (int rank = ranks_.first(); rank < ranks_.end(); ++rank) call(rank);
-    check(ncclGroupEnd(), "ncclGroupEnd");
+    check(ncclGroupEnd());
     ranks_.synchronize();
     std::size_t wrong = 0;
     const T kept = as<T>(kAfter);
@@ -230,8 +226,7 @@ class Run {
     T factor = as<T>(kFactor);
     ncclRedOp_t made;
     check(ncclRedOpCreatePreMulSum(&made, &factor, type_, ncclScalarHostImmediate,
-                                   ranks_.communicator(rank)),
-          "ncclRedOpCreatePreMulSum");
+                                   ranks_.communicator(rank)));
     return made;
   }
 
@@ -254,22 +249,21 @@ class Run {
     } else if (is("reduce_scatter")) {
       result = ncclReduceScatter(from, to, count, type_, operation, communicator, stream);
     } else if (is("sendrecv")) {
-      check(ncclSend(from, count, type_, (rank + 1) % ranks_.count(), communicator, stream),
-            "ncclSend");
-      check(ncclRecv(to, count, type_, before(rank), communicator, stream), "ncclRecv");
+      check(ncclSend(from, count, type_, (rank + 1) % ranks_.count(), communicator, stream));
+      check(ncclRecv(to, count, type_, before(rank), communicator, stream));
     } else if (is("alltoall")) {
       for (int peer = 0; peer < ranks_.count(); ++peer) {
         const std::size_t part = static_cast<std::size_t>(peer) * count;
-        check(ncclSend(from + part, count, type_, peer, communicator, stream), "ncclSend");
-        check(ncclRecv(to + part, count, type_, peer, communicator, stream), "ncclRecv");
+        check(ncclSend(from + part, count, type_, peer, communicator, stream));
+        check(ncclRecv(to + part, count, type_, peer, communicator, stream));
       }
     } else {
       std::printf("there is no collective %s\n", case_.collective.c_str());
       std::exit(2);
     }
-    check(result, case_.collective.c_str());
+    check(result);
     if (case_.operation == "premulsum") {
-      check(ncclRedOpDestroy(operation, communicator), "ncclRedOpDestroy");
+      check(ncclRedOpDestroy(operation, communicator));
     }
   }
 

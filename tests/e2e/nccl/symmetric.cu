@@ -11,18 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "check.hpp"
 #include "cuda_runtime.h"
-#include "nccl.h"
 
 namespace {
-
-void check(ncclResult_t result, const char* call) {
-  if (result == ncclSuccess) return;
-  std::printf("%s: %s\n", call, ncclGetErrorString(result));
-  std::fflush(stdout);
-  std::_Exit(2);
-}
-#define CHECK(call) check(call, #call)
 
 struct Rank {
   ncclComm_t communicator;
@@ -30,7 +22,9 @@ struct Rank {
   float *from, *to;
 };
 
-float value_of(std::size_t rank, std::size_t i) { return static_cast<float>((i * 7 + rank * 5) % 11); }
+float value_of(std::size_t rank, std::size_t i) {
+  return static_cast<float>((i * 7 + rank * 5) % 11);
+}
 
 // The element of an array that is the sum of all ranks' arrays.
 float sum_of(std::size_t ranks, std::size_t i) {
@@ -50,45 +44,48 @@ int main(int count, char** words) {
   const auto elements = static_cast<std::size_t>(std::atol(words[2]));
   const std::size_t bytes = n * elements * sizeof(float);
   std::vector<ncclComm_t> communicators(n);
-  CHECK(ncclCommInitAll(communicators.data(), static_cast<int>(n), nullptr));
+  check(ncclCommInitAll(communicators.data(), static_cast<int>(n), nullptr));
   std::vector<Rank> ranks(n);
   std::vector<ncclWindow_t> windows(2 * n);
   for (std::size_t rank = 0; rank < n; ++rank) {
     cudaSetDevice(static_cast<int>(rank));
     ranks[rank].communicator = communicators[rank];
     cudaStreamCreateWithFlags(&ranks[rank].stream, cudaStreamNonBlocking);
-    CHECK(ncclMemAlloc(reinterpret_cast<void**>(&ranks[rank].from), bytes));
-    CHECK(ncclMemAlloc(reinterpret_cast<void**>(&ranks[rank].to), bytes));
+    check(ncclMemAlloc(reinterpret_cast<void**>(&ranks[rank].from), bytes));
+    check(ncclMemAlloc(reinterpret_cast<void**>(&ranks[rank].to), bytes));
   }
   for (const bool is_result : {false, true}) {
-    CHECK(ncclGroupStart());
+    check(ncclGroupStart());
     for (std::size_t rank = 0; rank < n; ++rank) {
-      CHECK(ncclCommWindowRegister(ranks[rank].communicator,
-                                   is_result ? ranks[rank].to : ranks[rank].from, bytes,
-                                   &windows[2 * rank + (is_result ? 1 : 0)],
-                                   NCCL_WIN_COLL_SYMMETRIC));
+      check(ncclCommWindowRegister(
+          ranks[rank].communicator, is_result ? ranks[rank].to : ranks[rank].from, bytes,
+          &windows[2 * rank + (is_result ? 1 : 0)], NCCL_WIN_COLL_SYMMETRIC));
     }
-    CHECK(ncclGroupEnd());
+    check(ncclGroupEnd());
   }
   int status = 0;
-  for (const std::string& name : {std::string("all_reduce"), std::string("all_gather"), std::string("reduce_scatter")}) {
+  for (const std::string& name :
+       {std::string("all_reduce"), std::string("all_gather"), std::string("reduce_scatter")}) {
     for (std::size_t rank = 0; rank < n; ++rank) {
       for (std::size_t i = 0; i < n * elements; ++i) {
         ranks[rank].from[i] = value_of(rank, i);
         ranks[rank].to[i] = 77;
       }
     }
-    CHECK(ncclGroupStart());
+    check(ncclGroupStart());
     for (const Rank& rank : ranks) {
       if (name == "all_reduce") {
-        CHECK(ncclAllReduce(rank.from, rank.to, elements, ncclFloat, ncclSum, rank.communicator, rank.stream));
+        check(ncclAllReduce(rank.from, rank.to, elements, ncclFloat, ncclSum, rank.communicator,
+                            rank.stream));
       } else if (name == "all_gather") {
-        CHECK(ncclAllGather(rank.from, rank.to, elements, ncclFloat, rank.communicator, rank.stream));
+        check(
+            ncclAllGather(rank.from, rank.to, elements, ncclFloat, rank.communicator, rank.stream));
       } else {
-        CHECK(ncclReduceScatter(rank.from, rank.to, elements, ncclFloat, ncclSum, rank.communicator, rank.stream));
+        check(ncclReduceScatter(rank.from, rank.to, elements, ncclFloat, ncclSum, rank.communicator,
+                                rank.stream));
       }
     }
-    CHECK(ncclGroupEnd());
+    check(ncclGroupEnd());
     std::size_t wrong = 0;
     for (std::size_t rank = 0; rank < n; ++rank) {
       cudaSetDevice(static_cast<int>(rank));

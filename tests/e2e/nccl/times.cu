@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Measures all-reduces of floats on all GPUs of a process, as nccl-tests does: with a clock and with
-// events. A line per size: bytes, microseconds by the clock, microseconds by events, right or wrong.
-// usage: times BYTES...
+// Measures all-reduces of floats on all GPUs of a process, as nccl-tests does: with a clock and
+// with events. A line per size: bytes, microseconds by the clock, microseconds by events, right or
+// wrong. usage: times BYTES...
 
 #include <cuda_runtime.h>
 #include <nccl.h>
