@@ -46,7 +46,7 @@ _DEVICE_FLAGS = (
 )  # fmt: skip
 _HOST_FLAGS = ("-std=gnu++17", "-O2", "-g", "-w", "-fPIC", "-DTOWPATH_VIRTUAL_GPU")
 # Functions between which and their callers virtual_gpu/nccl/timed/ stands.
-_WRAPPED = ("_Z16ncclEnqueueCheckP8ncclInfo", "pthread_create")
+_WRAPPED = ("_Z16ncclEnqueueCheckP8ncclInfo", "_Z9ArgsCheckP8ncclInfo", "pthread_create")
 # The files whose code is in the library itself.
 _ALWAYS = ("common", "onerank", "device_table")
 _DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)|__global__ void (nccl\w+)\(")

@@ -26,14 +26,6 @@ void add_call(int device, cudaStream_t stream, Call call) {
   pending().calls[{device, stream}].push_back(std::move(call));
 }
 
-void drop_call(int device, cudaStream_t stream) {
-  const std::scoped_lock lock(pending().mutex);
-  const auto found = pending().calls.find({device, stream});
-  if (found == pending().calls.end()) return;
-  found->second.pop_back();
-  if (found->second.empty()) pending().calls.erase(found);
-}
-
 std::vector<Call> take_calls(int device, cudaStream_t stream) {
   const std::scoped_lock lock(pending().mutex);
   const auto found = pending().calls.find({device, stream});

@@ -26,8 +26,6 @@ struct Call {
 
 // The library's kernel that is launched next on this stream does the call.
 void add_call(int device, cudaStream_t stream, Call call);
-// The call was refused.
-void drop_call(int device, cudaStream_t stream);
 // The calls of a launch.
 std::vector<Call> take_calls(int device, cudaStream_t stream);
 

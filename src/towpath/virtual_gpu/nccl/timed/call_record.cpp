@@ -167,16 +167,6 @@ NotedCall note_call(const RankCall& call) {
   return rank.calls.back();
 }
 
-void withdraw_call(std::uint64_t communicator, int number) {
-  Record& all = record();
-  const std::scoped_lock lock(all.mutex);
-  Rank& rank = all.communicators[communicator].ranks[number];
-  if (rank.calls.empty()) return;
-  const RankCall& call = rank.calls.back().call;
-  --(call.peer < 0 ? rank.collectives : rank.with_peers[{call.peer, call.is_send}]);
-  rank.calls.pop_back();
-}
-
 void forget_rank(std::uint64_t communicator, int rank) {
   Record& all = record();
   const std::scoped_lock lock(all.mutex);

@@ -30,8 +30,6 @@ struct NotedCall {
 };
 // Stops the run if another rank has called another collective in this place.
 NotedCall note_call(const RankCall& call);
-// NCCL has refused the last call of a rank.
-void withdraw_call(std::uint64_t communicator, int rank);
 // A rank has left its communicator.
 void forget_rank(std::uint64_t communicator, int rank);
 // For Library::explain_calls: ranks whose calls are in this state and wait for others.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's calls on their way to its queue: noted, so that ranks which do not fit are named, and with
 // the names and sizes that a simulation has. The linker puts this between ncclAllReduce and the
-// others, and ncclEnqueueCheck.
+// others and ncclEnqueueCheck, and between that function and its check of the arguments.
 
 #include <algorithm>
 #include <iterator>
@@ -25,7 +25,9 @@ using namespace towpath::virtual_gpu;
 extern "C" bool towpath_nccl_waiting(const void* address, char* text, unsigned long size);
 
 ncclResult_t enqueue(ncclInfo* info) asm("__real__Z16ncclEnqueueCheckP8ncclInfo");
-ncclResult_t enqueue_noted(ncclInfo* info) asm("__wrap__Z16ncclEnqueueCheckP8ncclInfo");
+ncclResult_t enqueue_watched(ncclInfo* info) asm("__wrap__Z16ncclEnqueueCheckP8ncclInfo");
+ncclResult_t check(ncclInfo* info) asm("__real__Z9ArgsCheckP8ncclInfo");
+ncclResult_t check_and_note(ncclInfo* info) asm("__wrap__Z9ArgsCheckP8ncclInfo");
 
 namespace {
 
@@ -71,7 +73,8 @@ bool is_message(const ncclInfo& info) {
 
 RankCall described(const ncclInfo& info) {
   const auto type = static_cast<std::size_t>(info.datatype);
-  std::string text = std::string(info.opName) + " of " + std::to_string(info.count) + " " +
+  const std::string name = info.opName;
+  std::string text = name + " of " + std::to_string(info.count) + " " +
                      (type < std::size(kTypes) ? kTypes[type] : "elements");
   switch (info.coll) {
     case ncclFuncSend: text += " to rank " + std::to_string(info.root); break;
@@ -86,6 +89,9 @@ RankCall described(const ncclInfo& info) {
     }
     default: break;
   }
+  // Older releases have no constants for these.
+  if (name == "Gather") text += " to rank " + std::to_string(info.root);
+  if (name == "Scatter") text += " from rank " + std::to_string(info.root);
   return {info.comm->commHash,
           info.comm->rank,
           info.comm->nRanks,
@@ -96,6 +102,30 @@ RankCall described(const ncclInfo& info) {
           info.stream};
 }
 
+void note(const ncclInfo& info) {
+  const RankCall made = described(info);
+  const auto [number, state] = note_call(made);
+  count_call(made.communicator, made.rank);
+  if (info.count == 0) {  // without a kernel
+    *state = CallState::ended;
+    return;
+  }
+  const std::string id = std::to_string(made.communicator) + ":" + std::to_string(number);
+  add_call(made.device, made.stream, {id, text_of(info), state});
+}
+
+// A rank enters a communicator by a call, unless NCCL refuses it.
+template <typename Call>
+ncclResult_t enter(const ncclUniqueId& id, int rank, int ranks, Call call) {
+  const InCall in_call;
+  if (rank < 0 || rank >= ranks) return call();
+  const std::uint64_t communicator = getHash(id.internal, sizeof id.internal);
+  join(communicator, rank, ranks);
+  const ncclResult_t result = call();
+  if (result != ncclSuccess && result != ncclInProgress) withdraw(communicator, rank);
+  return result;
+}
+
 void end_rank(const ncclComm& communicator) {
   forget_rank(communicator.commHash, communicator.rank);
   leave(communicator.commHash, communicator.rank);
@@ -103,27 +133,18 @@ void end_rank(const ncclComm& communicator) {
 
 }  // namespace
 
-ncclResult_t enqueue_noted(ncclInfo* info) {
-  const ncclComm* const communicator = info->comm;
+ncclResult_t enqueue_watched(ncclInfo* info) {
   const InCall in_call;
-  if (communicator == nullptr || communicator->nRanks < 2 ||
-      !(is_collective(*info) || is_message(*info))) {
-    return enqueue(info);
-  }
-  const RankCall made = described(*info);
-  const auto [number, state] = note_call(made);
-  count_call(made.communicator, made.rank);
-  const bool has_kernel = info->count > 0;
-  if (has_kernel) {
-    const std::string id = std::to_string(made.communicator) + ":" + std::to_string(number);
-    add_call(made.device, made.stream, {id, text_of(*info), state});
-  } else {
-    *state = CallState::ended;
-  }
-  const ncclResult_t result = enqueue(info);
-  if (result != ncclSuccess && result != ncclInProgress) {
-    if (has_kernel) drop_call(made.device, made.stream);
-    withdraw_call(made.communicator, made.rank);
+  return enqueue(info);
+}
+
+// A call that NCCL refuses is not one.
+ncclResult_t check_and_note(ncclInfo* info) {
+  const ncclInfo given = *info;  // older releases convert it to bytes
+  const ncclResult_t result = check(info);
+  if (result == ncclSuccess && given.comm->nRanks > 1 &&
+      (is_collective(given) || is_message(given))) {
+    note(given);
   }
   return result;
 }
@@ -136,21 +157,37 @@ ncclResult_t pncclGroupEnd();
 ncclResult_t pncclCommInitRank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank);
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                      ncclConfig_t* config);
+ncclResult_t pncclCommSplit(ncclComm_t communicator, int color, int key, ncclComm_t* made,
+                            ncclConfig_t* config);
 
 ncclResult_t ncclGroupEnd() {
   const InCall in_call;
   return pncclGroupEnd();
 }
 ncclResult_t ncclCommInitRank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank) {
-  const InCall in_call;
-  join(getHash(id.internal, sizeof id.internal), rank, ranks);
-  return pncclCommInitRank(communicator, ranks, id, rank);
+  return enter(id, rank, ranks, [&] { return pncclCommInitRank(communicator, ranks, id, rank); });
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
+  return enter(id, rank, ranks,
+               [&] { return pncclCommInitRankConfig(communicator, ranks, id, rank, config); });
+}
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* communicator, int ranks, int rank, int ids,
+                                       ncclUniqueId* id, ncclConfig_t* config);
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* communicator, int ranks, int rank, int ids,
+                                      ncclUniqueId* id, ncclConfig_t* config) {
+  const auto call = [&] {
+    return pncclCommInitRankScalable(communicator, ranks, rank, ids, id, config);
+  };
+  // The first id gives the communicator its number.
+  return ids > 0 && id != nullptr ? enter(*id, rank, ranks, call) : call();
+}
+#endif
+ncclResult_t ncclCommSplit(ncclComm_t communicator, int color, int key, ncclComm_t* made,
+                           ncclConfig_t* config) {
   const InCall in_call;
-  join(getHash(id.internal, sizeof id.internal), rank, ranks);
-  return pncclCommInitRankConfig(communicator, ranks, id, rank, config);
+  return pncclCommSplit(communicator, color, key, made, config);
 }
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (communicator != nullptr) end_rank(*communicator);
