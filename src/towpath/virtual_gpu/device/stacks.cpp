@@ -19,14 +19,24 @@ namespace towpath::virtual_gpu {
 namespace {
 
 constexpr std::size_t kStacksPerSlab = 256;
-// An odd number of cache lines from one stack to the next. Stacks that begin at multiples of a page
-// would share a few sets of the cache.
-constexpr std::size_t kStride = Stacks::kBytes + 3 * 64;
+constexpr std::size_t kPageBytes = 4096;
+// From one stack to the next there is an additional cache line. Stacks that all begin at multiples
+// of a page would share a few sets of the cache. After 16 stacks they begin at the end of a page
+// again: most threads use up to 3 KiB, which is then a part of one page.
+constexpr std::size_t kStacksPerRun = 16;
+constexpr std::size_t kStride = Stacks::kBytes + 64;
+constexpr std::size_t kRunBytes = kStacksPerRun * Stacks::kBytes + kPageBytes;
 // Below the lowest stack of a slab no memory is accessible. A page per stack would be more mappings
 // than Linux lets a process have.
 constexpr std::size_t kGuardBytes = 64 << 10;
-constexpr std::size_t kSlabBytes = kGuardBytes + kStacksPerSlab * kStride;
+constexpr std::size_t kSlabBytes = kGuardBytes + kStacksPerSlab / kStacksPerRun * kRunBytes;
 constexpr std::uint64_t kMark = 0x5ca1ab1e0ddba115;
+
+// The place of a stack above the guard. The last one of a run ends with the run.
+constexpr std::size_t place_of(std::size_t stack) {
+  const std::size_t from_end = kStacksPerRun - stack % kStacksPerRun;
+  return (stack / kStacksPerRun + 1) * kRunBytes - from_end * kStride + (kStride - Stacks::kBytes);
+}
 
 }  // namespace
 
@@ -48,7 +58,7 @@ void Stacks::add_slab() {
   }
   slabs_.push_back(static_cast<std::byte*>(mapped));
   for (std::size_t i = kStacksPerSlab; i-- > 0;) {
-    free_.push_back(slabs_.back() + kGuardBytes + i * kStride);
+    free_.push_back(slabs_.back() + kGuardBytes + place_of(i));
   }
 }
 
