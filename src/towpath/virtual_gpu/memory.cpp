@@ -226,19 +226,21 @@ void Memory::forget(int file, std::size_t offset, std::size_t size_bytes) {
 }
 
 void Memory::clear(std::uintptr_t address, std::size_t size_bytes) {
+  std::uintptr_t begin = rounded(address, kPageBytes);
+  std::uintptr_t end = (address + size_bytes) / kPageBytes * kPageBytes;
+  if (end <= begin || !forget_pages(begin, end)) begin = end = address + size_bytes;
+  std::memset(reinterpret_cast<void*>(address), 0, begin - address);
+  std::memset(reinterpret_cast<void*>(end), 0, address + size_bytes - end);
+}
+
+bool Memory::forget_pages(std::uintptr_t begin, std::uintptr_t end) {
   const std::scoped_lock lock(mutex_);
-  const Allocation* const found = holder(address);
-  const std::uintptr_t begin = rounded(address, kPageBytes);
-  const std::uintptr_t end = (address + size_bytes) / kPageBytes * kPageBytes;
-  if (found == nullptr || found->handle == 0 || end <= begin) {
-    std::memset(reinterpret_cast<void*>(address), 0, size_bytes);
-    return;
-  }
+  const Allocation* const found = holder(begin);
+  if (found == nullptr || found->handle == 0) return false;
   const Block& block = blocks_.at(found->handle);
   forget(descriptor_of(block), block.offset + found->block_offset + (begin - found->address),
          end - begin);
-  std::memset(reinterpret_cast<void*>(address), 0, begin - address);
-  std::memset(reinterpret_cast<void*>(end), 0, address + size_bytes - end);
+  return true;
 }
 
 std::uint64_t Memory::handle_at(std::uintptr_t address) {

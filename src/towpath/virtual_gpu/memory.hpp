@@ -100,6 +100,8 @@ class Memory {
   int descriptor_of(const Block& block) const;
   int file_of(int process, int descriptor);
   static void forget(int file, std::size_t offset, std::size_t size_bytes);
+  // False if the pages are not of a block.
+  bool forget_pages(std::uintptr_t begin, std::uintptr_t end);
   const Allocation* holder(std::uintptr_t address) const;
 
   mutable std::mutex mutex_;

@@ -315,7 +315,8 @@ class Compilation:
         command = [
             self._compiler, "-rdynamic", "-x", "c", str(without_code), "-x", "none",
             *map(str, objects), "-Wl,--allow-multiple-definition", "-Wl,--whole-archive",
-            str(archive), "-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lrt", "-o", str(program),
+            str(archive), "-Wl,--no-whole-archive", "-Wl,--wrap=memset", "-lpthread", "-ldl",
+            "-lrt", "-o", str(program),
         ]  # fmt: skip
         done = self._run(command)
         if done.returncode != 0:

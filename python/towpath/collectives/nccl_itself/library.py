@@ -45,8 +45,10 @@ _DEVICE_FLAGS = (
     "-ffp-contract=off", "-DTOWPATH_VIRTUAL_GPU", "-DTOWPATH_DEVICE_CODE",
 )  # fmt: skip
 _HOST_FLAGS = ("-std=gnu++17", "-O2", "-g", "-w", "-fPIC", "-DTOWPATH_VIRTUAL_GPU")
-# Functions between which and their callers virtual_gpu/nccl/timed/ stands.
-_WRAPPED = ("_Z16ncclEnqueueCheckP8ncclInfo", "_Z9ArgsCheckP8ncclInfo", "pthread_create")
+# Functions between which and their callers virtual_gpu/nccl/ stands.
+_WRAPPED = (
+    "_Z16ncclEnqueueCheckP8ncclInfo", "_Z9ArgsCheckP8ncclInfo", "pthread_create", "memset"
+)  # fmt: skip
 # The files whose code is in the library itself.
 _ALWAYS = ("common", "onerank", "device_table")
 _DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)|__global__ void (nccl\w+)\(")

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
 // Functions of the C library for a program on virtual GPUs: libraries that exist only as a part of
-// the program, processors that this host does not have, and threads that spin on too few cores.
+// the program, processors that this host does not have, threads that spin on too few cores, and
+// large memory that is set to zero.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,11 +20,15 @@
 
 #include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/place.hpp"
+#include "towpath/virtual_gpu/system.hpp"
 
 namespace {
 
 // Sixteen ranks initialize in a third of the time that they need if they spin on two processors.
 constexpr long kPauseNs = 50'000;
+
+// Not measured: the search of the memory takes less than setting this much to zero.
+constexpr size_t kLargeBytes = 64 << 10;
 
 void* next(const char* name) {
   void* const found = dlsym(RTLD_NEXT, name);
@@ -77,6 +82,19 @@ int gethostname(char* name, size_t size) noexcept {
   }
   std::memcpy(name, text.c_str(), text.size() + 1);
   return 0;
+}
+
+// NCCL sets its host memory to zero when it is new, 32 MiB for each rank in some releases. Pages
+// that are given back are zero and take no memory. The linker gives NCCL this function.
+void* __real_memset(void* address, int value, size_t size);
+void* __wrap_memset(void* address, int value, size_t size) {
+  if (value != 0 || size < kLargeBytes) return __real_memset(address, value, size);
+  auto& memory = towpath::virtual_gpu::system().memory();
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = memory.find(number);
+  if (!found || found->handle == 0) return __real_memset(address, value, size);
+  memory.clear(number, size);
+  return address;
 }
 
 int sched_yield() noexcept {
