@@ -397,12 +397,9 @@ class Compilation:
         if recipe.include is not None:
             includes.insert(0, recipe.include)
         inside = file.relative_to(source).as_posix() if file.is_relative_to(source) else ""
-        optimization = "-O0"
-        if is_own:
-            optimization = "-O1"
-        elif inside.startswith(recipe.optimized):
-            optimization = "-O2"
+        optimization = "-O2" if is_own or inside.startswith(recipe.optimized) else "-O0"
         flags = [f"-std=gnu++{20 if is_own else 17}", "-w", "-fPIC", optimization]
+        flags += ["-fno-semantic-interposition"] if is_own else []
         flags += ["-include", "dlfcn.h"]
         flags += [f"-D{define}" for define in recipe.defines]
         if inside == recipe.traced:
