@@ -52,6 +52,26 @@ def test_real_time_is_another_one(program):
     assert real_us > 10 * simulated_us
 
 
+def test_messages_take_the_time_of_the_same_exchange(compiled):
+    text = printed(compiled("messages", RELEASE), *map(str, SIZES))
+    rows = [line.split() for line in text.splitlines() if line.endswith(("right", "wrong"))]
+    assert [int(row[0]) for row in rows] == list(SIZES)
+    assert all(row[3] == "right" for row in rows)
+    library = Library(release=RELEASE)
+
+    def expected_us(ranks, size_bytes):
+        machine = towpath.load("dgx-h100", hosts=1, ranks_per_host=ranks)
+        row = machine.expect("all_to_all", size_bytes=ranks * size_bytes, library=library).rows[0]
+        return (row.out_of_place or row.in_place).time_us
+
+    for size_bytes, row in zip(SIZES, rows, strict=True):
+        to_next_us, to_all_us = float(row[1]), float(row[2])
+        assert to_all_us == pytest.approx(expected_us(8, size_bytes), rel=0.01)
+        # A message to one rank has fewer bytes on its links.
+        assert to_next_us <= to_all_us * 1.01
+    assert float(rows[-1][1]) < 0.8 * float(rows[-1][2])
+
+
 def test_a_sleep_takes_simulated_time(compiled):
     alone_us, both_us, errors = printed(compiled("sleep", RELEASE)).split()
     # The clock is read twice, which takes 25 ns each.

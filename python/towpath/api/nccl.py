@@ -14,12 +14,14 @@ from towpath.collectives.nccl.communicator import COLLECTIVES
 from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.facts import Assumptions, host_facts
 from towpath.collectives.nccl.imitation import Library
+from towpath.collectives.nccl.sends import exchange_source, send_choice
 from towpath.collectives.nccl_itself.answer import DecisionRow, NcclAnswer
 from towpath.collectives.nccl_itself.build import find_build
 from towpath.collectives.nccl_itself.decide import Decision, Decisions, Question, decide
 from towpath.collectives.nccl_itself.host import NcclHost, host_of
 from towpath.collectives.nccl_itself.host_file import read_host_file
 from towpath.collectives.nccl_itself.source import RCCL_PREFIX, release_name
+from towpath.collectives.nccl_itself.times import MESSAGE, CallTime
 from towpath.errors import ConfigError, quoted
 from towpath.schedules.words import collective_named
 
@@ -121,7 +123,7 @@ def nccl_host(machine: GpuCluster) -> NcclHost:
 
 def call_time(
     machine_of: Callable[[int, int], GpuCluster], release: str, variables: Mapping[str, str]
-) -> Callable[[str, int, int, int], float]:
+) -> CallTime:
     """The simulated time of a call as a release of NCCL makes it.
 
     Args:
@@ -132,14 +134,24 @@ def call_time(
     Returns:
         A function of the collective, the bytes of the whole array, ranks and nodes. It returns
         microseconds, and raises ConfigError for ranks that are not the same number on each node.
+        "send_recv" is a message of that many bytes, to another node if there are several, as a
+        part of an exchange in which each rank sends and receives `messages` of them.
     """
     known = {name: value for name, value in variables.items() if name in VARIABLES}
     library = Library(environment=Environment.of(known), release=release)
 
-    def time_us(collective: str, size_bytes: int, ranks: int, nodes: int) -> float:
+    def time_us(
+        collective: str, size_bytes: int, ranks: int, nodes: int, messages: int = 1
+    ) -> float:
         if ranks % nodes:
             raise ConfigError(f"{ranks} ranks on {nodes} nodes have no simulated time")
         machine = machine_of(nodes, ranks // nodes)
+        if collective == MESSAGE:
+            choice = send_choice(machine.spec, ranks, machine.imitate(library).channels, size_bytes)
+            part = messages + 1
+            hosts = 1 if nodes == 1 else part
+            source = exchange_source(choice, part, hosts)
+            return machine_of(hosts, part // hosts).simulated_us(source, part * size_bytes)
         row = machine.expect(collective, size_bytes=size_bytes, library=library).rows[0]
         found = row.out_of_place or row.in_place
         assert found is not None

@@ -35,11 +35,11 @@ def asked():
 
 @pytest.fixture
 def ranks(asked):
-    def time_us(collective, size_bytes, ranks, nodes):
+    def time_us(collective, size_bytes, ranks, nodes, messages=1):
         asked.append((collective, size_bytes, ranks, nodes))
         if collective == "reduce":
             raise towpath.ConfigError("reduce has no time\nhere")
-        return size_bytes / 1000
+        return size_bytes * messages / 1000
 
     with TimeServer(time_us) as server:
         both = [Rank(server.name) for _ in range(2)]
@@ -62,6 +62,16 @@ def test_each_size_is_simulated_once(ranks, asked):
         for rank in ranks:
             rank.ask(f"end 7:{number} all_gather 64 2 1 0")
     assert asked == [("all_gather", 64, 2, 1)]
+
+
+def test_a_message_takes_the_time_of_all_messages_on_the_busier_link(ranks):
+    sender, receiver = ranks
+    sender.ask("begin 7:0:0>1 1000 64000 1")
+    sender.ask("begin 7:0:0>1:sent 1000 64000 1")
+    # The receiver is late, and gets three times as much in this kernel.
+    assert sender.ask("end 7:0:0>1:sent send_recv 64000 8 1 1000") == "65000"
+    receiver.ask("begin 7:0:0>1 5000 192000 3")
+    assert receiver.ask("end 7:0:0>1 send_recv 64000 8 1 5000") == "197000"
 
 
 def test_ranks_begin_calls_while_another_one_is_simulated():

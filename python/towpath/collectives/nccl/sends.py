@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The all-to-all of NCCL, which is a group of sends and receives: its channels and its protocol.
+"""Sends and receives of NCCL, also as an all-to-all: their channels and their protocol.
 
-NCCL has no cost model for it. The rules are in src/graph/paths.cc and src/enqueue.cc of NCCL 2.29.
+NCCL has no cost model for them. The rules are in src/graph/paths.cc and src/enqueue.cc of NCCL
+2.29.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ _NETWORK_CHANNELS = 2
 
 @dataclass(frozen=True)
 class SendChoice:
-    """NCCL's way of sending one message of an all-to-all: channels, and a protocol."""
+    """NCCL's way of sending one message: channels, and a protocol."""
 
     channels: int
     protocol: str
 
 
-def all_to_all_choice(spec: MachineSpec, ranks: int, channels: int, size_bytes: int) -> SendChoice:
-    """The choice for the messages of an all-to-all.
+def send_choice(spec: MachineSpec, ranks: int, channels: int, message_bytes: int) -> SendChoice:
+    """The choice for a message.
 
     Args:
         spec: a machine of the size of the communicator.
         ranks: number of ranks.
         channels: NCCL's number of channels of rings there.
-        size_bytes: size of a rank's whole array. Every rank gets an equal part of it.
+        message_bytes: size of the message.
     """
     nodes = spec.host_count
     together = _power_up(channels)
@@ -51,7 +52,7 @@ def all_to_all_choice(spec: MachineSpec, ranks: int, channels: int, size_bytes: 
     part_min, part_max = _PART_MIN_BYTES, _PART_MAX_BYTES
     if nodes > 1:
         part_min, part_max = _PART_MIN_ACROSS_BYTES, _PART_MAX_ACROSS_BYTES
-    message = max(1, size_bytes // ranks)
+    message = max(1, message_bytes)
     found = min(least, -(-message // part_min))
     part = max(part_min, -(-message // found))
     while part > part_max and found <= per_peer // 2:
@@ -63,14 +64,32 @@ def all_to_all_choice(spec: MachineSpec, ranks: int, channels: int, size_bytes: 
 def all_to_all_source(
     spec: MachineSpec, ranks: int, channels: int, size_bytes: int
 ) -> ScheduleSource:
-    """The schedule of the choice, with the arguments of `all_to_all_choice`."""
-    choice = all_to_all_choice(spec, ranks, channels, size_bytes)
+    """The schedule of an all-to-all, in which every rank sends an equal part of its array to each.
+
+    Args:
+        spec: a machine of the size of the communicator.
+        ranks: number of ranks.
+        channels: NCCL's number of channels of rings there.
+        size_bytes: size of a rank's whole array.
+    """
+    choice = send_choice(spec, ranks, channels, size_bytes // ranks)
+    return exchange_source(choice, ranks, spec.host_count)
+
+
+def exchange_source(choice: SendChoice, ranks: int, hosts: int) -> ScheduleSource:
+    """The schedule in which each of some ranks sends a message to each other one.
+
+    Args:
+        choice: of the messages.
+        ranks: number of ranks that exchange messages, which may be a part of the communicator.
+        hosts: number of their hosts.
+    """
     # In LL, half of the threads receive the lines that the other half still sends. Sends and then
     # receives of all threads take the same time.
     halves = "send_receive" if choice.protocol == "Simple" else "all_pairs"
     return ScheduleSource(
         collective="all_to_all", algorithm=f"{halves}_all_to_all", ranks=ranks,
-        channels=choice.channels, protocol=choice.protocol, hosts=spec.host_count,
+        channels=choice.channels, protocol=choice.protocol, hosts=hosts,
     )  # fmt: skip
 
 

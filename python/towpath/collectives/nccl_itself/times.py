@@ -3,7 +3,9 @@
 """A server of simulated times for a program on virtual GPUs, on a socket for this user only.
 
 A rank says when it begins a call, and asks when the call ends. The last rank to begin gives the
-begin, and all ranks end together. The other end is src/towpath/virtual_gpu/device/times.hpp.
+begin, and all ranks end together. A rank begins a message with the bytes and the number of all
+messages that share its links with it, and the message takes the time of the larger load of both
+ranks. The other end is src/towpath/virtual_gpu/device/times.hpp.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
-# The time of a call in us from its collective, bytes, ranks and nodes.
-CallTime = Callable[[str, int, int, int], float]
+# The time of a call in us from its collective, bytes, ranks and nodes. For messages: from MESSAGE,
+# the mean bytes of one, ranks, nodes, and the number that a rank sends or receives at once.
+CallTime = Callable[..., float]
+MESSAGE = "send_recv"  # from one rank to another, which asks when it ends
 _NS_PER_US = 1000.0
 _TIMES_KEPT = 4096
 _CREDENTIALS = "3i"  # struct ucred: process, user and group
@@ -35,6 +39,7 @@ class _Calls:
     lock: threading.Lock = field(default_factory=threading.Lock)
     simulation: threading.Lock = field(default_factory=threading.Lock)
     begins_ns: dict[str, int] = field(default_factory=dict)
+    loads: dict[str, tuple[int, int]] = field(default_factory=dict)  # bytes and messages
     ends: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -43,21 +48,30 @@ class _Calls:
     def answer(self, line: str) -> str:
         word, identity, *words = line.split()
         if word == "begin":
-            begin_ns = int(words[0])
+            begin_ns, *load = map(int, words)
             with self.lock:
                 self.begins_ns[identity] = max(begin_ns, self.begins_ns.get(identity, begin_ns))
+                if load:
+                    largest = max((load[0], load[1]), self.loads.get(identity, (0, 0)))
+                    self.loads[identity] = largest
             return "ok"
         collective, *numbers = words
         size_bytes, ranks, nodes, own_ns = map(int, numbers)
+        call: tuple[Any, ...] = (collective, size_bytes, ranks, nodes)
+        if collective == MESSAGE:
+            with self.lock:
+                load_bytes, messages = self.loads[identity]
+            call = (collective, load_bytes // messages, ranks, nodes, messages)
         # Other calls begin and end while one is simulated.
         with self.simulation:
-            duration_ns = round(self.time_us(collective, size_bytes, ranks, nodes) * _NS_PER_US)
+            duration_ns = round(self.time_us(*call) * _NS_PER_US)
         with self.lock:
             begin_ns = max(own_ns, self.begins_ns.get(identity, own_ns))
             self.ends[identity] = self.ends.get(identity, 0) + 1
-            if self.ends[identity] == ranks:
+            if self.ends[identity] == (1 if collective == MESSAGE else ranks):
                 del self.ends[identity]
                 self.begins_ns.pop(identity, None)
+                self.loads.pop(identity, None)
             return str(begin_ns + duration_ns)
 
 

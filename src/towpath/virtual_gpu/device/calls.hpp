@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +17,16 @@ namespace towpath::virtual_gpu {
 // A call is given to the library, its kernel is put in a stream, begins and ends.
 enum class CallState { given, queued, running, ended };
 
+// All ranks take part in a collective, and two ranks in a message.
+enum class CallKind { collective, send, receive };
+
 // A call of one rank.
 struct Call {
-  std::string id;  // the same on all ranks of the call
-  std::string
-      text;  // "all_reduce 1048576 8 1": name, bytes, ranks, nodes. Empty if it takes no time.
+  std::string id;    // the same on all ranks of the call
+  std::string name;  // "all_reduce". Empty if it takes no time.
+  CallKind kind = CallKind::collective;
+  std::uint64_t size_bytes = 0;
+  int ranks = 0, nodes = 0;  // of the communicator. A message inside a node: of that node.
   std::shared_ptr<std::atomic<CallState>> state;
 };
 

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
@@ -86,22 +87,55 @@ Server& server() {
   return *only;
 }
 
+bool is_message(const Call& call) { return call.kind != CallKind::collective; }
+
+// " BYTES MESSAGES" of all messages of a kernel that share the links of this one.
+std::string load_of(const Call& message, const std::vector<Call>& calls) {
+  std::uint64_t size_bytes = 0, count = 0;
+  for (const Call& each : calls) {
+    if (each.kind != message.kind || each.nodes != message.nodes || each.name.empty()) continue;
+    size_bytes += each.size_bytes;
+    ++count;
+  }
+  return " " + std::to_string(size_bytes) + " " + std::to_string(count);
+}
+
+// The receiver does not change the end of its sender.
+std::string id_of_end(const Call& call) {
+  return call.kind == CallKind::send ? call.id + ":sent" : call.id;
+}
+
+std::int64_t end_of(const Call& call, std::int64_t begin_ns) {
+  const std::string answer =
+      server().ask("end " + id_of_end(call) + " " + call.name + " " +
+                   std::to_string(call.size_bytes) + " " + std::to_string(call.ranks) + " " +
+                   std::to_string(call.nodes) + " " + std::to_string(begin_ns));
+  return std::atoll(answer.c_str());
+}
+
 }  // namespace
 
 void begin_calls(const std::vector<Call>& calls, std::int64_t begin_ns) {
   if (!is_time_simulated()) return;
   for (const Call& call : calls) {
-    if (!call.text.empty()) server().ask("begin " + call.id + " " + std::to_string(begin_ns));
+    if (call.name.empty()) continue;
+    std::string when = " " + std::to_string(begin_ns);
+    if (is_message(call)) when += load_of(call, calls);
+    server().ask("begin " + call.id + when);
+    if (call.kind == CallKind::send) server().ask("begin " + id_of_end(call) + when);
   }
 }
 
 std::int64_t end_calls(const std::vector<Call>& calls, std::int64_t begin_ns) {
-  std::int64_t end_ns = begin_ns;
-  if (!is_time_simulated()) return end_ns;
+  if (!is_time_simulated()) return begin_ns;
+  std::int64_t collectives_ns = begin_ns;
   for (const Call& call : calls) {
-    if (call.text.empty()) continue;
-    end_ns = std::atoll(
-        server().ask("end " + call.id + " " + call.text + " " + std::to_string(end_ns)).c_str());
+    if (!call.name.empty() && !is_message(call)) collectives_ns = end_of(call, collectives_ns);
+  }
+  std::int64_t end_ns = collectives_ns;
+  for (const Call& call : calls) {
+    if (call.name.empty() || !is_message(call)) continue;
+    end_ns = std::max(end_ns, end_of(call, collectives_ns));
   }
   return end_ns;
 }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "towpath/virtual_gpu/device/calls.hpp"
 #include "towpath/virtual_gpu/device/library.hpp"
@@ -31,19 +32,34 @@ ncclResult_t check_and_note(ncclInfo* info) asm("__wrap__Z9ArgsCheckP8ncclInfo")
 
 namespace {
 
-// Bytes of a call as a schedule counts them: of the whole array. Empty for a call without a time.
-std::string text_of(const ncclInfo& info) {
+// The call as a schedule has it, with the bytes of the whole array. A call without a name takes no
+// time.
+Call timed(const ncclInfo& info) {
   const auto bytes = info.count * static_cast<std::size_t>(ncclTypeSize(info.datatype));
   const auto ranks = static_cast<std::size_t>(info.comm->nRanks);
-  const std::string where = " " + std::to_string(ranks) + " " + std::to_string(info.comm->nNodes);
+  Call call{.size_bytes = bytes, .ranks = info.comm->nRanks, .nodes = info.comm->nNodes};
   switch (info.coll) {
-    case ncclFuncAllReduce: return "all_reduce " + std::to_string(bytes) + where;
-    case ncclFuncBroadcast: return "broadcast " + std::to_string(bytes) + where;
-    case ncclFuncReduce: return "reduce " + std::to_string(bytes) + where;
-    case ncclFuncAllGather: return "all_gather " + std::to_string(bytes * ranks) + where;
-    case ncclFuncReduceScatter: return "reduce_scatter " + std::to_string(bytes * ranks) + where;
-    default: return "";
+    case ncclFuncAllReduce: call.name = "all_reduce"; break;
+    case ncclFuncBroadcast: call.name = "broadcast"; break;
+    case ncclFuncReduce: call.name = "reduce"; break;
+    case ncclFuncAllGather:
+      call.name = "all_gather";
+      call.size_bytes *= ranks;
+      break;
+    case ncclFuncReduceScatter:
+      call.name = "reduce_scatter";
+      call.size_bytes *= ranks;
+      break;
+    case ncclFuncSend: call.kind = CallKind::send; break;
+    case ncclFuncRecv: call.kind = CallKind::receive; break;
+    default: break;
   }
+  if (call.kind == CallKind::collective || info.root == info.comm->rank) return call;
+  call.name = "send_recv";
+  if (info.comm->rankToNode[info.root] != info.comm->node) return call;
+  call.ranks = info.comm->localRanks;
+  call.nodes = 1;
+  return call;
 }
 
 constexpr const char* kTypes[] = {"int8",    "uint8",    "int32",      "uint32",
@@ -110,8 +126,15 @@ void note(const ncclInfo& info) {
     *state = CallState::ended;
     return;
   }
-  const std::string id = std::to_string(made.communicator) + ":" + std::to_string(number);
-  add_call(made.device, made.stream, {id, text_of(info), state});
+  Call call = timed(info);
+  call.id = std::to_string(made.communicator) + ":" + std::to_string(number);
+  if (call.kind != CallKind::collective) {
+    const bool is_send = call.kind == CallKind::send;
+    call.id += ":" + std::to_string(is_send ? made.rank : made.peer) + ">" +
+               std::to_string(is_send ? made.peer : made.rank);
+  }
+  call.state = state;
+  add_call(made.device, made.stream, std::move(call));
 }
 
 // A rank enters a communicator by a call, unless NCCL refuses it.
