@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <utility>
 
 namespace towpath::virtual_gpu {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr std::int64_t kReadNs = 25;
 
 std::atomic<std::int64_t> simulated_ns = 0;
-thread_local bool is_real = false;
+thread_local bool has_real_time = false;
 
 }  // namespace
 
@@ -43,7 +44,7 @@ void reach(std::int64_t time_ns) {
   }
 }
 
-void read_real_time() { is_real = true; }
-bool reads_real_time() { return is_real || !is_time_simulated(); }
+bool read_real_time(bool is_real) { return std::exchange(has_real_time, is_real); }
+bool reads_real_time() { return has_real_time || !is_time_simulated(); }
 
 }  // namespace towpath::virtual_gpu

@@ -18,8 +18,9 @@ std::int64_t read_clock_ns();
 // The program has waited for work that ended then.
 void reach(std::int64_t time_ns);
 
-// The functions of the C library that read clocks give real time in this thread.
-void read_real_time();
+// The functions of the C library that read clocks and sleep use real time in this thread, or no
+// longer. Returns whether they did so before.
+bool read_real_time(bool is_real = true);
 bool reads_real_time();
 
 }  // namespace towpath::virtual_gpu

@@ -71,7 +71,7 @@ bool is_busy(double used_s, std::size_t calls) {
 
 }  // namespace
 
-InCall::InCall() {
+InCall::InCall() : had_real_time_(read_real_time()) {
   Watch& all = watch();
   const std::scoped_lock lock(all.mutex);
   number_ = all.next++;
@@ -81,6 +81,7 @@ InCall::InCall() {
 }
 
 InCall::~InCall() {
+  read_real_time(had_real_time_);
   Watch& all = watch();
   const std::scoped_lock lock(all.mutex);
   all.seconds.erase(number_);

@@ -9,7 +9,8 @@
 namespace towpath::virtual_gpu {
 
 // The thread is in a call of NCCL while this exists. The process ends with a sentence if it stays
-// there for the deadline of kernels, and the process does nothing else.
+// there for the deadline of kernels, and the process does nothing else. NCCL's own sleeps take no
+// simulated time.
 class InCall {
  public:
   InCall();
@@ -19,6 +20,7 @@ class InCall {
 
  private:
   std::uint64_t number_;
+  bool had_real_time_;
 };
 
 }  // namespace towpath::virtual_gpu
