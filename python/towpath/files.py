@@ -32,7 +32,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         content: its content.
 
     Raises:
-        OSError: the file cannot be written; the error names it.
+        OSError: the file cannot be written. The error names it.
     """
     _write(path, [content])
 

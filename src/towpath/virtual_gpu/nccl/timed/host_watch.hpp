@@ -9,7 +9,7 @@
 namespace towpath::virtual_gpu {
 
 // The thread is in a call of NCCL while this exists. The process ends with a sentence if it stays
-// there for the deadline of kernels, and the process does nothing else. NCCL's own sleeps take no
+// there for the deadline of kernels, and the process does nothing else. NCCL's sleeps take no
 // simulated time.
 class InCall {
  public:
