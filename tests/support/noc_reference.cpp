@@ -354,22 +354,28 @@ bool ReferenceNetwork::could_send(const Router& router, const VirtualChannel& vc
   return wants(router, vc, kX) || wants(router, vc, kY) || wants(router, vc, kNiu);
 }
 
-// The VC that the port commits to; -1: to none.
-int ReferenceNetwork::choose_vc(Router& router, int input) {
+// The VC that the port commits to, for any output or for one of them; -1: to none.
+int ReferenceNetwork::choose_vc(Router& router, int input, int output) {
   Link& link = *router.input[input];
   for (int i = 0, vc = link.receiver_turn; i < vcs_; ++i, vc = next(vc, vcs_)) {
-    if (could_send(router, link.vcs[vc])) return vc;
+    const VirtualChannel& from = link.vcs[vc];
+    if (output < 0 ? could_send(router, from) : wants(router, from, output)) return vc;
   }
   return -1;
 }
 
 void ReferenceNetwork::move_flits(Router& router) {
-  PerOutput chosen;  // by input
-  for (int input = 0; input < kPorts; ++input) chosen[input] = choose_vc(router, input);
+  PerOutput chosen{-1, -1, -1};  // by input
+  if (figures_.picks_vc_first) {
+    for (int input = 0; input < kPorts; ++input) chosen[input] = choose_vc(router, input, -1);
+  }
   PerOutput winner{-1, -1, -1};  // by output: the input port
   for (int output = 0; output < kPorts; ++output) {
     int input = router.output[output]->sender_turn;
     for (int i = 0; i < kPorts && winner[output] < 0; ++i, input = next(input, kPorts)) {
+      if (chosen[input] < 0 && !figures_.picks_vc_first) {
+        chosen[input] = choose_vc(router, input, output);
+      }
       if (chosen[input] < 0) continue;
       const VirtualChannel& vc = router.input[input]->vcs[chosen[input]];
       if (wants(router, vc, output)) winner[output] = input;

@@ -162,7 +162,7 @@ class ReferenceNetwork {
   void give_output_vc(Router& router, int output, int vc, const std::vector<int>& contenders);
   bool wants(const Router& router, const VirtualChannel& vc, int output) const;
   bool could_send(const Router& router, const VirtualChannel& vc) const;
-  int choose_vc(Router& router, int input);
+  int choose_vc(Router& router, int input, int output);
   void move_flits(Router& router);
   void move_flit(Router& router, int input, int vc, int output);
 

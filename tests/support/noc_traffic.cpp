@@ -60,6 +60,7 @@ class TrafficMaker {
     traffic_.chip.niu.path_link_cycles = between(0, 7);
     traffic_.chip.niu.backoff_cycles_min = between(1, 40);
     traffic_.chip.niu.backoff_cycles_max = between(40, 2000);
+    router.picks_vc_first = !one_in(4);
   }
 
   int flits() {

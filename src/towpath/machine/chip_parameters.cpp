@@ -54,6 +54,9 @@ constexpr Parameter kRouterParameters[] = {
      "fitted to tt-metal noc_estimator, cores that all write to each other, with 1 to 5 tried"},
     {TOWPATH_PARAMETER(RouterParameters, has_dateline), kYesOrNo,
      "false: the dateline bit never flips, and the torus can deadlock", Form::optional_flag},
+    {TOWPATH_PARAMETER(RouterParameters, picks_vc_first), kYesOrNo,
+     "false: an input port whose channel loses an output sends from another of its channels",
+     Form::optional_flag},
 };
 
 constexpr Parameter kNiuParameters[] = {

@@ -29,6 +29,7 @@ struct RouterParameters {
   int pool_flits_for_responses = 3;
   int vc_release_cycles = 2;
   bool has_dateline = true;
+  bool picks_vc_first = true;
 };
 
 // The network interface of a tile.

@@ -17,8 +17,10 @@ constexpr unsigned kAllInputs = (1u << kPorts) - 1;
 
 }  // namespace
 
-SwitchAllocator::SwitchAllocator(NetworkState& state, const OutputUnits& outputs)
-    : routers_(state.routers),
+SwitchAllocator::SwitchAllocator(const machine::RouterParameters& parameters, NetworkState& state,
+                                 const OutputUnits& outputs)
+    : picks_vc_first_(parameters.picks_vc_first),
+      routers_(state.routers),
       active_routers_(state.active_routers),
       outputs_(outputs),
       unicasts_(index(state.routers.count() * kPorts + 1)),
@@ -36,6 +38,7 @@ bool SwitchAllocator::allocate(int node) {
   const Router& router = routers_[node];
   const std::uint64_t candidates = router.ready();
   if (candidates == 0) return false;
+  if (!picks_vc_first_) return allocate_outputs_first(node, candidates);
   if ((candidates & router.multicast) != 0) return allocate_with_multicasts(node, candidates);
   if ((candidates & (candidates - 1)) != 0) return allocate_unicasts(node, candidates);
   unicasts_.add(VcRef(node, static_cast<unsigned>(std::countr_zero(candidates))));
@@ -105,11 +108,49 @@ bool SwitchAllocator::allocate_with_multicasts(int node, std::uint64_t candidate
   for (unsigned output = 0; requests != 0; ++output, requests >>= kPorts) {
     const unsigned inputs = requests & kAllInputs;
     if (inputs == 0) continue;
-    const VcRef place(node, chosen[kFirstInput[router.output_priority[output]][inputs]]);
-    if ((router.multicast >> place.number() & 1) != 0) {
-      copies_.add({place, output});
-    } else {
-      unicasts_.add(place);
+    const unsigned input = kFirstInput[router.output_priority[output]][inputs];
+    add_winner(router, VcRef(node, chosen[input]), output);
+  }
+  return is_any;
+}
+
+void SwitchAllocator::add_winner(const Router& router, VcRef place, unsigned output) {
+  if ((router.multicast >> place.number() & 1) != 0) {
+    copies_.add({place, output});
+  } else {
+    unicasts_.add(place);
+  }
+}
+
+// The VC of an input port, in rotation, that may send to the output. kNobody: none may.
+unsigned SwitchAllocator::first_vc(const Router& router, std::uint64_t candidates, unsigned input,
+                                   unsigned output) const {
+  const unsigned of_port = static_cast<unsigned>(candidates >> input * kVcsMax & 0xffff);
+  const unsigned priority = router.input_priority[input];
+  for (unsigned rest = rotated(of_port, priority); rest != 0; rest &= rest - 1) {
+    const unsigned vc = (static_cast<unsigned>(std::countr_zero(rest)) + priority) & (kVcsMax - 1);
+    const unsigned number = input * kVcsMax + vc;
+    if ((possible_outputs(router, number) >> output & 1) != 0) return number;
+  }
+  return kNobody;
+}
+
+// An input port sends from one VC in a cycle, of a multicast to several outputs.
+bool SwitchAllocator::allocate_outputs_first(int node, std::uint64_t candidates) {
+  const Router& router = routers_[node];
+  std::array<unsigned, kPorts> chosen{kNobody, kNobody, kNobody};
+  bool is_any = false;
+  for (unsigned output = 0; output < kPorts; ++output) {
+    for (unsigned turn = 0; turn < kPorts; ++turn) {
+      const unsigned input = (router.output_priority[output] + turn) % kPorts;
+      const std::uint64_t own =
+          chosen[input] == kNobody ? candidates : std::uint64_t{1} << chosen[input];
+      const unsigned number = first_vc(router, own, input, output);
+      if (number == kNobody) continue;
+      chosen[input] = number;
+      add_winner(router, VcRef(node, number), output);
+      is_any = true;
+      break;
     }
   }
   return is_any;

@@ -13,7 +13,8 @@ namespace towpath::noc {
 // Switch allocation: the flits that cross each router in a cycle. VC before port: every input port
 // picks one VC, in rotation, that could send. Every output port then picks one requesting input
 // port, in rotation. An input port that is not picked sends no flit in this cycle, even if another
-// of its VCs could have.
+// of its VCs could have. With picks_vc_first off, an output port picks among all VCs of the input
+// ports that no output before it has picked.
 class SwitchAllocator {
  public:
   // A copy of a multicast's front flit.
@@ -22,7 +23,8 @@ class SwitchAllocator {
     unsigned output;
   };
 
-  SwitchAllocator(NetworkState& state, const OutputUnits& outputs);
+  SwitchAllocator(const machine::RouterParameters& parameters, NetworkState& state,
+                  const OutputUnits& outputs);
 
   void allocate();
   // The winners: VCs whose front unicast flit leaves in this cycle, and copies that leave in it.
@@ -39,8 +41,13 @@ class SwitchAllocator {
   inline bool allocate(int node);
   inline bool allocate_unicasts(int node, std::uint64_t candidates);
   bool allocate_with_multicasts(int node, std::uint64_t candidates);
+  bool allocate_outputs_first(int node, std::uint64_t candidates);
+  unsigned first_vc(const Router& router, std::uint64_t candidates, unsigned input,
+                    unsigned output) const;
+  void add_winner(const Router& router, VcRef place, unsigned output);
   unsigned possible_outputs(const Router& router, unsigned number) const;
 
+  bool picks_vc_first_;
   Routers routers_;
   NodeSet& active_routers_;
   const OutputUnits& outputs_;
