@@ -31,7 +31,7 @@ _STARVED_MAX, _UNHURT_MIN = 2 * _STARVED, 0.75
 # With fewer transactions, how much a reduced point may be off.
 _AGREEMENT = 0.05
 # Beyond these sizes the study saw four transactions lose bandwidth, by the bytes of a flit.
-_DROP_BEYOND_BYTES = {32: 4096, 64: 2048}
+DROP_BEYOND_BYTES = {32: 4096, 64: 2048}
 
 
 @dataclass(frozen=True)
@@ -272,11 +272,11 @@ def drops_at_few(rows: Iterable[Row], shape: ChipShape) -> Iterator[Finding]:
     """With few transactions per destination, bandwidth on NoC 0 falls beyond the size at which the
     study saw it. A drop elsewhere does not count. By pattern.
     """
-    beyond_bytes = _DROP_BEYOND_BYTES.get(shape.flit_bytes, 4096)
+    beyond_bytes = DROP_BEYOND_BYTES.get(shape.flit_bytes, 4096)
     curves = _order_curves(rows, turned=False)
     for pattern in dict.fromkeys(curve[0]["pattern"] for curve in curves):
         found = {
-            curve[0]["noc"]: _beyond(curve, beyond_bytes)
+            curve[0]["noc"]: beyond(curve, beyond_bytes)
             for curve in curves
             if curve[0]["pattern"] == pattern
         }
@@ -292,7 +292,7 @@ def drops_at_few(rows: Iterable[Row], shape: ChipShape) -> Iterator[Finding]:
         yield Finding(f"{pattern}_drop_at_four", claim, shown, numbers, reason)
 
 
-def _beyond(curve: list[Row], beyond_bytes: int) -> tuple[float | None, str]:
+def beyond(curve: list[Row], beyond_bytes: int) -> tuple[float | None, str]:
     """Change from the rate at a size to the mean of larger ones, and its text. None: no sizes."""
     at = next((row for row in curve if row["size_bytes"] == beyond_bytes), None)
     larger = [row["bandwidth_bytes_per_cycle"] for row in curve if row["size_bytes"] > beyond_bytes]
