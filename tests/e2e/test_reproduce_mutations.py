@@ -39,7 +39,7 @@ MUTATIONS = [
     Mutation("blackhole-host", "link.read_time_ns", 10.0, "002", 39),
     Mutation("blackhole-host", "memory.has_iommu", False, "002", 17),
     Mutation("blackhole", "pcie.writes_outstanding", 1000, "002", 37),
-    Mutation("wormhole", "router.pool_flits", 1024, "001", 29),
+    Mutation("wormhole", "router.pool_flits", 1024, "001", 3),
     Mutation("blackhole", "router.credit_return_cycles", 1, "001", 36),
     Mutation("wormhole", "dram.channel_rate_bytes_per_cycle", 64.0, "001", 42),
     Mutation("dgx-h100", "gpu_cost.kernel.fence_ns", 0, "003", 45),

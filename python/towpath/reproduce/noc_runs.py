@@ -157,7 +157,6 @@ def together() -> Result:
             if vcs > 2 or chip == "wormhole":
                 found[f"{chip}_{vcs}"] = [means[vcs], text]
         found[f"{chip}_best"] = [max(means.values()), _percents_of(means)]
-        found[f"{chip}_worst"] = [min(means.values()), _percents_of(means)]
         found[f"{chip}_ordered"] = [
             means[4] < means[3] < means[2],
             _percents_of(means),

@@ -160,6 +160,14 @@ def test_kept_results_depend_on_the_contents_of_material(tmp_path, monkeypatch) 
     execution._shared.cache_clear()
 
 
+def test_a_row_with_the_value_and_rule_of_another_one_is_found() -> None:
+    row = {"document": "001", "row": 3, "run": "noc.together", "ours": -0.42, "repeats": ""}
+    assert_equal_values_are_repeated([row, {**row, "row": 61}])
+    assert_equal_values_are_repeated([row, {**row, "row": 31, "repeats": "001#3"}])
+    with pytest.raises(AssertionError):
+        assert_equal_values_are_repeated([row, {**row, "row": 31}])
+
+
 def test_the_command_fails_if_no_run_is_possible(tmp_path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "towpath", "reproduce", "000", "120", "--json", "--jobs", "1"],
@@ -243,6 +251,7 @@ def test_no_row_leaves_its_tolerance_or_band(is_quick: bool) -> None:
     for run in untested:
         assert any(not NEEDS[need]() for need in RUNS[run].needs), run
     assert_values_are_used()
+    assert_equal_values_are_repeated(rows)
     if documents.NEEDS["documents"]() and documents.NEEDS["library"]():
         assert result["counts"]["measured"] >= MEASURED_MIN[is_quick]
 
@@ -256,6 +265,20 @@ def assert_values_are_used() -> None:
     for run, values in results.items():
         for value in values or ():
             assert value.startswith("figure") or (run, value) in used, f"{run} {value}"
+
+
+def assert_equal_values_are_repeated(rows: list[dict]) -> None:
+    """Two rows with one run, one rule and one value are one: the second repeats the first.
+
+    Whole numbers, such as no change at all, are often equal for different reasons.
+    """
+    rules = {(each.document, each.row): each.rule for each in ALL}
+    values = Counter(
+        (row["run"], row["ours"], rules[row["document"], row["row"]])
+        for row in rows
+        if not row["repeats"] and isinstance(row["ours"], float) and row["ours"] % 1
+    )
+    assert [value for value, count in values.items() if count > 1] == []
 
 
 def test_there_are_421_statements() -> None:
