@@ -73,13 +73,19 @@ def cores() -> Result:
             max(100 - share(size) for size in (1088, 2048)),
             "tiles of 1,088 and 2,048 bytes, the larger of both losses in percent",
         ],
-        "loss_1k": 100 - share(1024),
+        "loss_above_1k": _largest_loss({size: share(size) for size in range(1024, 8193, 16)}),
         "rises_to_a_frame": [
             all(one < next_one for one, next_one in pairwise(map(share, sizes))),
             f"{share(16):.1f} % of the line with 16 B, {share(sizes[-1]):.1f} % with {sizes[-1]} B",
         ],
         "queues": link.tx_queues.value,
     }
+
+
+def _largest_loss(shares: dict[int, float]) -> list[Any]:
+    """The largest loss of the line over payloads, in percent."""
+    size, share = min(shares.items(), key=lambda each: each[1])
+    return [100 - share, f"{size} B; the least is {100 - max(shares.values()):.1f} %"]
 
 
 def _linked(cluster: ChipClusterSpec, chip: int) -> list[EthernetEnd]:
