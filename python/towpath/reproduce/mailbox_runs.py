@@ -78,6 +78,10 @@ def latencies() -> Result:
             sum(calm["counts"]) == StudyRequest().calm_iterations and len(calm["counts"]) > 1,
             f"{sum(calm['counts'])} iterations with {len(calm['counts'])} different times",
         ],
+        "different_times": [
+            len(calm["times_ns"]),
+            f"{min(calm['times_ns']):.0f} to {max(calm['times_ns']):.0f} ns",
+        ],
         "figure_calm": _histogram("Figure 2, right: without interrupts", calm, (720.0, 1000.0)),
         "figure_busy": _histogram(
             "Figure 2, left: with interrupts", busy, (720.0, 1000.0, 2000.0, 500_000.0)
