@@ -206,6 +206,14 @@ def exchanges() -> Result:
         for row in rows
         if (row.route, row.stage) in keys
     }
+    shares = {
+        key: found[key][0] / 2 / spec.link_types[link].rate_gb_per_s.value
+        for key, link in (("inside_plain", "nvlink"), ("proxy_plain", "infiniband"))
+    }
+    found["share_of_links"] = [
+        min(shares.values()),
+        ", ".join(f"{key} {share:.1%}" for key, share in shares.items()),
+    ]
     places = list(keys.values())
     found["figure"] = {
         "title": "Exchanges: seven bandwidths",
