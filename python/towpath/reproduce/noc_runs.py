@@ -291,17 +291,19 @@ def stalled() -> Result:
     """Flits per cycle of a VC that shares its links with three stalled ones, on Blackhole."""
     shape = shape_of(catalogue.load_chip("blackhole"))
     rates = {}
-    for rows in range(STALL_ROWS, shape.rows + 1):
+    columns_of = [(rows, 0) for rows in range(STALL_ROWS, shape.rows + 1)]
+    for rows, joins in (*columns_of, (shape.rows, 1)):
         point = {
             "experiment": "stalled_vcs",
             "noc": 0,
             "stalled": STALLED_MAX,
             "rows": rows,
+            "joins": joins,
             "grid": f"{shape.columns}x{shape.rows}",
             "seed": 1,
         }
         rate = measure_point(_spec_json("blackhole"), point)["bandwidth_bytes_per_cycle"]
-        rates[2 ** (rows - 2)] = rate / shape.flit_bytes
+        rates[2 ** (rows - 2 + joins)] = rate / shape.flit_bytes
     text = ", ".join(f"{rate:.4f} if each moves 1/{part}" for part, rate in rates.items())
     return {"rate": [rates[max(rates)], text]}
 

@@ -286,9 +286,11 @@ def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
     row joins it, on the same VC and toward one destination. At each junction the flows get half of
     the rate each, so the flow with the longest path gets little. The last flow, on the last VC,
     leaves the row before the others turn. Its program is the first. The `rows` of the point is the
-    length of the columns: each further row halves the rate of the stalled flows.
+    length of the columns, and `joins` the number of cores that join each flow in the row: each of
+    them halves the rate of the stalled flows.
     """
     last_row = point["rows"] - 1
+    turn = STALL_COLUMNS - STALLED_MAX + STALLED_MAX * point.get("joins", 0)
     packet = {"size_bytes": shape.packet_data_flits_max * shape.flit_bytes}
     barrier = Step("write_barrier", {})
 
@@ -302,12 +304,14 @@ def stalled_vcs_programs(shape: ChipShape, point: Point) -> list[Program]:
     ]
     programs = [Program(shape.worker(3, 0), free)]
     for k in range(point["stalled"]):
-        to = shape.worker(5 + k, last_row)
+        to = shape.worker(turn + k, last_row)
         programs.append(Program(shape.worker(k, 0), [writes(to, k, 64), barrier]))
-        programs += [
-            Program(shape.worker(5 + k, row), [writes(to, k, 256), barrier])
-            for row in range(1, last_row)
+        in_row = [
+            shape.worker(column + k, 0)
+            for column in range(STALL_COLUMNS - STALLED_MAX, turn, STALLED_MAX)
         ]
+        in_column = [shape.worker(turn + k, row) for row in range(1, last_row)]
+        programs += [Program(core, [writes(to, k, 256), barrier]) for core in (*in_row, *in_column)]
     return programs
 
 
