@@ -29,13 +29,15 @@ def _spec_json(chip: str, changes: tuple[tuple[str, int], ...] = ()) -> str:
     spec = catalogue.load_chip(chip)
     if changes:
         router = spec.router.model_copy(
-            update={
-                name: getattr(spec.router, name).model_copy(update={"value": value})
-                for name, value in changes
-            }
+            update={name: _changed(getattr(spec.router, name), value) for name, value in changes}
         )
         spec = spec.model_copy(update={"router": router})
     return spec.model_dump_json()
+
+
+def _changed(figure: Any, value: int) -> Any:
+    """A flag or a quantity with another value."""
+    return value if isinstance(figure, bool) else figure.model_copy(update={"value": value})
 
 
 def _row(
@@ -151,9 +153,7 @@ def together() -> Result:
         for vcs in (2, 3, 4):
             changes = [rates[vcs, size] / rates[1, size] - 1 for size in sizes]
             means[vcs] = mean(changes)
-            text = ", ".join(
-                f"{size} B {change:+.0%}" for size, change in zip(sizes, changes, strict=True)
-            )
+            text = _percents_at(sizes, changes)
             if vcs > 2 or chip == "wormhole":
                 found[f"{chip}_{vcs}"] = [means[vcs], text]
         found[f"{chip}_best"] = [max(means.values()), _percents_of(means)]
@@ -308,18 +308,43 @@ def stalled() -> Result:
     return {"rate": [rates[max(rates)], text]}
 
 
+# Both causes turned off: every VC has the whole pool, and ports are picked before VCs.
+_WIDE = (("pool_flits", 1024), ("pool_flits_per_vc_max", 120))
+_OUTPUTS_FIRST = (("picks_vc_first", False),)
+
+
 def causes() -> Result:
-    """The shared pool without its limit: every VC has the whole of it."""
-    wide = (("pool_flits", 1024), ("pool_flits_per_vc_max", 120))
-    with_cause = _change("wormhole", "all_to_all", _KIB, 4, transactions=8)
-    without = _change("wormhole", "all_to_all", _KIB, 4, transactions=8, changes=wide)
+    """The shared pool and the order of arbitration, each turned off, and both."""
+    sizes = (64, 512, _KIB)
+    rates = {
+        (name, vcs, size): _rate(
+            "wormhole", "all_to_all", size, vcs, transactions=8, changes=changes
+        )
+        for name, changes in (("as is", ()), ("wide", _WIDE), ("both", _WIDE + _OUTPUTS_FIRST))
+        for vcs in (1, 4)
+        for size in (sizes if changes else (_KIB,))
+    }
+
+    def gains(name: str) -> list[float]:
+        return [rates[name, 4, size] / rates[name, 1, size] - 1 for size in sizes]
+
+    with_cause = rates["as is", 4, _KIB] / rates["as is", 1, _KIB] - 1
+    without = gains("wide")[-1]
+    order = [rates["both", 4, size] / rates["wide", 4, size] - 1 for size in sizes]
     return {
         "pool": [
             without > with_cause + 0.05,
             f"4 VCs, 1 KiB: {with_cause:+.0%} with the shared "
             f"pool, {without:+.0%} with room for all",
         ],
+        "order": [mean(order), _percents_at(sizes, order)],
+        "gain": [mean(gains("both")), _percents_at(sizes, gains("both"))],
     }
+
+
+def _percents_at(sizes: Iterable[int], changes: Iterable[float]) -> str:
+    pairs = zip(sizes, changes, strict=True)
+    return ", ".join(f"{size} B {change:+.1%}" for size, change in pairs)
 
 
 def whole() -> Result:

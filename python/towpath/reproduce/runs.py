@@ -105,7 +105,7 @@ RUNS: dict[str, Run] = {
     "noc.few": Run("noc_runs.few_transactions", is_quick=False, seconds=40),
     "noc.follow_ups": Run("noc_runs.follow_ups", is_quick=False, seconds=60),
     "noc.stalled": Run("noc_runs.stalled", seconds=3),
-    "noc.causes": Run("noc_runs.causes", is_quick=False, seconds=6),
+    "noc.causes": Run("noc_runs.causes", is_quick=False, seconds=20),
     "noc.whole": Run("noc_runs.whole", is_quick=False, seconds=8),
     "noc.snippet": Run("noc_runs.snippet", seconds=2, needs=("documents",)),
 }
