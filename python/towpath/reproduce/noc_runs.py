@@ -92,6 +92,10 @@ def facts() -> Result:
     return {
         "networks": [both.run is not None, "a kernel writes over NoC 0 and NoC 1"],
         "unicast_vcs": [len(taken), f"writes leave on VCs {taken}; {refused}"],
+        "vcs": [
+            2 * 2 * wormhole.build().router["classes"] if router.has_dateline else 0,
+            "a dateline bit, a class and a buddy bit",
+        ],
         "packet_flits": router.packet_data_flits_max.value + 1,
         "dateline": router.has_dateline,
         "page_wormhole": router.flit_bytes.value,
