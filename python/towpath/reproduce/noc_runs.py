@@ -238,6 +238,14 @@ def few_transactions() -> Result:
         )
         shown = {each.name: each for each in findings({"orders": [*plain, *turned]}, shape)}
         cure = shown["all_to_all_cure_noc_0"]
+        if chip == "wormhole":
+            place = sizes.index(4 * _KIB)
+            order = _rate(chip, "all_to_all", 4 * _KIB, 1, transactions=4, turned=True)
+            vcs = plain[place]["bandwidth_bytes_per_cycle"]
+            found["order_over_vcs"] = [
+                order / vcs,
+                f"{order:.2f} B/cycle in another order on one VC, {vcs:.2f} in the same order on 4",
+            ]
         change, text = beyond(plain, DROP_BEYOND_BYTES[shape.flit_bytes])
         found[f"{chip}_drop_beyond"] = [change, text]
         found[f"{chip}_cure"] = [cure.shown is True, "; ".join(cure.numbers)]
