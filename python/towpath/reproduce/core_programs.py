@@ -13,6 +13,7 @@ from towpath.errors import TowpathError
 from towpath.kernels.chip_kernel import MemoryBlock, SourceKernel
 
 if TYPE_CHECKING:
+    from towpath.api.chips import ChipCluster
     from towpath.kernels.chip_kernel import KernelRun
 
 _HEADERS = '#include "eth/dataflow_api.h"\n'
@@ -58,10 +59,11 @@ class Outcome:
         return [self.run is not None, self.error]
 
 
-def run(machine: str, kernels: Sequence[SourceKernel], **options: Any) -> Outcome:
+def run(machine: str | ChipCluster, kernels: Sequence[SourceKernel], **options: Any) -> Outcome:
     """Runs kernels on a machine. An error becomes part of the outcome."""
+    chips = _machine(machine) if isinstance(machine, str) else machine
     try:
-        return Outcome(_machine(machine).run_kernels(kernels, **options))
+        return Outcome(chips.run_kernels(kernels, **options))
     except TowpathError as error:
         return Outcome(None, str(error))
 

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from towpath.reproduce import sequence
 from towpath.reproduce.core_programs import (
@@ -19,6 +20,11 @@ from towpath.reproduce.core_programs import (
     run,
     word,
 )
+from towpath.specs import catalogue
+
+if TYPE_CHECKING:
+    from towpath.api.chips import ChipCluster
+    from towpath.specs.chip_cluster_spec import PlacedChip
 
 Result = dict[str, Any]
 _SEND = "eth_send_bytes_over_channel(0x20000, 0x20000, {0}, 1);"
@@ -71,8 +77,6 @@ def sending() -> Result:
 def store_and_forward() -> Result:
     """Bytes of a worker reach a worker of the next chip through both Ethernet cores' L1."""
     (chip, _), (far, _) = free_link()
-    from towpath.specs import catalogue
-
     cluster = catalogue.load_chip_cluster("n300")
     ends = [
         cluster.core_of(end)
@@ -219,8 +223,50 @@ def queues() -> Result:
         "is_busy": [int(seen[0]) > 0, f"busy after {seen[0]} of 12 commands"],
         "work_while_busy": [int(turns[0]) > 0, f"{turns[0]} turns of other work meanwhile"],
         "in_order": [order.printed == ["7"], order.error],
+        "no_order_across": _order_across_queues(),
         "figure": _occupancy(),
     }
+
+
+def _both_queues() -> ChipCluster:
+    """An n300 whose kernels may use both transmit queues."""
+    from towpath.api.chips import ChipCluster
+
+    spec = catalogue.load_chip_cluster("n300")
+
+    def released(placed: PlacedChip) -> PlacedChip:
+        link = placed.chip.ethernet
+        assert link is not None
+        queues = link.tx_queues_for_kernels.model_copy(update={"value": link.tx_queues.value})
+        ethernet = link.model_copy(update={"tx_queues_for_kernels": queues})
+        return replace(placed, chip=placed.chip.model_copy(update={"ethernet": ethernet}))
+
+    return ChipCluster(replace(spec, chips=tuple(released(placed) for placed in spec.chips)))
+
+
+def _order_across_queues() -> list[Any]:
+    """True if a short packet overtakes a long one in the other queue, and never in the same."""
+    machine = _both_queues()
+    last = {}
+    for queue in (0, 1):
+        # The last word of 16 KiB, and a packet with this word only, which is sent later.
+        sender = (
+            "*(volatile uint32_t*)0x23ff0 = 5; *(volatile uint32_t*)0x30000 = 7;"
+            + ASKS
+            + "eth_send_packet(0, 0x20000 >> 4, 0x24000 >> 4, 16384 >> 4);"
+            + f"eth_send_packet({queue}, 0x30000 >> 4, 0x27ff0 >> 4, 1);"
+            + _sends(16)
+            + _DONE
+        )
+        receiver = ANSWERS + _TAKE + _PRINT.format("*(volatile uint32_t*)0x27ff0") + _FREE
+        kernels = [ethernet_kernel(sender, 0), ethernet_kernel(receiver, 1)]
+        found = run(machine, kernels, cycles_max=1_000_000, finds_hazards=False)
+        last[queue] = found.printed or [found.error]
+    return [
+        (last[0], last[1]) == (["7"], ["5"]),
+        f"16 KiB with 5 at their end, then 16 B with 7 there: {last[0][0]} if both are in queue 0, "
+        f"{last[1][0]} if the second is in queue 1",
+    ]
 
 
 def _occupancy() -> Result:
