@@ -407,12 +407,33 @@ def program_start() -> Result:
             late.run is not None and late.run.time_ns > 50_000,
             late.error or "the receiver starts 50,000 cycles later",
         ],
+        "handshake_only": _data_before_handshake(),
         "one_place": elsewhere.refused(_NO_HANDSHAKE),
         "scratch": [
             shaken.run is not None and _NO_HANDSHAKE in beyond.error,
             f"16 bytes at the base of the kernel's memory are safe; 16 bytes later: {beyond.error}",
         ],
     }
+
+
+def _data_before_handshake() -> list[Any]:
+    """True if data ahead of a handshake stops it on channel 0, and on channel 1 does not."""
+    ends = {}
+    for channel in (0, 1):
+        sender = (
+            f"eth_send_bytes_over_channel(0x20000, 0x20000, 4096, {channel});"
+            + ASKS
+            + f"eth_wait_for_receiver_channel_done({channel});"
+        )
+        receiver = (
+            ANSWERS + f"while (!eth_bytes_are_available_on_channel({channel})) {{}} "
+            f"eth_receiver_channel_done({channel});"
+        )
+        ends[channel] = pair(sender, receiver, cycles_max=200_000, finds_hazards=False)
+    return [
+        "must become 16" in ends[0].error and ends[1].run is not None,
+        ends[1].error or ends[0].error,
+    ]
 
 
 def program_end() -> Result:
