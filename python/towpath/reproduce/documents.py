@@ -8,11 +8,14 @@ A run that needs some of it says that it is absent.
 from __future__ import annotations
 
 import csv
+import hashlib
 import importlib.util
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+
+from towpath.collectives.nccl_itself.source import git_output, is_repository
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -58,7 +61,69 @@ def _has_documents() -> bool:
     return bool(list(_folder("TOWPATH_SEEDS", "seeds").glob("00[0-4]_*")))
 
 
-CHECKOUTS = ("TOWPATH_PENNY_REPOSITORY", "TOWPATH_UMD_REPOSITORY")
+# Variables with the folders of checkouts, by the need of the runs that read them.
+CHECKOUTS = {"penny": "TOWPATH_PENNY_REPOSITORY", "tt-umd": "TOWPATH_UMD_REPOSITORY"}
+
+
+def checkout(need: str) -> Path:
+    """The folder of a checkout or of a bare repository.
+
+    Args:
+        need: a key of `CHECKOUTS`.
+
+    Raises:
+        CannotRun: the variable is not set.
+    """
+    place = os.environ.get(CHECKOUTS[need])
+    if not place:
+        raise CannotRun(need, f"${CHECKOUTS[need]} does not name a checkout of {need}")
+    return Path(place)
+
+
+def file_of(folder: Path, path: str) -> str:
+    """The text of a file of a checkout.
+
+    Args:
+        folder: the checkout, or a bare repository.
+        path: path of the file in it.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    if (folder / path).is_file():
+        return (folder / path).read_text(encoding="utf-8")
+    return git_output(folder, "show", f"HEAD:{path}")
+
+
+def names_in(folder: Path, path: str) -> list[str]:
+    """The names in a folder of a checkout.
+
+    Args:
+        folder: the checkout, or a bare repository.
+        path: path of the folder in it.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    if (folder / path).is_dir():
+        return sorted(file.name for file in (folder / path).iterdir())
+    return git_output(folder, "ls-tree", "--name-only", f"HEAD:{path}").splitlines()
+
+
+def contents_of(folder: Path) -> str:
+    """A digest of the files of a checkout, wherever it is, or of the last commit of a repository.
+
+    Args:
+        folder: the checkout, or a bare repository.
+    """
+    if is_repository(folder) and not (folder / ".git").exists():
+        return git_output(folder, "rev-parse", "HEAD^{tree}").strip()
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        path = file.relative_to(folder)
+        if file.is_file() and ".git" not in path.parts:
+            digest.update(f"{path}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def material() -> list[Path]:
@@ -73,8 +138,10 @@ NEEDS: dict[str, Callable[[], bool]] = {
     "points": lambda: (_folder("TOWPATH_DATA", "data") / "ethernet_figures.csv").is_file(),
     "library": lambda: library() is not None,
     "nvcc": lambda: shutil.which("nvcc") is not None and nvshmem_headers() is not None,
-    "penny": lambda: bool(os.environ.get("TOWPATH_PENNY_REPOSITORY")),
-    "tt-umd": lambda: bool(os.environ.get("TOWPATH_UMD_REPOSITORY")),
+    **{
+        need: lambda variable=variable: bool(os.environ.get(variable))  # type: ignore[misc]
+        for need, variable in CHECKOUTS.items()
+    },
 }
 
 

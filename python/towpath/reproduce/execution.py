@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -22,7 +21,7 @@ from typing import Any
 from towpath import _core
 from towpath.compiled import cache_folder
 from towpath.files import write_text
-from towpath.reproduce.documents import CHECKOUTS, CannotRun, library, material
+from towpath.reproduce.documents import CHECKOUTS, CannotRun, contents_of, library, material
 from towpath.reproduce.runs import RUNS
 from towpath.studies.parallel import in_processes, processors
 from towpath.studies.progress import Progress, silent
@@ -165,8 +164,9 @@ def _shared() -> str:
     files += _files_of(folder()) + _headers() + material()
     for file in files:
         digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
-    for variable in CHECKOUTS:
-        digest.update(_state_of(os.environ.get(variable, "")))
+    for variable in CHECKOUTS.values():
+        place = os.environ.get(variable)
+        digest.update(contents_of(Path(place)).encode() if place else b"\0")
     return digest.hexdigest()
 
 
@@ -186,14 +186,3 @@ def _headers() -> list[Path]:
         if file.suffix not in (".py", ".pyc") and Path(__file__).parent not in file.parents
     ]
     return headers if own is None else [*headers, own]
-
-
-def _state_of(checkout: str) -> bytes:
-    """The commit of a checkout with its changes. Empty if none is named."""
-    if not checkout:
-        return b"\0"
-    state = [
-        subprocess.run(["git", "-C", checkout, *words], capture_output=True, check=False).stdout
-        for words in (("rev-parse", "HEAD"), ("diff", "HEAD"))
-    ]
-    return b"\0".join([checkout.encode(), *state])

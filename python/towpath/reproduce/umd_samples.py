@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from towpath.reproduce.documents import CannotRun, document
+from towpath.reproduce.documents import checkout, document, file_of
 from towpath.reproduce.guide_program import compile_host
 from towpath.specs import catalogue
 from towpath.studies.pcie_document import MB, TABLES
@@ -151,28 +151,6 @@ _WANTED = {
 }
 
 
-def _checkout() -> Path:
-    place = os.environ.get("TOWPATH_UMD_REPOSITORY")
-    if not place:
-        raise CannotRun("tt-umd", "$TOWPATH_UMD_REPOSITORY does not name a checkout of tt-umd")
-    return Path(place)
-
-
-def _file(checkout: Path, path: str) -> str:
-    """A file of a checkout, or of a repository without a work tree."""
-    if (checkout / path).is_file():
-        return (checkout / path).read_text(encoding="utf-8")
-    shown = subprocess.run(
-        ["git", "-C", str(checkout), "show", f"HEAD:{path}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if shown.returncode != 0:
-        raise ValueError(f"{checkout} has no {path}")
-    return shown.stdout
-
-
 def _without_channels(folder: Path, program: str, wanted: tuple[str, ...]) -> str:
     """The end of benchmarks that open a cluster without memory channels and allocate from them.
 
@@ -191,7 +169,7 @@ def _without_channels(folder: Path, program: str, wanted: tuple[str, ...]) -> st
 
 def benchmarks() -> Result:
     """tt-umd's benchmarks of windows and DMA, compiled unmodified and run in simulated time."""
-    checkout = _checkout()
+    umd = checkout("tt-umd")
     rates: dict[tuple[str, str], float] = {}
     ran: list[str] = []
     refused = ""
@@ -200,11 +178,11 @@ def benchmarks() -> Result:
         (folder / "common").mkdir()
         utilities = "tests/microbenchmark/common/microbenchmark_utils.hpp"
         (folder / "common" / "microbenchmark_utils.hpp").write_text(
-            _file(checkout, utilities), encoding="utf-8"
+            file_of(umd, utilities), encoding="utf-8"
         )
         for path in _FILES:
             stem = Path(path).stem
-            (folder / f"{stem}.cpp").write_text(_file(checkout, path), encoding="utf-8")
+            (folder / f"{stem}.cpp").write_text(file_of(umd, path), encoding="utf-8")
             error = compile_host(folder, f"{stem}.cpp", stem, _STAND_INS, folder)
             if error:
                 return {"failed": error}

@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from towpath.api.gpu_kernel import kernel
 from towpath.errors import TowpathError
-from towpath.reproduce.documents import CannotRun
+from towpath.reproduce.documents import checkout, file_of, names_in
 
 Result = dict[str, Any]
 _PROGRAMS = Path(__file__).parent / "programs"
@@ -29,26 +27,9 @@ _RUNS = {
 
 def _sources() -> dict[str, str]:
     """Names and texts of the CUDA sources of the checkout."""
-    place = os.environ.get("TOWPATH_PENNY_REPOSITORY")
-    if not place:
-        raise CannotRun("penny", "$TOWPATH_PENNY_REPOSITORY does not name a checkout of Penny")
-    folder = Path(place) / "csrc"
-    if folder.is_dir():
-        return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-
-    def shown(path: str) -> str:
-        found = subprocess.run(
-            ["git", "-C", place, "show", f"HEAD:csrc/{path}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if found.returncode != 0:
-            raise ValueError(f"{place} is not a checkout of Penny")
-        return found.stdout
-
-    names = [line for line in shown("").splitlines() if line.endswith((".cu", ".cuh", ".h"))]
-    return {name: shown(name) for name in names}
+    folder = checkout("penny")
+    names = [name for name in names_in(folder, "csrc") if name.endswith((".cu", ".cuh", ".h"))]
+    return {name: file_of(folder, f"csrc/{name}") for name in names}
 
 
 def repository() -> Result:

@@ -160,6 +160,30 @@ def test_kept_results_depend_on_the_contents_of_material(tmp_path, monkeypatch) 
     execution._shared.cache_clear()
 
 
+def test_kept_results_depend_on_the_contents_of_a_checkout_and_not_on_its_place(
+    tmp_path, monkeypatch
+) -> None:
+    def digest(folder) -> str:
+        monkeypatch.setenv("TOWPATH_UMD_REPOSITORY", str(folder))
+        execution._shared.cache_clear()
+        return execution._digest("pcie.benchmarks")
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "test.cpp").write_text("int main() {}")
+    assert digest(one) == digest(other)
+    (other / "test.cpp").write_text("int main() { return 1; }")
+    assert digest(one) != digest(other)
+    author = ["-c", "user.name=a", "-c", "user.email=b"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "c"]):
+        subprocess.run(["git", "-C", str(one), *author, *words], check=True)
+    bare = digest(one / ".git")
+    (one / "test.cpp").write_text("int main() { return 2; }")
+    assert digest(one / ".git") == bare
+    execution._shared.cache_clear()
+
+
 def test_a_row_with_the_value_and_rule_of_another_one_is_found() -> None:
     row = {"document": "001", "row": 3, "run": "noc.together", "ours": -0.42, "repeats": ""}
     assert_equal_values_are_repeated([row, {**row, "row": 61}])

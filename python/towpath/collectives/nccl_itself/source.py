@@ -108,23 +108,24 @@ def _version_of(folder: Path) -> Version | None:
 
 def _copy(path: Path, folder: Path) -> None:
     if not (path / "src").is_dir():
-        hint = "; --release says which" if _is_repository(path) else ""
+        hint = "; --release says which" if is_repository(path) else ""
         raise ConfigError(f"{quoted(str(path))} has no folder src{hint}")
     for part in _PARTS:
         if (path / part).is_dir():
             shutil.copytree(path / part, folder / part, symlinks=True)
 
 
-def _is_repository(path: Path) -> bool:
+def is_repository(path: Path) -> bool:
+    """True if a folder is a checkout or a bare repository."""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
 def _tag_of(path: Path, release: str) -> str:
-    if not _is_repository(path):
+    if not is_repository(path):
         raise ConfigError(
             f"{quoted(str(path))} is not a repository and holds another release than {release}"
         )
-    tags = _git(path, "tag", "--list").split()
+    tags = git_output(path, "tag", "--list").split()
     for tag in (f"v{release}-1", f"v{release}", release):
         if tag in tags:
             return tag
@@ -135,7 +136,7 @@ def _tag_of(path: Path, release: str) -> str:
 
 def _extract(path: Path, tag: str, folder: Path) -> None:
     archive = folder / "archive.tar"
-    _git(path, "archive", "--format=tar", f"--output={archive}", tag, "--", *_PARTS)
+    git_output(path, "archive", "--format=tar", f"--output={archive}", tag, "--", *_PARTS)
     with tarfile.open(archive) as files:
         if sum(each.size for each in files.getmembers()) > _ARCHIVE_BYTES_MAX:
             raise ConfigError(f"tag {tag} of {quoted(str(path))} has more than 256 MiB of source")
@@ -143,7 +144,16 @@ def _extract(path: Path, tag: str, folder: Path) -> None:
     archive.unlink()
 
 
-def _git(path: Path, *words: str) -> str:
+def git_output(path: Path, *words: str) -> str:
+    """The output of a command of git in a repository.
+
+    Args:
+        path: a checkout or a bare repository.
+        words: the command, such as "tag", "--list".
+
+    Raises:
+        ConfigError: there is no git, or it fails.
+    """
     # The owner of a repository that the user names may be another one.
     command = ["git", "-c", f"safe.directory={path.resolve()}", "-C", str(path), *words]
     try:
