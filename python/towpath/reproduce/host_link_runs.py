@@ -15,6 +15,7 @@ from towpath.errors import TowpathError
 from towpath.host.host_cluster import HostCluster
 from towpath.specs import catalogue
 from towpath.specs.chip_spec import ChipSpec
+from towpath.specs.host_spec import HostSpec
 from towpath.studies.pcie_document import CHIP, HOST, MB
 from towpath.studies.pcie_study import PcieBench, Way, causes, document_tables
 
@@ -29,6 +30,14 @@ def _bench() -> PcieBench:
 
 def _cluster(chip: str | ChipSpec = CHIP, **options: Any) -> HostCluster:
     return HostCluster(HOST if chip != "wormhole" else "n300-xeon-host", [chip], **options)
+
+
+def _with(host: HostSpec, path: str, value: Any) -> HostSpec:
+    """The host with another value of a parameter, such as "memory.has_iommu"."""
+    block, _, name = path.partition(".")
+    parameters = getattr(host, block)
+    figure = getattr(parameters, name).model_copy(update={"value": value})
+    return host.model_copy(update={block: parameters.model_copy(update={name: figure})})
 
 
 def _sentence(call: Callable[[], object]) -> str:
@@ -198,15 +207,8 @@ def _dma_to_both() -> list[Any]:
 
 def _without_the_core(bench: PcieBench) -> list[Any]:
     """True if a processor that stores at a tenth of its rate slows stores down, and not the DMA."""
-    core = bench.host.core
-    rate = core.store_rate_gb_per_s
-    slow = bench.host.model_copy(
-        update={
-            "core": core.model_copy(
-                update={"store_rate_gb_per_s": rate.model_copy(update={"value": rate.value / 10})}
-            )
-        }
-    )
+    rate = bench.host.core.store_rate_gb_per_s.value
+    slow = _with(bench.host, "core.store_rate_gb_per_s", rate / 10)
     posted = Way("", mechanism="zero-copy", options={"ordering": "posted"})
     by_core, by_engine = (
         bench.measure(way, "dram", MB, host=slow).mb_per_s / bench.measure(way, "dram", MB).mb_per_s
@@ -427,14 +429,6 @@ def iommu() -> Result:
     program = np.zeros(MB, np.uint8)
     cluster = _cluster()
     accepted = _sentence(lambda: cluster.map_sysmem_buffer(0, program))
-    no_iommu = bench.host.model_copy(
-        update={
-            "memory": bench.host.memory.model_copy(
-                update={
-                    "has_iommu": bench.host.memory.has_iommu.model_copy(update={"value": False})
-                }
-            )
-        }
-    )
+    no_iommu = _with(bench.host, "memory.has_iommu", False)
     refused = _sentence(lambda: HostCluster(no_iommu, [bench.chip]).map_sysmem_buffer(0, program))
     return {"needed": ["IOMMU" in refused and accepted == "", accepted or refused]}
