@@ -11,6 +11,7 @@ import pytest
 
 import towpath
 from conftest import ROOT
+from inside.kernels import nvshmem_home
 from inside.reproduce import CannotRun, document, worklog_kernels, worklog_times
 
 KERNELS = [
@@ -120,7 +121,7 @@ def test_nvcc_compiles_and_links_the_kernels(include, tmp_path):
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc is not installed")
-    library = nvshmem_folder()
+    library = nvshmem_home()
     if library is None:
         pytest.skip("nvidia-nvshmem-cu13 of PyPI is not installed (or $NVSHMEM_HOME is not set)")
     made = subprocess.run(
@@ -131,16 +132,3 @@ def test_nvcc_compiles_and_links_the_kernels(include, tmp_path):
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "document_kernels.dlink.o").stat().st_size > 0
-
-
-def nvshmem_folder() -> Path | None:
-    """NVSHMEM's headers and libraries: $NVSHMEM_HOME, or the package of PyPI."""
-    import importlib.util
-
-    if "NVSHMEM_HOME" in os.environ:
-        return Path(os.environ["NVSHMEM_HOME"])
-    found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations if found else ():
-        if (Path(place) / "nvshmem" / "include" / "nvshmem.h").is_file():
-            return Path(place) / "nvshmem"
-    return None

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib.util
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ from towpath.collectives.live_communicator import Communicator
 from towpath.compiled import cache_folder, compiled
 from towpath.errors import ConfigError
 from towpath.kernels.gpu_kernel import GpuKernel
+from towpath.kernels.nvshmem_home import nvshmem_home
 from towpath.kernels.penny_source import compile_flags, sources
 
 FUNCTIONS = (
@@ -86,23 +85,6 @@ class GpuLibrary:
         getattr(self._library, function)(*(ctypes.c_uint64(argument) for argument in arguments))
 
 
-def nvshmem_home() -> Path:
-    """The folder with NVSHMEM's headers and libraries: $NVSHMEM_HOME, or the package from PyPI.
-
-    Raises:
-        ConfigError: neither exists.
-    """
-    if "NVSHMEM_HOME" in os.environ:
-        return Path(os.environ["NVSHMEM_HOME"])
-    found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations or () if found else ():
-        if (Path(place) / "nvshmem" / "include" / "nvshmem.h").is_file():
-            return Path(place) / "nvshmem"
-    raise ConfigError(
-        "tensors of a GPU need NVSHMEM; pip install nvidia-nvshmem-cu13, or set NVSHMEM_HOME"
-    )
-
-
 def build_command(source: Path, library: Path, architecture: str) -> list[str]:
     """The nvcc command that builds the library for GPUs.
 
@@ -118,6 +100,10 @@ def build_command(source: Path, library: Path, architecture: str) -> list[str]:
     if nvcc is None:
         raise ConfigError("tensors of a GPU need nvcc the first time; it is not in $PATH")
     home = nvshmem_home()
+    if home is None:
+        raise ConfigError(
+            "tensors of a GPU need NVSHMEM; pip install nvidia-nvshmem-cu13, or set NVSHMEM_HOME"
+        )
     libraries = home / "lib"
     host = next(iter(sorted(libraries.glob("libnvshmem_host.so*"))), None)
     if host is None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib.util
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from towpath.collectives.nccl_itself.source import git_output, is_repository
+from towpath.kernels.nvshmem_home import nvshmem_home
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -44,17 +44,6 @@ def library() -> Path | None:
     folders = (Path(_core.__file__).parent, _ROOT / "build")
     files = [folder / "libtowpath.a" for folder in folders]
     return next((file for file in files if file.is_file()), None)
-
-
-def nvshmem_headers() -> Path | None:
-    """The headers of $NVSHMEM_HOME, or of the package nvidia-nvshmem-cu13."""
-    if home := os.environ.get("NVSHMEM_HOME"):
-        return Path(home) / "include"
-    place = importlib.util.find_spec("nvidia")
-    for root in (place.submodule_search_locations or ()) if place else ():
-        if (Path(root) / "nvshmem" / "include").is_dir():
-            return Path(root) / "nvshmem" / "include"
-    return None
 
 
 def _has_documents() -> bool:
@@ -137,7 +126,7 @@ NEEDS: dict[str, Callable[[], bool]] = {
     "documents": _has_documents,
     "points": lambda: (_folder("TOWPATH_DATA", "data") / "ethernet_figures.csv").is_file(),
     "library": lambda: library() is not None,
-    "nvcc": lambda: shutil.which("nvcc") is not None and nvshmem_headers() is not None,
+    "nvcc": lambda: shutil.which("nvcc") is not None and nvshmem_home() is not None,
     **{
         need: lambda variable=variable: bool(os.environ.get(variable))  # type: ignore[misc]
         for need, variable in CHECKOUTS.items()

@@ -12,8 +12,9 @@ from typing import Any
 
 from towpath.api.gpu_kernel import kernel
 from towpath.errors import TowpathError
+from towpath.kernels.nvshmem_home import nvshmem_home
 from towpath.reproduce import worklog_kernels
-from towpath.reproduce.documents import CannotRun, document, nvshmem_headers
+from towpath.reproduce.documents import CannotRun, document
 from towpath.reproduce.worklog_times import PROGRAM, Kernels, Point
 from towpath.specs import catalogue
 
@@ -128,14 +129,21 @@ def _adapters(profile: Any) -> tuple[list[str], list[str]]:
 
 def nvcc() -> Result:
     """The document's kernels, compiled by nvcc for a GPU."""
-    program, include = shutil.which("nvcc"), nvshmem_headers()
-    if program is None or include is None:
+    program, home = shutil.which("nvcc"), nvshmem_home()
+    if program is None or home is None:
         raise CannotRun("nvcc", "nvcc and NVSHMEM's headers (nvidia-nvshmem-cu13) are not here")
     with tempfile.TemporaryDirectory(prefix="towpath-") as name:
         folder = Path(name)
         header = worklog_kernels.header(document("003"))
         (folder / "document_kernels.h").write_text(header, encoding="utf-8")
-        flags = ["-std=c++17", "-arch=sm_90", "-rdc=true", "-dc", f"-I{include}", f"-I{folder}"]
+        flags = [
+            "-std=c++17",
+            "-arch=sm_90",
+            "-rdc=true",
+            "-dc",
+            f"-I{home / 'include'}",
+            f"-I{folder}",
+        ]
         made = subprocess.run(
             [program, *flags, str(PROGRAM), "-o", str(folder / "kernels.o")],
             capture_output=True,

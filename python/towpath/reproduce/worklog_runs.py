@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections import Counter
 from functools import lru_cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -401,20 +400,13 @@ def simple_between() -> Result:
         catalogue.load(_MACHINE), [BY_GPUS, "gpu_cost.kernel.queue_pairs=32"]
     ).build(2)
 
-    def best(kernel: Any, size_bytes: int, rings: int) -> float:
-        parts = rings if kernel == _core.RingKernel.simple_ring else rings * machine.ranks
-        found = [
-            _core.kernel_all_reduce_us(
-                machine, kernel, size_bytes, threads, each, alternates=rings > 1
-            )
-            for threads, each in product((32, 64, 128, 256, 512), (16, 32, 64, 128))
-            if size_bytes % (threads * each * parts) == 0
-        ]
-        return min(found)
+    def best(variant: str, size_bytes: int, rings: int) -> float:
+        (ring,) = exchange.fastest(variant, machine, size_bytes, rings, (32, 64, 128, 256, 512))
+        return ring.time_us
 
     gains = {
-        size: best(_core.RingKernel.ring, size * _KIB, 8)
-        / best(_core.RingKernel.simple_ring, size * _KIB, 1)
+        size: best(exchange.alternating(32), size * _KIB, 8)
+        / best(exchange.SIMPLE_RING, size * _KIB, 1)
         for size in (64, 128)
     }
     text = ", ".join(f"{size} KiB {gain:.2f}" for size, gain in gains.items())

@@ -250,8 +250,8 @@ def rings_inside(spec: MachineSpec, sizes_bytes: Sequence[int]) -> Iterator[Ring
     """
     machine = spec.build(hosts=1)
     for size_bytes in sizes_bytes:
-        yield from _fastest(RING, machine, size_bytes, rings=1)
-        yield from _fastest(SIMPLE_RING, machine, size_bytes, rings=1)
+        yield from fastest(RING, machine, size_bytes, rings=1)
+        yield from fastest(SIMPLE_RING, machine, size_bytes, rings=1)
 
 
 def rings_between(spec: MachineSpec, sizes_bytes: Sequence[int]) -> Iterator[Ring]:
@@ -270,19 +270,34 @@ def rings_between(spec: MachineSpec, sizes_bytes: Sequence[int]) -> Iterator[Rin
     }
     rings = spec.gpus_per_host // 2 * 2
     for size_bytes in sizes_bytes:
-        yield from _fastest(ONE_RING, machines[QUEUE_PAIRS[0]], size_bytes, rings=1)
+        yield from fastest(ONE_RING, machines[QUEUE_PAIRS[0]], size_bytes, rings=1)
         for pairs, machine in machines.items():
-            yield from _fastest(alternating(pairs), machine, size_bytes, rings)
+            yield from fastest(alternating(pairs), machine, size_bytes, rings)
 
 
-def _fastest(variant: str, machine: Machine, size_bytes: int, rings: int) -> Iterator[Ring]:
+def fastest(
+    variant: str,
+    machine: Machine,
+    size_bytes: int,
+    rings: int,
+    threads_of: Sequence[int] = THREADS[1:],
+) -> Iterator[Ring]:
+    """A ring in its fastest blocks, if there are blocks that divide the array.
+
+    Args:
+        variant: name of the ring.
+        machine: the machine.
+        size_bytes: size of the array of a PE.
+        rings: number of rings over the adapters.
+        threads_of: numbers of threads of a block that are tried.
+    """
     from towpath import _core
 
     is_simple = variant == SIMPLE_RING
     kernel = _core.RingKernel.simple_ring if is_simple else _core.RingKernel.ring
     parts = rings if is_simple else rings * machine.ranks
     found = []
-    for threads, each in product(THREADS[1:], BYTES_PER_THREAD[:-1]):
+    for threads, each in product(threads_of, BYTES_PER_THREAD[:-1]):
         blocks, rest = divmod(size_bytes, threads * each * parts)
         if rest or blocks * rings > _RING_BLOCKS_MAX:
             continue

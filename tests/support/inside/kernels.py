@@ -4,6 +4,7 @@
 
 from towpath.kernels import profile
 from towpath.kernels.gpu_kernel import GpuKernel, SimulatedGpus
+from towpath.kernels.nvshmem_home import nvshmem_home
 from towpath.kernels.penny_source import ALL_REDUCES, EXCHANGES
 from towpath.kernels.profile_causes import ended_by
 from towpath.kernels.shmem_program import compile_program
