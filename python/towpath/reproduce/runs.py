@@ -94,6 +94,7 @@ RUNS: dict[str, Run] = {
     ),
     "gpu.calls_in_a_row": Run("worklog_programs.calls_in_a_row", is_quick=False, seconds=14),
     "gpu.host_code": Run("worklog_programs.host_code", seconds=2, needs=("documents",)),
+    "gpu.ring_orders": Run("ring_orders.orders", is_quick=False, seconds=5, needs=("documents",)),
     "gpu.penny": Run("worklog_programs.own_kernels", is_quick=False, seconds=14),
     "gpu.repository": Run(
         "worklog_repository.repository", is_quick=False, seconds=60, needs=("penny",)
