@@ -30,7 +30,8 @@ _PROGRAMS = Path(__file__).parent / "programs"
 
 def machine() -> Result:
     """The described server: GPUs, adapters, rails, and the drawing."""
-    layout = catalogue.load(_MACHINE).sized(hosts=2).layout()
+    spec = catalogue.load(_MACHINE).sized(hosts=2)
+    layout, servers = spec.layout(), spec.build()
     names = [device.name for device in layout.devices]
     own = [name.split("/")[1] for name in names if name.startswith("host0/")]
     switches = [name for name in own if name.startswith("nvswitch")]
@@ -45,7 +46,10 @@ def machine() -> Result:
             bool(leaves) and all(len(each) == 1 for each in leaves.values()),
             "adapters of one index share a leaf",
         ],
-        "switches_on_rail": _switches_between(layout, "host0/nic0", "host1/nic0"),
+        "switches_on_rail": [
+            _switches(servers, 0, 8),
+            f"between GPUs 0 and 8; {_switches(servers, 0, 9)} between GPUs 0 and 9",
+        ],
         "picture": [
             names_drawn == {f"gpu{n}": 2 for n in range(8)} | {f"nic{n}": 2 for n in range(8)},
             "two nodes of eight GPUs and eight adapters",
@@ -53,18 +57,10 @@ def machine() -> Result:
     }
 
 
-def _switches_between(layout: Any, one: str, other: str) -> int:
-    """The number of switches on the shortest way between two devices."""
-    neighbors: dict[int, set[int]] = {}
-    for wire in layout.wires:
-        neighbors.setdefault(wire.a, set()).add(wire.b)
-        neighbors.setdefault(wire.b, set()).add(wire.a)
-    names = [device.name for device in layout.devices]
-    reached, distance, goal = {names.index(one)}, 0, names.index(other)
-    while goal not in reached:
-        reached |= {near for place in reached for near in neighbors[place]}
-        distance += 1
-    return distance - 1
+def _switches(servers: _core.Machine, one: int, other: int) -> int:
+    """The number of network switches on the route of a message between two GPUs."""
+    ends = [servers.link(number).to_device for number in servers.route(one, other)]
+    return sum(servers.device(end).kind == _core.DeviceKind.network_switch for end in ends)
 
 
 def _leaves(layout: Any) -> dict[str, set[str]]:
