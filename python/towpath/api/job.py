@@ -20,12 +20,13 @@ from towpath.studies.progress import Progress, silent
 
 if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
-    from towpath.api.result import RunResult
+    from towpath.api.result import RunResult, RunRow
 
 RANKS_MAX = 100_000
-# A larger group is computed from two smaller numbers of hosts: NCCL's trees and rings on many hosts
-# have no equal ranks, so that all ranks would be simulated.
-_HOSTS_SIMULATED = 16
+# A larger group is computed from this number of hosts and a smaller one. Trees have no equal ranks,
+# so that all ranks are simulated. Rings take a second on 128 hosts, and all-to-alls two on 64.
+_HOSTS_SIMULATED = {"all_reduce": 16, "all_to_all": 64}
+_HOSTS_OF_RINGS = 128
 _BYTES_LEAST = 4096
 
 
@@ -142,21 +143,37 @@ class _Predictor:
         return hosts, math.ceil(ranks / hosts)
 
     def _simulated(self, collective: str, size: int, hosts: int, per_host: int) -> float | str:
+        most_hosts = min(hosts, _HOSTS_SIMULATED.get(collective, _HOSTS_OF_RINGS))
         try:
-            if hosts <= _HOSTS_SIMULATED:
-                return self._run(collective, size, hosts, per_host).rows[0].time_us
-            half = _HOSTS_SIMULATED // 2
-            less = self._run(collective, size, half, per_host).rows[0]
-            most = self._run(collective, size, _HOSTS_SIMULATED, per_host).rows[0]
+            most = self._run(collective, size, most_hosts, per_host).rows[0]
+            if hosts == most_hosts:
+                return most.time_us
+            less_hosts, less = self._with_equal_choice(
+                collective, size, (most_hosts, per_host), most
+            )
         except ConfigError as error:
             return f"{collective}: {error.problem}"
         self.extrapolated += 1
         growth = most.time_us - less.time_us
-        # A ring's steps grow with the hosts, and a tree's with its depth.
-        if "ring" in most.schedule:
-            return most.time_us + growth * (hosts - _HOSTS_SIMULATED) / half
-        depths = math.ceil(math.log2(hosts)) - math.ceil(math.log2(_HOSTS_SIMULATED))
+        # A tree's steps grow with its depth, and all other ones with the hosts.
+        if "tree" not in most.schedule:
+            return most.time_us + growth * (hosts - most_hosts) / (most_hosts - less_hosts)
+        depths = math.ceil(math.log2(hosts)) - math.ceil(math.log2(most_hosts))
         return most.time_us + growth * depths
+
+    def _with_equal_choice(
+        self, collective: str, size: int, place: tuple[int, int], most: RunRow
+    ) -> tuple[int, RunRow]:
+        """A smaller number of hosts on which NCCL chooses as on the given ones, and the run there.
+
+        Trees take half the hosts, which is one level less.
+        """
+        most_hosts, per_host = place
+        for less_hosts in (most_hosts // 2, most_hosts * 3 // 4, most_hosts * 7 // 8):
+            less = self._run(collective, size, less_hosts, per_host).rows[0]
+            if "tree" in most.schedule or _choice(less) == _choice(most):
+                break
+        return less_hosts, less
 
     def _run(self, collective: str, size: int, hosts: int, per_host: int) -> RunResult:
         place = (hosts, per_host)
@@ -170,6 +187,11 @@ class _Predictor:
         return self._machines[place].run(
             collective, size_bytes=size, library=self._library, data=False
         )
+
+
+def _choice(row: RunRow) -> tuple[object, ...]:
+    """The choice of NCCL behind a time."""
+    return row.schedule, row.protocol, row.channels
 
 
 def scaled(job: Job, ranks: int) -> Job:

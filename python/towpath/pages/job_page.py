@@ -70,8 +70,9 @@ def _caveats(job: Job, times: Sequence[JobTime]) -> list[Finding]:
 
 def _extrapolated(each: JobTime) -> str:
     return (
-        f"{each.extrapolated} kinds of calls on {each.where} follow from 8 and 16 hosts; at 24 and "
-        f"32 hosts such times differed from simulations by up to {EXTRAPOLATION_ERROR_PCT:g} %"
+        f"{each.extrapolated} kinds of calls on {each.where} follow from fewer hosts; if NCCL "
+        "keeps its choice, such times differ from simulations by up to "
+        f"{EXTRAPOLATION_ERROR_PCT:g} %"
     )
 
 
