@@ -42,6 +42,11 @@ def test_all_reduce_in_the_switch_is_exact(sweep, ranks):
     assert found == "15 cases, 0 wrong"
 
 
+def test_memory_that_nccl_sets_to_zero_is_not_touched(compiled):
+    """The queues of work of this release have 32 MiB for each rank."""
+    assert int(result_of(compiled("memory", RELEASE))) < 8 * 32
+
+
 def test_a_line_that_is_overwritten_before_it_is_read_is_named(sweep, monkeypatch):
     """A chunk of this release is longer than its slot with few threads and channels."""
     monkeypatch.setenv("TOWPATH_VIRTUAL_GPU_DEADLINE_S", "5")

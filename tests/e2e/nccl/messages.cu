@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Measures messages between all GPUs of a process. A line per size: bytes of a message, microseconds in
-// which each rank sends to the next one, microseconds in which each rank sends to all ranks, and right or
-// wrong.
-// usage: messages BYTES...
+// Measures messages between all GPUs of a process. A line per size: bytes of a message,
+// microseconds in which each rank sends to the next one, microseconds in which each rank sends to
+// all ranks, and right or wrong. usage: messages BYTES...
 
 #include <cuda_runtime.h>
 
