@@ -31,7 +31,8 @@ constexpr std::size_t kStackBytesUsed = 512;
 // a cache, because each thread of a block runs only briefly.
 constexpr std::size_t kTurnsBeforeState = 4, kTurnsBeforeStack = 2;
 
-thread_local ThreadBlock* block_of_thread = nullptr;
+// Without a call for its address, which each call of a running thread would make.
+[[gnu::tls_model("initial-exec")]] thread_local ThreadBlock* block_of_thread = nullptr;
 
 abi::Index3 index_in(std::uint64_t number, const abi::Index3& size) {
   return {static_cast<unsigned>(number % size.x), static_cast<unsigned>(number / size.x % size.y),
