@@ -128,7 +128,8 @@ struct DirectMove {
   std::uint64_t size_bytes = 0;
   Reduction reduction;
   Protocol protocol = Protocol::simple;
-  bool is_port = false;  // an adapter moves the bytes asynchronously
+  bool is_port = false;    // an adapter moves the bytes asynchronously
+  bool is_polled = false;  // its sources are packets: the poll that saw them was the load
   // Tie-break among moves that start at the same instant, after all other events: lowest rank, then
   // lowest turn. Without it, in starting order.
   std::uint16_t turn = kNoTurn;

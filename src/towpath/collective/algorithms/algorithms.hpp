@@ -109,6 +109,8 @@ struct Algorithm {
   ALGORITHM(grid_all_reduce)               \
   ALGORITHM(one_shot_pull_all_reduce)      \
   ALGORITHM(two_shot_pull_all_reduce)      \
+  ALGORITHM(one_shot_push_all_reduce)      \
+  ALGORITHM(two_shot_pull_push_all_reduce) \
   ALGORITHM(one_shot_multimem_all_reduce)  \
   ALGORITHM(two_shot_multimem_all_reduce)  \
   ALGORITHM(nvls_all_reduce)               \

@@ -110,6 +110,49 @@ void build_two_shot_pull_all_reduce(Schedule& schedule, const AlgorithmOptions& 
   }
 }
 
+// All-reduce by stores to peer memory, without barriers: every rank stores its array to a place of
+// its own at every rank, and polls those places until they hold data (Lamport buffers; in LL each
+// word has a flag). 1 step, S(R-1) bytes stored. Calls in a row use two sets of places: a rank
+// stores to a set again when all have read it, since it has their data of the call between.
+void build_one_shot_push_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
+  schedule.has_double_scratch = true;
+  const auto packets = [](Operand operand) {
+    operand.is_packet = true;
+    return operand;
+  };
+  for (const int rank : all_ranks(schedule)) {
+    program_of(schedule, rank).scratch_chunks = options.ranks * options.channels;
+    for (int channel = 0; channel < options.channels; ++channel) {
+      const auto place_of = [&](int of) { return scratch(of * options.channels + channel); };
+      std::vector<Operand> stored;
+      std::vector<Operand> polled;
+      for (const int other : all_ranks(schedule)) {
+        stored.push_back(packets(of_rank(rank, other, place_of(rank))));
+        polled.push_back(packets(own(place_of(other))));
+      }
+      ThreadBlock& block = add_block_to(schedule, rank);
+      add_direct(block, {own(input(channel))}, std::move(stored));
+      add_direct(block, std::move(polled), {own(output(channel))});
+    }
+  }
+}
+
+// Between the two barriers, every rank loads and sums one part of all arrays, and stores the sum to
+// all: 2S(R-1)/R bytes, half of them loaded.
+void build_two_shot_pull_push_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
+  const std::vector<int> ranks = all_ranks(schedule);
+  for (const int rank : ranks) {
+    for (int channel = 0; channel < options.channels; ++channel) {
+      const int part = rank * options.channels + channel;
+      ThreadBlock& block = add_block_to(schedule, rank);
+      add_meeting(block, rank, ranks, channel, true);
+      add_direct(block, chunk_of_all(schedule, rank, rank, input(part)),
+                 chunk_of_all(schedule, rank, rank, output(part)));
+      add_meeting(block, rank, ranks, channel);
+    }
+  }
+}
+
 }  // namespace
 
 constinit const Algorithm one_shot_all_reduce{
@@ -148,6 +191,27 @@ constinit const Algorithm two_shot_pull_all_reduce{
     .build = build_two_shot_pull_all_reduce,
     .description = "every rank loads and sums one part of all, and loads the others' sums",
     .cost = "2 steps, 2S(R-1)/R bytes loaded",
+    .is_quadratic = true,
+    .reach = Reach::memory,
+};
+
+constinit const Algorithm one_shot_push_all_reduce{
+    .name = "one_shot_push_all_reduce",
+    .collective = Collective::all_reduce,
+    .build = build_one_shot_push_all_reduce,
+    .description = "every rank stores its whole input to every other, which polls the data itself",
+    .cost = "1 step, S(R-1) bytes stored",
+    .chunks = chunk_per_channel,
+    .is_quadratic = true,
+    .reach = Reach::memory,
+};
+
+constinit const Algorithm two_shot_pull_push_all_reduce{
+    .name = "two_shot_pull_push_all_reduce",
+    .collective = Collective::all_reduce,
+    .build = build_two_shot_pull_push_all_reduce,
+    .description = "every rank loads and sums one part of all, and stores the sum to all",
+    .cost = "1 step, S(R-1)/R bytes loaded and stored",
     .is_quadratic = true,
     .reach = Reach::memory,
 };

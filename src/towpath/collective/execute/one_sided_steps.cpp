@@ -151,6 +151,7 @@ void Executor::fill_direct(const Block& block, DirectMove& move) const {
   move.reduction = plan_->reduction;
   move.protocol = plan_->schedule->protocol;
   move.is_port = access.is_port;
+  move.is_polled = std::ranges::all_of(access.sources, &Operand::is_packet);
 }
 
 }  // namespace towpath::collective

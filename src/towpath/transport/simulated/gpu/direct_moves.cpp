@@ -185,7 +185,8 @@ void DirectMoves::start(Endpoint& from, DirectMove& move, Time delay) {
   flight.window =
       PieceWindow(Bytes(move.size_bytes), !flight.loads.empty(), !flight.stores.empty());
   ++under_way_[static_cast<std::size_t>(from.rank())];
-  const Time when = simulation_.from_now(delay + cost(flight).before_direct());
+  const Time before = move.is_polled ? Time() : cost(flight).before_direct();
+  const Time when = simulation_.from_now(delay + before);
   const auto begin = [](void* context) {
     Flight& begun = *static_cast<Flight*>(context);
     begun.all->begin(begun);
