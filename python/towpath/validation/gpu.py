@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
-from towpath.collectives.launch import GRAPH, PROCESSES, THREADS, launched
+from towpath.collectives.engines import ENGINES, KERNELS, NCCL, EngineHost
+from towpath.collectives.launch import PROCESSES, THREADS, launched
 from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.facts import is_of_amd
 from towpath.collectives.nccl.imitation import Imitation, Library
@@ -240,41 +241,25 @@ def _group_of_collective(row: Row) -> str:
     return f"{start}{row['nodes']} nodes, {row['gpus']} GPUs, {row['config']}"
 
 
-# The kernels of vLLM, and the most thread blocks that they start: vLLM's
-# csrc/custom_all_reduce.cuh, and PyTorch's CUDASymmetricMemoryOps.cu.
-_KERNELS = {
-    "custom_1stage": ("one_shot_pull_all_reduce", 36),
-    "custom_2stage": ("two_shot_pull_all_reduce", 36),
-    "symm_two_shot": ("two_shot_pull_all_reduce", 24),
-    "symm_multimem": ("two_shot_multimem_all_reduce", 24),
-}
-# These work in memory of their own. Another kernel copies into it and out of it
-# (vLLM's device_communicators/symm_mem.py).
-_BETWEEN_COPIES = ("symm_two_shot", "symm_multimem")
+# The kernels of vLLM.
+_KERNELS = tuple(name for name in KERNELS if name.startswith(("custom_", "symm_")))
 # vLLM switches NVLS off, for the memory that it takes.
 _VLLM = Environment.of({"NCCL_NVLS_ENABLE": "0"})
 
 
-def _predict_kernel(machine: str, gpus: int, name: str, size_bytes: int) -> Prediction:
-    """The time of a kernel of vLLM as a node of a CUDA graph, with the copies around it."""
-    algorithm, blocks = _KERNELS[name]
-    source = ScheduleSource(
-        collective="all_reduce", algorithm=algorithm, ranks=gpus, channels=blocks, protocol="Simple"
-    )
-    setup = _Setup(machine, 1, gpus, _VLLM, GRAPH)
-    time_us = _time_us(setup, _call(source), size_bytes)
-    if name in _BETWEEN_COPIES:
-        time_us += 2 * _copy_us(_spec(machine, 1), size_bytes)
+@lru_cache(maxsize=16)
+def _engine_host(machine: str, gpus: int) -> EngineHost:
+    return EngineHost(_spec(machine, 1), gpus)
+
+
+def _predict_kernel(host: EngineHost, name: str, size_bytes: int) -> Prediction:
+    """The time of a kernel of an engine as a node of a CUDA graph, with the copies around it."""
+    try:
+        time_us = host.time_us(name, size_bytes)
+    except ConfigError as error:
+        raise CannotSimulate(str(error)) from None
+    algorithm = host.nccl_source(size_bytes).algorithm if name == NCCL else KERNELS[name].algorithm
     return Prediction(time_us, {"algorithm_run": algorithm, "chosen": name})
-
-
-def _copy_us(spec: MachineSpec, size_bytes: int) -> float:
-    """The time of a kernel that copies within a GPU, as a node of a CUDA graph."""
-    launch, kernel = spec.gpu_cost.launch_in_graph_ns, spec.gpu_cost.kernel
-    if launch is None or kernel is None:
-        raise CannotSimulate(f"machine {quoted(spec.name)} has no costs of kernels in a graph")
-    memory_ns = 2 * size_bytes / kernel.memory_rate_gb_per_s.value
-    return float(launch.value + 2 * kernel.memory_latency_ns.value + memory_ns) / 1e3
 
 
 def _predict_in_one_host(row: Row, context: Context) -> Prediction:
@@ -284,52 +269,26 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
     name = one_of(row, "algorithm", ("pynccl", *_KERNELS))
     if name == "pynccl":
         return _predict_nccl(_Setup(machine, 1, gpus, _VLLM), "all_reduce", size_bytes)
-    return _predict_kernel(machine, gpus, name, size_bytes)
+    return _predict_kernel(_engine_host(machine, gpus), name, size_bytes)
 
 
 # Names of machines in tables.
 _MACHINES = {"h100_sxm": "dgx-h100", "b200_sxm": "dgx-b200"}
-# Up to these sizes in MiB, by the generation and the number of GPUs, vLLM takes its own kernels,
-# then kernels of symmetric memory, then NCCL (device_communicators/all_reduce_utils.py).
-_CUSTOM_BELOW_MIB: dict[str, dict[int, float]] = {
-    "hopper": {2: 64, 4: 32, 6: 0.5, 8: 0.25},
-    "blackwell": {2: 2, 4: 2, 6: 1, 8: 1},
-}
-_SYMMETRIC_TO_MIB = {
-    "hopper": {2: 64, 4: 32, 6: 64, 8: 64},
-    "blackwell": {2: 8, 4: 32, 6: 128, 8: 128},
-}
-_MULTIMEM_FROM_GPUS = {"hopper": 4, "blackwell": 6}
-# The largest arrays of its kernel with one stage (csrc/custom_all_reduce.cuh).
-_ONE_STAGE_BELOW_KIB = {4: 512, 6: 256, 8: 256}
-
-
-def _kernel_of_vllm(generation: str, gpus: int, size_bytes: int) -> str | None:
-    """The kernel that vLLM runs. None: NCCL."""
-    if size_bytes < _CUSTOM_BELOW_MIB[generation][gpus] * (1 << 20):
-        one_stage = gpus == 2 or size_bytes < _ONE_STAGE_BELOW_KIB[gpus] << 10
-        return "custom_1stage" if one_stage else "custom_2stage"
-    if size_bytes > _SYMMETRIC_TO_MIB[generation][gpus] << 20:
-        return None
-    return "symm_multimem" if gpus >= _MULTIMEM_FROM_GPUS[generation] else "symm_two_shot"
 
 
 def _predict_of_engine(row: Row, context: Context) -> Prediction:
-    """The time of vLLM's all-reduce of 16-bit elements in a CUDA graph."""
-    one_of(row, "engine", ("vllm",))
+    """The time of an engine's all-reduce of 16-bit elements in a CUDA graph."""
+    engine = one_of(row, "engine", ENGINES)
     machine = _machine_of(row, context)
     machine = _MACHINES.get(machine, machine)
-    spec = _spec(machine, 1)
-    gpus = whole(row, "gpus", spec.gpus_per_host, 2)
+    gpus = whole(row, "gpus", _spec(machine, 1).gpus_per_host, 2)
     size_bytes = 2 * whole(row, "elements", SIZE_BYTES_MAX // 2)
-    setup = _Setup(machine, 1, gpus, Environment(), GRAPH)
-    generation = _imitation(setup).facts.communicator.generation
-    if gpus not in _ONE_STAGE_BELOW_KIB and gpus != 2 or generation not in _CUSTOM_BELOW_MIB:
-        raise CannotSimulate(f"which kernel vLLM takes on {gpus} GPUs of {machine} is not known")
-    name = _kernel_of_vllm(generation, gpus, size_bytes)
-    if name is None:
-        return _predict_nccl(setup, "all_reduce", size_bytes)
-    return _predict_kernel(machine, gpus, name, size_bytes)
+    try:
+        host = _engine_host(machine, gpus)
+        name = host.kernel_of(engine, size_bytes)
+    except ConfigError as error:
+        raise CannotSimulate(str(error)) from None
+    return _predict_kernel(host, name, size_bytes)
 
 
 _BANDS = ((64 << 10, "to 64 KiB"), (4 << 20, "to 4 MiB"))
