@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +28,14 @@ from towpath.cli.options import (
     request_options,
     takes,
 )
-from towpath.cli.output_file import check_output, command_line, deliver, note, results_folder
+from towpath.cli.output_file import (
+    check_output,
+    command_line,
+    deliver,
+    json_text,
+    note,
+    results_folder,
+)
 from towpath.errors import ConfigError, Interruption, quoted
 from towpath.files import write_text
 
@@ -82,6 +90,43 @@ def ethernet(
     made_with = provenance([cluster.spec])
     page = tune_ethernet_page(title, command_line(), tuning.answers)
     deliver(tuning.to_dict(), page, folder, as_json, made_with=made_with)
+
+
+@app.command("engine")
+def engine(
+    name: Annotated[str, typer.Argument(metavar="ENGINE", help="vllm, sglang or trtllm")],
+    machine: Annotated[str, machine_option("a GPU host: a name or a file")] = "dgx-h100",
+    gpus: Annotated[str, typer.Option("--gpus", help="numbers of GPUs")] = "2,4,8",
+    sizes: Annotated[str, typer.Option(help="1K:256M, or several: 64K,1M")] = "1K:256M",
+    limits: Annotated[
+        Path | None, typer.Option("--limits", help="write the engine's own table to this file")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find where an inference engine should change its all-reduce."""
+    from dataclasses import asdict
+
+    from towpath.collectives.engines import ENGINES
+    from towpath.names import chosen
+    from towpath.specs import catalogue
+    from towpath.specs.sizes import parse_sizes
+    from towpath.tuning.crossovers import crossovers, limits_of, lines_of
+
+    name = chosen("engine", name, ENGINES, {})
+    check_output(limits)
+    if limits is not None:
+        limits_of(name, [])
+    spec = catalogue.load(machine, hosts=1)
+    counts = _counts("--gpus", gpus, spec.gpus_per_host)
+    found = [crossovers(spec, name, each, parse_sizes(sizes)) for each in counts]
+    if limits is not None:
+        write_text(limits, json.dumps(limits_of(name, found), indent=1) + "\n")
+    if as_json:
+        named = {"machine": spec.name, "engine": name, "gpus": [asdict(each) for each in found]}
+        print(json_text(named))
+    else:
+        print(f"# all_reduce of {name} on {spec.name}, in a CUDA graph")
+        print("\n".join(lines_of(found)))
 
 
 # --- collectives ----------------------------------------------------------------------------------
@@ -252,12 +297,15 @@ for _name in groups.COLLECTIVES:
 
 
 def _channels(text: str) -> tuple[int, ...]:
-    allowed = {str(number) for number in range(1, CHANNELS_MAX + 1)}
+    return _counts("--channels", text, CHANNELS_MAX)
+
+
+def _counts(option: str, text: str, most: int) -> tuple[int, ...]:
+    allowed = {str(number) for number in range(1, most + 1)}
     parts = {part.strip() for part in text.split(",")}
     if not parts <= allowed:
         raise ConfigError(
-            f"--channels is {quoted(text)}; it must be numbers from 1 to {CHANNELS_MAX}, such "
-            "as 1,2,4"
+            f"{option} is {quoted(text)}; it must be numbers from 1 to {most}, such as 1,2,4"
         )
     return tuple(sorted(map(int, parts)))
 

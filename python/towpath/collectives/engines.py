@@ -32,13 +32,14 @@ class Kernel(NamedTuple):
     fences: int = 0  # each after stores of all thread blocks to the other GPUs
     copies: int = 0  # of the array to or from the memory that peers reach
     has_own_copies: bool = True  # False: other kernels copy, each with a launch
+    bytes_in_flight: int = 0  # from each GPU: 16 of a thread, if that limits the rate
 
 
 # vLLM: csrc/custom_all_reduce.cuh, PyTorch's CUDASymmetricMemoryOps.cu between the copies of
 # device_communicators/symm_mem.py. SGLang: jit_kernel/csrc/distributed. TensorRT-LLM:
 # kernels/communicationKernels/allReduceFusionKernels.cu.
 KERNELS = {
-    "custom_1stage": Kernel("one_shot_pull_all_reduce", 36),
+    "custom_1stage": Kernel("one_shot_pull_all_reduce", 36, bytes_in_flight=36 * 512 * 16),
     "custom_2stage": Kernel("two_shot_pull_all_reduce", 36, fences=1),
     "symm_two_shot": Kernel("two_shot_pull_all_reduce", 24, copies=2, has_own_copies=False),
     "symm_multimem": Kernel("two_shot_multimem_all_reduce", 24, copies=2, has_own_copies=False),
@@ -48,6 +49,13 @@ KERNELS = {
     "lamport_one_shot": Kernel("one_shot_push_all_reduce", 64),
     "sync_two_shot": Kernel("two_shot_pull_push_all_reduce", 64, fences=2, copies=2),
 }
+
+# The median error of each kernel's rows in the shipped tables, as a share (`towpath validate`).
+ERRORS = {
+    "custom_1stage": 0.07, "custom_2stage": 0.07, "symm_two_shot": 0.08, "symm_multimem": 0.10,
+    "sglang_push": 0.10, "sglang_pull": 0.01, "sglang_two_shot": 0.10,
+    "lamport_one_shot": 0.09, "sync_two_shot": 0.27, NCCL: 0.07,
+}  # fmt: skip
 
 _K, _M = 1 << 10, 1 << 20
 # The largest array in bytes of each kernel in turn, by generation and number of GPUs.
@@ -144,13 +152,25 @@ class EngineHost:
         Raises:
             ConfigError: it is not known for these GPUs.
         """
+        limits = self._limits(engine)
+        return next((name for name, most in limits if size_bytes <= most), NCCL)
+
+    def kernels_of(self, engine: str) -> tuple[str, ...]:
+        """The kernels of an engine without NCCL, the one for the smallest arrays first.
+
+        Raises:
+            ConfigError: they are not known for these GPUs.
+        """
+        return tuple(name for name, _ in self._limits(engine))
+
+    def _limits(self, engine: str) -> tuple[tuple[str, int], ...]:
         generation = self.imitation.facts.communicator.generation
         limits = _ENGINES[engine].get(generation, {}).get(self.gpus)
         if limits is None:
             raise ConfigError(
                 f"which kernel {engine} takes on {self.gpus} GPUs of {self.spec.name} is not known"
             )
-        return next((name for name, most in limits if size_bytes <= most), NCCL)
+        return limits
 
     def time_us(self, name: str, size_bytes: int) -> float:
         """The time of a kernel with the copies around it, or of NCCL.
@@ -165,7 +185,10 @@ class EngineHost:
             collective="all_reduce", algorithm=kernel.algorithm, ranks=self.gpus,
             channels=kernel.blocks, protocol="Simple",
         )  # fmt: skip
-        time_us = self._simulated(source, size_bytes)
+        time_us = max(
+            self._simulated(source, size_bytes),
+            self._simulated(source, 16) + self._turns_us(kernel, size_bytes),
+        )
         fence_ns = self.spec.gpu_cost.simple.send_overhead_ns.value
         copies_us = kernel.copies * self._copy_us(size_bytes, not kernel.has_own_copies)
         return time_us + kernel.fences * float(fence_ns) / 1e3 + copies_us
@@ -183,6 +206,13 @@ class EngineHost:
 
     def _simulated(self, source: ScheduleSource, size_bytes: int) -> float:
         return simulated.time_us(self._place, _call(source), size_bytes)
+
+    def _turns_us(self, kernel: Kernel, size_bytes: int) -> float:
+        """The time of the round trips of loads beyond the first."""
+        if kernel.bytes_in_flight == 0 or self.spec.gpu_cost.kernel is None:
+            return 0.0
+        latency_us = float(self.spec.gpu_cost.kernel.peer_latency_ns.value) / 1e3
+        return latency_us * size_bytes / kernel.bytes_in_flight
 
     def _copy_us(self, size_bytes: int, is_launched: bool) -> float:
         """The time of a copy within a GPU, as a node of the graph or within another kernel."""

@@ -6,6 +6,7 @@ from towpath.api.result import RunResult
 from towpath.collectives import fabric, places, simulated
 from towpath.collectives.call import Call
 from towpath.collectives.element_types import OPERATIONS, operation_named, type_bytes, type_named
+from towpath.collectives.engines import ERRORS
 from towpath.collectives.gpus import channels_to_fill
 from towpath.collectives.link_faults import LinkFault, links_of, parse_link_fault
 from towpath.collectives.places import ChipPlace, GpuPlace, MailboxPlace

@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The all-reduce kernels of inference engines: data by pushes, times in a CUDA graph."""
 
+import json
+import statistics
+
 import pytest
 
 import towpath
-from conftest import towpath_command
-from inside.validation import validate_table
+from conftest import refusal, towpath_command
+from inside.collectives import ERRORS
+from inside.validation import find_table, validate_table
 from towpath import load
 
 PUSH = {"algorithm": "one_shot_push", "channels": 4}
@@ -80,3 +84,61 @@ def test_a_kernel_that_is_not_known_is_named(tmp_path, row, words):
     path.write_text("machine,engine,gpus,elements,time_us\n" + row + "\n")
     [found] = validate_table(path).rows
     assert found["predicted"] is None and words in found["error"]
+
+
+def crossovers(tmp_path, *line):
+    """What `towpath tune engine` prints for 8 GPUs, and the table that it writes."""
+    file = tmp_path / "limits.json"
+    options = ("--gpus", "8", "--limits", str(file), "--json")
+    printed = towpath_command("tune", "engine", *line, *options).stdout
+    [result] = json.loads(printed)["results"][0]["gpus"]
+    return result["found"], json.loads(file.read_text())
+
+
+# Between these sizes the other kernel becomes faster in measurements of the three engines.
+@pytest.mark.parametrize(
+    ("line", "pair", "measured"),
+    [
+        (("sglang", "--machine", "dgx-h100"), "sglang_push sglang_two_shot", (128, 256)),
+        (("sglang", "--machine", "dgx-b200"), "sglang_push sglang_two_shot", (512, 1024)),
+        (("vllm", "--machine", "dgx-h100"), "symm_multimem nccl", (32 << 10, 64 << 10)),
+    ],
+)
+def test_measured_crossovers_are_met_within_a_power_of_two(tmp_path, line, pair, measured):
+    found, _ = crossovers(tmp_path, *line)
+    [one] = [each for each in found if f"{each['before']} {each['after']}" == pair]
+    assert measured[0] / 2 <= one["size_bytes"] / 1024 <= measured[1] * 2
+    assert one["low_bytes"] < one["size_bytes"] < one["high_bytes"]
+
+
+def test_the_tables_have_the_form_of_the_engines(tmp_path):
+    found, limits = crossovers(tmp_path, "vllm", "--sizes", "64K:64M")
+    assert limits["CUSTOM_ALL_REDUCE_MAX_SIZES"] == {"9.0": {"8": found[0]["size_bytes"]}}
+    assert limits["SYMM_MEM_ALL_REDUCE_MAX_SIZES"] == {"9.0": {"8": found[1]["size_bytes"]}}
+    found, limits = crossovers(tmp_path, "sglang", "--sizes", "64K:64M")
+    push, two_shot = (each["size_bytes"] for each in found)
+    mode = {"one_shot_push_threshold": push, "one_shot_pull_threshold": push}
+    assert limits == {"THRESHOLD_2_SHOT_MAP": {"8": mode}, "max_pull_size": {"8": two_shot}}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("nccl",), "choose one of vllm, sglang, trtllm"),
+        (("trtllm", "--limits", "x.json"), "the table of trtllm is compiled in"),
+        (("vllm", "--gpus", "9"), "--gpus is '9'"),
+        (("vllm", "--machine", "dgx-a100"), "which kernel vllm takes on 2 GPUs of dgx-a100"),
+    ],
+)
+def test_an_engine_that_cannot_be_tuned_is_refused_in_one_sentence(line, words):
+    assert words in refusal(towpath_command, "tune", "engine", *line)
+
+
+def test_the_errors_of_kernels_are_those_of_the_shipped_tables():
+    tables = ("all_reduce_vllm", "all_reduce_sglang", "all_reduce_trtllm")
+    rows = [
+        row for name in tables for row in validate_table(find_table(f"gpu_collectives/{name}")).rows
+    ]
+    for name in {row["chosen"] for row in rows} - {"custom_2stage", "symm_two_shot"}:
+        errors = [abs(row["error_pct"]) / 100 for row in rows if row["chosen"] == name]
+        assert statistics.median(errors) == pytest.approx(ERRORS[name], abs=0.02), name
