@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from towpath.cli import groups
+from towpath.cli.deepep import deepep
 from towpath.cli.exchange import exchange
 from towpath.cli.machine import chip, chip_cluster
 from towpath.cli.machine import host as any_host
@@ -61,6 +62,7 @@ _Part = Literal["study", "follow-ups"]
 
 app.command()(mailbox)
 app.command()(exchange)
+app.command()(deepep)
 app.command()(penny)
 
 

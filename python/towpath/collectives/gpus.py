@@ -52,6 +52,17 @@ def reaches_of(spec: MachineSpec, gpus: list[int]) -> tuple[_core.Reach, ...]:
     return tuple(found)
 
 
+def fabric_gb_per_s(spec: MachineSpec) -> float:
+    """Rate at which one host can send to the others."""
+    layout = spec.layout()
+    first = {at for at, device in enumerate(layout.devices) if device.host == 0}
+    return sum(
+        spec.link_types[wire.link_type].rate_gb_per_s.value * wire.parallel
+        for wire in layout.wires
+        if (wire.a in first) != (wire.b in first)
+    )
+
+
 def _has_combining_switch(host: MachineSpec) -> bool:
     switches = sum(device.kind == "nvswitch" for device in host.layout().devices)
     return bool(host.gpu_cost.in_switch_reduction) and switches == 1

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from towpath.collectives import simulated
 from towpath.collectives.call import Call
 from towpath.collectives.engines import ENGINES, KERNELS, NCCL, EngineHost
+from towpath.collectives.gpus import fabric_gb_per_s
 from towpath.collectives.launch import PROCESSES, THREADS, launched
 from towpath.collectives.nccl.environment import VARIABLES, Environment
 from towpath.collectives.nccl.facts import is_of_amd
@@ -29,6 +30,7 @@ from towpath.schedules.words import collective_named
 from towpath.specs import catalogue
 from towpath.specs.machine_spec import GPUS_PER_HOST_MAX, HOSTS_MAX, MachineSpec
 from towpath.specs.sizes import SIZE_BYTES_MAX
+from towpath.studies.deepep import MODES, OPERATIONS, Moe, times_of
 from towpath.validation.table_kind import (
     CannotSimulate,
     Context,
@@ -144,23 +146,12 @@ def _check_fabric(row: Row, spec: MachineSpec) -> None:
     if found is None or spec.host_count == 1:
         return
     measured_gb_per_s = int(found[1]) * int(found[2]) / 8
-    gb_per_s = _fabric_gb_per_s(spec)
+    gb_per_s = fabric_gb_per_s(spec)
     if not 0.9 <= gb_per_s / measured_gb_per_s <= 1.05:
         raise CannotSimulate(
             f"its hosts had {found[0]}, {measured_gb_per_s:g} GB/s; those of {quoted(spec.name)} "
             f"have {gb_per_s:g} GB/s"
         )
-
-
-def _fabric_gb_per_s(spec: MachineSpec) -> float:
-    """Rate at which one host can send to the others."""
-    layout = spec.layout()
-    first = {at for at, device in enumerate(layout.devices) if device.host == 0}
-    return sum(
-        spec.link_types[wire.link_type].rate_gb_per_s.value * wire.parallel
-        for wire in layout.wires
-        if (wire.a in first) != (wire.b in first)
-    )
 
 
 def _time_us(setup: _Setup, call: Call, size_bytes: int) -> float:
@@ -273,7 +264,7 @@ def _predict_in_one_host(row: Row, context: Context) -> Prediction:
 
 
 # Names of machines in tables.
-_MACHINES = {"h100_sxm": "dgx-h100", "b200_sxm": "dgx-b200"}
+_MACHINES = {"h100_sxm": "dgx-h100", "h200_sxm": "hgx-h200", "b200_sxm": "dgx-b200"}
 
 
 def _predict_of_engine(row: Row, context: Context) -> Prediction:
@@ -289,6 +280,22 @@ def _predict_of_engine(row: Row, context: Context) -> Prediction:
     except ConfigError as error:
         raise CannotSimulate(str(error)) from None
     return _predict_kernel(host, name, size_bytes)
+
+
+def _predict_of_deepep(row: Row, context: Context) -> Prediction:
+    """The time of a dispatch or combine on all GPUs of the nodes."""
+    mode, _, words = row["mode"].strip().partition("/")
+    one_of({"mode": mode}, "mode", MODES)
+    machine = _machine_of(row, context)
+    spec = _spec(_MACHINES.get(machine, machine), whole(row, "nodes", HOSTS_MAX))
+    columns = ("tokens", "hidden", "topk", "experts")
+    moe = Moe(**{column: whole(row, column, 1 << 24) for column in columns})
+    multiprocessors = whole({"sms": words.removesuffix("sms") or "20"}, "sms", 1 << 10)
+    try:
+        found = times_of(spec, mode, row["operation"], moe, multiprocessors)
+    except ConfigError as error:
+        raise CannotSimulate(str(error)) from None
+    return Prediction(found.time_us, {"limit": found.limit})
 
 
 _BANDS = ((64 << 10, "to 64 KiB"), (4 << 20, "to 4 MiB"))
@@ -343,6 +350,33 @@ GPU_KINDS = [
         predict=_predict_in_one_host,
         label=lambda row: row["size_bytes"],
         check_machine=catalogue.load,
+    ),
+    TableKind(
+        name="DeepEP's dispatch and combine",
+        columns=frozenset(
+            {
+                "machine",
+                "mode",
+                "nodes",
+                "hidden",
+                "tokens",
+                "topk",
+                "experts",
+                "dispatch_us",
+                "combine_us",
+            }
+        ),
+        unit="us",
+        identity=("mode", "nodes", "tokens", "experts", "operation"),
+        group=lambda row: (
+            f"{row['machine']}, {row['mode'].split('/')[0]}, {row['nodes']} nodes, "
+            f"{row['operation']}"
+        ),
+        measured=lambda row: real(row, f"{row['operation']}_us"),
+        predict=_predict_of_deepep,
+        label=lambda row: f"{row['tokens']} {row['mode'].partition('/')[2]}",
+        check_machine=catalogue.load,
+        parts=lambda row: [row | {"operation": operation} for operation in OPERATIONS],
     ),
     TableKind(
         name="all_reduce of an inference engine in a CUDA graph, in one GPU host",

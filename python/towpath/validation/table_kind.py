@@ -58,6 +58,7 @@ class TableKind:
         label: text before a row's values.
         check_machine: raises ConfigError for a machine that `predict` does not support.
         is_slow: True if its rows justify one process per processor.
+        parts: a row for each measured value of a row.
     """
 
     name: str
@@ -70,6 +71,7 @@ class TableKind:
     label: Callable[[Row], str]
     check_machine: Callable[[str], object]
     is_slow: bool = False
+    parts: Callable[[Row], list[Row]] = lambda row: [row]
 
 
 def half_of(kind: TableKind, row: Row) -> Half:

@@ -140,7 +140,8 @@ def _chosen(kind: TableKind, table: TableFile, half: str | None, group: str | No
         raise ConfigError(problem) from None
     chosen = [
         row
-        for row in table.rows
+        for whole_row in table.rows
+        for row in kind.parts(whole_row)
         if (half is None or half_of(kind, row) == half) and pattern.search(kind.group(row))
     ]
     if table.rows and not chosen:

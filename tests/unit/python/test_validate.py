@@ -224,7 +224,7 @@ def test_a_line_behind_comments_is_named_by_its_own_number(tmp_path):
 
 
 def test_every_shipped_table_names_its_source_its_tolerance_and_a_known_kind():
-    assert len(names()) == 18
+    assert len(names()) == 19
     for name in names():
         table = read_table(find_table(name))
         assert {"title", "source", "measured", "tolerance"} <= set(table.facts), name
