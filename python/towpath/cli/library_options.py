@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OfLibrary = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="LIBRARY", help="whose choice: nccl or rccl; default: that of the GPUs"
+        "--as", metavar="LIBRARY", help="whose choice: nccl or rccl; default: as the GPUs need"
     ),
 ]
 # What the user of the library has set, and what the machine does not say.

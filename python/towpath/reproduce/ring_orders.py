@@ -128,7 +128,7 @@ def _drawing(rings: dict[int, list[int]]) -> str:
 
 
 def _hop(one: tuple[int, int], other: tuple[int, int]) -> str:
-    """An arrow from the edge of one circle to that of another one, below the circles between."""
+    """An arrow from edge to edge of two circles, below the circles between."""
     (x, y), (to_x, to_y) = one, other
     is_far = y == to_y and abs(to_x - x) > _STEP
     if is_far:

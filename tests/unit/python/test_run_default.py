@@ -43,10 +43,10 @@ def test_small_and_large_sizes_have_schedules_of_their_own():
 
 @pytest.mark.slow
 def test_the_largest_arrays_of_two_hosts_go_through_the_switches():
-    """NVLSTree, as NCCL does; rings are the fastest at the sizes below."""
+    """NVLSTree, as NCCL does."""
     chosen = rows("--hosts", "2", "--sizes", "64M,1G")
     assert {size: each[0] for size, each in chosen.items()} == {
-        64 << 20: "ring_all_reduce",
+        64 << 20: "nvls_tree_all_reduce",
         1 << 30: "nvls_tree_all_reduce",
     }
 

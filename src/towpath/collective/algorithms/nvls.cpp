@@ -143,8 +143,8 @@ struct TreeLane {
     return node.add_way_down();
   }
 
-  // Step 2 i stores the result of piece i to the host's ranks: that of step first_step + i * stride
-  // of a thread block.
+  // Step 2 i stores the result of piece i to the host's ranks, after step first_step + i * stride
+  // of a thread block has it.
   std::uint32_t add_stores(std::uint32_t results, std::uint32_t first_step,
                            std::uint32_t stride) const {
     ThreadBlock& block = add_block_to(lane.schedule, lane.rank);

@@ -111,8 +111,8 @@ void build_two_shot_pull_all_reduce(Schedule& schedule, const AlgorithmOptions& 
 }
 
 // All-reduce by stores to peer memory, without barriers: every rank stores its array to a place of
-// its own at every rank, and polls those places until they hold data (Lamport buffers; in LL each
-// word has a flag). 1 step, S(R-1) bytes stored. Calls in a row use two sets of places: a rank
+// its own at every rank, and polls those places until they hold data (Lamport buffers, and in LL
+// each word has a flag). 1 step, S(R-1) bytes stored. Calls in a row use two sets of places: a rank
 // stores to a set again when all have read it, since it has their data of the call between.
 void build_one_shot_push_all_reduce(Schedule& schedule, const AlgorithmOptions& options) {
   schedule.has_double_scratch = true;

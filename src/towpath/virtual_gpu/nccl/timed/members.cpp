@@ -23,7 +23,7 @@ namespace towpath::virtual_gpu {
 namespace {
 
 struct Member {
-  std::atomic<std::int32_t> process;  // 0: the entry is free; kWritten: it is being written
+  std::atomic<std::int32_t> process;  // 0 if the entry is free, kWritten while it is being written
   std::int32_t rank, ranks;
   std::uint64_t communicator;
   std::atomic<std::uint64_t> calls;  // that the rank has entered
