@@ -133,7 +133,7 @@ class Communicator:
         self.rank: int = transport.rank
         self.ranks: int = transport.ranks
         self.timeout_s = timeout_s
-        atexit.register(_abandon_at_exit, weakref.ref(self))
+        _existing.add(self)
 
     def __repr__(self) -> str:
         state = "" if self._transport is not None else ", closed"
@@ -578,11 +578,16 @@ class Communicator:
         return self._direct
 
 
-def _abandon_at_exit(reference: weakref.ref[Communicator]) -> None:
-    """Gives up if a program ends without closing its communicator; the other ranks get the
+# The communicators of this process. A closed one is forgotten with its last reference.
+_existing: weakref.WeakSet[Communicator] = weakref.WeakSet()
+
+
+def _abandon_at_exit() -> None:
+    """Gives up if a program ends without closing its communicators; the other ranks get the
     reason.
     """
-    communicator = reference()
-    if communicator is None:
-        return
-    communicator._abandon(getattr(sys, "last_value", None) or SystemExit(0))
+    for communicator in list(_existing):
+        communicator._abandon(getattr(sys, "last_value", None) or SystemExit(0))
+
+
+atexit.register(_abandon_at_exit)
