@@ -218,4 +218,5 @@ def test_the_rank_at_fault_is_named_with_the_reason(way, transport, fault, tmp_p
             assert fault in ("allocation", "mismatch") or not blamed_in(said[rank], innocent), said
     everything = " ".join(str(sentence) for sentence in said.values())
     assert re.search(expected, everything), said
-    assert "Traceback" not in everything and "terminate called" not in everything
+    for noise in ("Traceback", "terminate called", "nothing in particular"):
+        assert noise not in everything, said

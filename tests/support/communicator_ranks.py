@@ -139,3 +139,13 @@ def differ(communicator):
 
 ALL_TYPES = tuple(TYPES)
 ALL_OPERATIONS = OPERATIONS
+
+
+LONG_REASON = "; ".join(f"part {number} is missing" for number in range(30))
+
+
+def fail_at_length(communicator):
+    """Rank 1 fails with a reason of 700 bytes, while the other one waits."""
+    if communicator.rank == 1:
+        raise ValueError(LONG_REASON)
+    communicator.barrier()

@@ -282,7 +282,7 @@ void Group::drive(const Call* awaited, Time deadline) {
 std::string Group::describe_pending() const {
   if (current_ != nullptr) return titled(*current_);
   const std::vector<CallPointer> calls = messages_.pending();
-  return calls.empty() ? "nothing in particular" : titled(*calls.front());
+  return calls.empty() ? "" : titled(*calls.front());
 }
 
 std::string Group::describe_difference() {

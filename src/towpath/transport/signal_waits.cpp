@@ -3,14 +3,18 @@
 #include "towpath/transport/signal_waits.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace towpath::transport {
 
 namespace {
 
-constexpr std::size_t kWaitsInSentenceMax = 4;
+constexpr std::size_t kOthersInSentenceMax = 3;
 
 }  // namespace
 
@@ -50,18 +54,22 @@ std::string SignalWaits::pending(const Transport& transport) const {
 std::string SignalWaits::describe_all(int culprit, const std::string& what,
                                       const Transport& transport) const {
   std::string first = what;
-  std::string all = what;
-  std::size_t count = 0;
-  for (const SignalWait* wait = first_; wait != nullptr; wait = wait->next, ++count) {
+  std::vector<std::string> others;
+  for (const SignalWait* wait = first_; wait != nullptr; wait = wait->next) {
+    std::string one = describe(*wait, transport);
     const bool concerns_culprit = wait->peer == culprit && culprit != kNoPeer;
-    if (first.empty() || (first == what && concerns_culprit)) first = describe(*wait, transport);
-    if (count < kWaitsInSentenceMax) {
-      all += (all.empty() ? "" : "; ") + describe(*wait, transport);
+    if (first.empty() || (first == what && concerns_culprit)) {
+      std::swap(first, one);
+      if (one.empty() || first.find(one) != std::string::npos) continue;
     }
+    others.push_back(std::move(one));
   }
-  if (count > kWaitsInSentenceMax) all += fmt::format("; and {} more", count - kWaitsInSentenceMax);
-  if (first.empty()) return "nothing in particular";
-  return first == all ? first : fmt::format("{} (all waits: {})", first, all);
+  if (others.empty()) return first;
+  const std::size_t shown = std::min(others.size(), kOthersInSentenceMax);
+  const auto end = others.begin() + static_cast<std::ptrdiff_t>(shown);
+  const std::string more =
+      shown < others.size() ? fmt::format("; and {} more", others.size() - shown) : "";
+  return fmt::format("{} (also for {}{})", first, fmt::join(others.begin(), end, "; "), more);
 }
 
 }  // namespace towpath::transport

@@ -38,7 +38,7 @@ class SignalWaits {
   static std::string describe(const SignalWait& wait, const Transport& transport);
   // One line per wait, with a newline each.
   std::string pending(const Transport& transport) const;
-  // All waits as text: `what` first, then waits for the culprit, then the others, shortened.
+  // All waits as text: a wait for the culprit first, or `what`. Empty without a wait.
   std::string describe_all(int culprit, const std::string& what, const Transport& transport) const;
 
  private:

@@ -141,10 +141,11 @@ std::optional<WaitingTransport::Found> WaitingTransport::find_failure_among_wait
 
 void WaitingTransport::give_up(const Found& found, const std::string& what) {
   const RankFailure& failure = found.failure;
-  const TransportError error(
-      Kind::peer_died, failure.culprit,
-      fmt::format("{} {} while rank {} waited for {}", named(failure.culprit), failure.what, rank_,
-                  waits_.describe_all(failure.culprit, what, *this)));
+  const std::string waits = waits_.describe_all(failure.culprit, what, *this);
+  const auto here = waits.empty() ? fmt::format(", as rank {} found", rank_)
+                                  : fmt::format(" while rank {} waited for {}", rank_, waits);
+  const TransportError error(Kind::peer_died, failure.culprit,
+                             fmt::format("{} {}{}", named(failure.culprit), failure.what, here));
   last_failure_ = failure;
   if (found.is_final) {
     note_final_failure(failure);
@@ -156,11 +157,11 @@ void WaitingTransport::give_up(const Found& found, const std::string& what) {
 void WaitingTransport::throw_deadline_exceeded(Time timeout, int awaited, const std::string& what) {
   Lateness late = find_late(timeout, awaited);
   if (late.culprit != kNoPeer) last_failure_ = RankFailure{late.culprit, std::move(late.did)};
+  const std::string waits = waits_.describe_all(late.culprit, what, *this);
   throw TransportError(
       Kind::timeout, late.culprit,
-      fmt::format("{} waited {:g} s without success for {}{}{}", named(rank_), timeout.seconds(),
-                  waits_.describe_all(late.culprit, what, *this), late.says.empty() ? "" : "; ",
-                  late.says));
+      fmt::format("{} waited {:g} s without success{}{}{}{}", named(rank_), timeout.seconds(),
+                  waits.empty() ? "" : " for ", waits, late.says.empty() ? "" : "; ", late.says));
 }
 
 RankFailure WaitingTransport::reason_for(const std::string& what, int culprit) const {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """connect, launch and Communicator: numpy arrays between processes of this host."""
 
+import atexit
 import os
 import subprocess
 import sys
@@ -96,6 +97,20 @@ def test_an_unknown_transport_is_one_sentence_with_those_that_exist(join):
     sentence = str(caught.value)
     assert "'carrier-pigeon'" in sentence and "\n" not in sentence
     assert sentence.endswith(f"choose one of {', '.join(_core.live_transports())}")
+
+
+def test_a_long_reason_reaches_the_other_ranks_whole():
+    with pytest.raises(RankError) as caught:
+        launch(ranks_do.fail_at_length, 2)
+    assert caught.value.rank == 1 and ranks_do.LONG_REASON in caught.value.others[0]
+
+
+def test_a_closed_communicator_leaves_nothing_in_its_process():
+    with connect("first", 0, 1):
+        callbacks = atexit._ncallbacks()
+    for number in range(3):
+        connect(f"next-{number}", 0, 1).close()
+    assert atexit._ncallbacks() == callbacks
 
 
 PROGRAM = """

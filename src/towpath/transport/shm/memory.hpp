@@ -16,7 +16,7 @@
 
 namespace towpath::transport::shm {
 
-inline constexpr std::size_t kReasonBytes = 256;
+inline constexpr std::size_t kReasonBytes = 1024;
 
 // The state that a rank publishes. Only that rank writes it, except the flag. All others read it.
 struct Control {
