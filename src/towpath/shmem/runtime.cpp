@@ -143,10 +143,11 @@ namespace towpath::shmem {
 namespace {
 
 [[noreturn]] void stop(const std::string& sentence) {
-  std::fprintf(stderr, "%s\n", sentence.c_str());
+  const auto pe = static_cast<int>(number_from("TOWPATH_RANK", 0));
+  std::fprintf(stderr, "PE %d: %s\n", pe, sentence.c_str());
   std::fflush(nullptr);
   const bool is_forked = own_runtime != nullptr && own_runtime->is_forked();
-  if (!is_forked) notify_launcher(fmt::format("failed {}\n", number_from("TOWPATH_RANK", 0)));
+  if (!is_forked) notify_launcher(fmt::format("failed {}\n", pe));
   std::_Exit(1);
 }
 
@@ -160,7 +161,7 @@ void abandon_at_exit() {
 void fail(const std::string& sentence) {
   if (own_runtime == nullptr || own_runtime->is_forked()) stop(sentence);
   own_runtime->abandon(fmt::format("failed ({})", sentence));
-  stop(fmt::format("PE {}: {}", own_runtime->pe(), sentence));
+  stop(sentence);
 }
 
 void exit_all(int status) {
@@ -325,7 +326,7 @@ void Runtime::block(const std::function<bool()>& holds, const char* function,
     const bool is_late = error.kind() == transport::TransportError::Kind::timeout;
     const std::string sentence = error.what() + (is_late ? describe_all() : "");
     abandon(fmt::format("gave up ({})", sentence), error.peer());
-    stop(fmt::format("PE {}: {}", pe(), sentence));
+    stop(sentence);
   }
   __atomic_store_n(waits, 0, __ATOMIC_RELAXED);
 }
@@ -415,7 +416,7 @@ void Runtime::end_in_disagreement(int other) {
       fmt::format("PEs disagree: PE {} calls {}, but PE {} calls {}{}", pe(), own, other, theirs,
                   own == theirs ? " with other arguments" : "");
   abandon(fmt::format("found that {}", sentence));
-  stop(fmt::format("PE {}: {}", pe(), sentence));
+  stop(sentence);
 }
 
 Team* Runtime::split(const Team& parent, int start, int stride, int size, const char* call) {
