@@ -193,3 +193,25 @@ def test_help_lists_the_options_of_the_kind_of_file(suffix, option):
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert option in done.stdout
+
+
+TOO_MANY_THREADS = """#include <nvshmem.h>
+__global__ void touch(int* at) { *at = 1; }
+int main() {
+  nvshmem_init();
+  int* at;
+  cudaMalloc(&at, sizeof(int));
+  touch<<<1, 2048>>>(at);
+  const bool is_kept = cudaPeekAtLastError() == cudaErrorInvalidConfiguration;
+  const bool is_told = cudaGetLastError() == cudaErrorInvalidConfiguration;
+  const bool is_cleared = cudaGetLastError() == cudaSuccess;
+  nvshmem_finalize();
+  return is_kept && is_told && is_cleared ? 0 : 1;
+}
+"""
+
+
+def test_the_error_of_a_launch_is_the_last_error(tmp_path):
+    file = tmp_path / "threads.cu"
+    file.write_text(TOO_MANY_THREADS)
+    assert towpath.kernel(file).run(MACHINE, 1).status == 0

@@ -10,12 +10,10 @@
 #define cudaStreamPerThread (static_cast<cudaStream_t>(nullptr))
 
 namespace towpath_gpu {
-// The last error of the host program of this PE.
-inline cudaError_t last_error = cudaSuccess;
 inline int device = 0;
 inline cudaError_t keep(int status) {
   const auto error = static_cast<cudaError_t>(status);
-  if (error != cudaSuccess) last_error = error;
+  if (error != cudaSuccess) last_error = status;
   return error;
 }
 }  // namespace towpath_gpu
@@ -38,12 +36,14 @@ static inline const char* cudaGetErrorName(cudaError_t error) {
   }
 }
 static inline const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
+static inline cudaError_t cudaPeekAtLastError() {
+  return static_cast<cudaError_t>(towpath_gpu::last_error);
+}
 static inline cudaError_t cudaGetLastError() {
-  const cudaError_t error = towpath_gpu::last_error;
+  const cudaError_t error = cudaPeekAtLastError();
   towpath_gpu::last_error = cudaSuccess;
   return error;
 }
-static inline cudaError_t cudaPeekAtLastError() { return towpath_gpu::last_error; }
 
 // Each PE has one device; its number is taken as it is given.
 static inline cudaError_t cudaSetDevice(int device) {
@@ -181,8 +181,8 @@ inline cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind 
                         cudaStream_t stream, bool is_asynchronous, const Site& site) {
   const CopyKind kinds[] = {CopyKind::on_host, CopyKind::to_device, CopyKind::to_host,
                             CopyKind::on_device, CopyKind::on_device};
-  return keep(table().copy(table().self, to, from, size, kinds[kind], 0, stream, is_asynchronous,
-                           &site));
+  return keep(
+      table().copy(table().self, to, from, size, kinds[kind], 0, stream, is_asynchronous, &site));
 }
 }  // namespace towpath_gpu
 
@@ -217,8 +217,8 @@ cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t size, size_t 
 template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t size, size_t offset = 0,
                                  cudaMemcpyKind = cudaMemcpyDeviceToHost, TOWPATH_SITE) {
-  return cudaMemcpy(to, reinterpret_cast<const char*>(&symbol) + offset, size,
-                    cudaMemcpyHostToHost, TOWPATH_SITE_ARGUMENTS);
+  return cudaMemcpy(to, reinterpret_cast<const char*>(&symbol) + offset, size, cudaMemcpyHostToHost,
+                    TOWPATH_SITE_ARGUMENTS);
 }
 template <typename T>
 cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
@@ -298,18 +298,15 @@ template <typename Function>
 cudaError_t cudaLaunchKernel(Function* function, dim3 grid, dim3 block, void** arguments,
                              size_t shared = 0, cudaStream_t stream = nullptr) {
   const towpath_gpu::LaunchConfiguration configuration(grid, block, shared, stream);
-  return towpath_gpu::keep(TOWPATH_CALL(launch_by_address,
-                                        reinterpret_cast<const void*>(function), &configuration,
-                                        arguments, false));
+  return towpath_gpu::keep(TOWPATH_CALL(launch_by_address, reinterpret_cast<const void*>(function),
+                                        &configuration, arguments, false));
 }
 template <typename Function>
-cudaError_t cudaLaunchCooperativeKernel(Function* function, dim3 grid, dim3 block,
-                                        void** arguments, size_t shared = 0,
-                                        cudaStream_t stream = nullptr) {
+cudaError_t cudaLaunchCooperativeKernel(Function* function, dim3 grid, dim3 block, void** arguments,
+                                        size_t shared = 0, cudaStream_t stream = nullptr) {
   const towpath_gpu::LaunchConfiguration configuration(grid, block, shared, stream);
-  return towpath_gpu::keep(TOWPATH_CALL(launch_by_address,
-                                        reinterpret_cast<const void*>(function), &configuration,
-                                        arguments, true));
+  return towpath_gpu::keep(TOWPATH_CALL(launch_by_address, reinterpret_cast<const void*>(function),
+                                        &configuration, arguments, true));
 }
 template <typename Function>
 cudaError_t cudaFuncSetAttribute(Function*, cudaFuncAttribute, int) {

@@ -13,8 +13,8 @@
 
 #ifdef TOWPATH_VIRTUAL_GPU
 namespace towpath_gpu {
-// Addresses from the first to the last of some memory. It only grows, so that a thread finds the memory
-// that it was given while another thread includes more.
+// Addresses from the first to the last of some memory. It only grows, so that a thread finds the
+// memory that it was given while another thread includes more.
 struct Span {
   std::uintptr_t begin = UINTPTR_MAX;
   std::uintptr_t end = 0;
@@ -51,7 +51,8 @@ std::uint64_t towpath_virtual_gpu_shared_offset(const char* name, std::uint64_t 
 #endif
 
 // The last two parameters of calls that sentences name; the compiler fills them in.
-#define TOWPATH_SITE const char *towpath_file = __builtin_FILE(), int towpath_line = __builtin_LINE()
+#define TOWPATH_SITE \
+  const char *towpath_file = __builtin_FILE(), int towpath_line = __builtin_LINE()
 #define TOWPATH_SITE_ARGUMENTS towpath_file, towpath_line
 #define TOWPATH_SITE_OF(name) \
   const towpath_gpu::Site towpath_site { towpath_file, towpath_line, name }
@@ -60,6 +61,10 @@ namespace towpath_gpu {
 
 inline const Current& current() { return towpath_gpu_current; }
 inline const Table& table() { return towpath_gpu_table; }
+#ifndef TOWPATH_VIRTUAL_GPU
+// The last error of the host program of this PE, a cudaError_t. Virtual GPUs keep it themselves.
+inline int last_error = 0;
+#endif
 
 // The configuration of `<<<grid, block, shared, stream>>>`.
 struct LaunchConfiguration : Configuration {
@@ -97,17 +102,20 @@ Launch launch_of(const Configuration& configuration, const char* name, Function 
 template <typename Call, typename... Arguments>
 void launch(const LaunchConfiguration& configuration, const char* name, Call call,
             Arguments... arguments) {
-  const Launch made = launch_of(configuration, name,
-                                [call, copies = std::make_tuple(arguments...)]() {
-                                  std::apply(call, copies);
-                                });
-  table().launch(table().self, &made);
+  const Launch made =
+      launch_of(configuration, name,
+                [call, copies = std::make_tuple(arguments...)]() { std::apply(call, copies); });
+  [[maybe_unused]] const int error = table().launch(table().self, &made);
+#ifndef TOWPATH_VIRTUAL_GPU
+  if (error != 0) last_error = error;
+#endif
 }
 
 // Runs `function` once, as one thread of the device, on a stream.
 template <typename Function>
 void run_on_stream(void* stream, const char* name, Function function) {
-  Launch made = launch_of(Configuration{{1, 1, 1}, {1, 1, 1}, 0, stream}, name, std::move(function));
+  Launch made =
+      launch_of(Configuration{{1, 1, 1}, {1, 1, 1}, 0, stream}, name, std::move(function));
   made.is_internal = true;
   table().launch(table().self, &made);
 }
