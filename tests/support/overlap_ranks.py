@@ -89,10 +89,30 @@ DIFFERENCES = {
 }
 
 
+# Both ranks only send: the first one has returned before the other one begins.
+OF_SENDERS = {
+    "broadcast": lambda c, r: c.broadcast(np.full(4, r), root=r),
+    "reduce": lambda c, r: c.reduce(np.full(4, r), root=1 - r),
+}
+
+
 def different(communicator, name):
     """Each rank's error where their calls differ."""
     try:
-        DIFFERENCES[name](communicator, communicator.rank)
+        (DIFFERENCES | OF_SENDERS)[name](communicator, communicator.rank)
+    except TransportError as error:
+        return error.kind, error.peer, str(error)
+    return None
+
+
+def kept_plan_differs(communicator, first, second):
+    """Each rank's error after two reductions, if rank 1 then repeats the second one and the other
+    ranks repeat the first one.
+    """
+    for operation in (first, second):
+        communicator.all_reduce(np.ones(4), operation)
+    try:
+        communicator.all_reduce(np.ones(4), second if communicator.rank == 1 else first)
     except TransportError as error:
         return error.kind, error.peer, str(error)
     return None

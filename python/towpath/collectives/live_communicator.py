@@ -551,7 +551,11 @@ class Communicator:
         if not is_in_place and not schedule.out_of_place:
             result[...] = source
             source = result
-        executor.run(plan, as_bytes(source), as_bytes(result), self.timeout_s)
+        buffers = as_bytes(source), as_bytes(result)
+        if self._open.reaches_all:
+            executor.run(plan, *buffers, self.timeout_s)
+        else:
+            self._collectives().run_announced(plan, executor, *buffers, self.timeout_s)
         return result
 
     def _run_direct(

@@ -53,7 +53,7 @@ class LivePlans:
 
         `synchronize` is a barrier of ranks that make the same statement. Ranks that map each
         other's memory pass it in each call. For other ranks it costs a round trip, so they pass it
-        only in the first call of each kind.
+        only in the first call of each kind, and compare later calls if one of them has to wait.
         """
         key = (request, elements, element_type)
         kept = self._kept.pop(key, None)

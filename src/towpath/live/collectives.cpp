@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,20 @@ using transport::SignalWait;
 using transport::TransportError;
 
 namespace {
+
+Request request_of_statement(std::string statement) {
+  Request request;
+  request.kind = Kind::barrier;
+  request.element = static_cast<std::uint32_t>(std::hash<std::string>{}(statement));
+  request.name = std::move(statement);
+  return request;
+}
+
+// True if this rank only sends. No wait then shows that another rank makes a different call.
+bool waits_for_nobody(const Request& request, int rank) {
+  const bool is_root = request.peer == rank;
+  return (request.kind == Kind::broadcast && is_root) || (request.kind == Kind::reduce && !is_root);
+}
 
 std::string describe_wait(const SignalWait& wait) {
   const auto& request = *static_cast<const Request*>(wait.context);
@@ -55,6 +70,11 @@ bool Collectives::advance() {
   if (request_ == nullptr) return false;
   const bool any = by_puts_ ? by_puts_->advance() : shared_->advance();
   if (by_puts_ ? by_puts_->is_done() : shared_->is_done()) {
+    if (waits_for_nobody(*request_, transport_.rank())) {
+      // After this call is visible: of two ranks that differ, the later one then finds it.
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      check_peers();
+    }
     status_.end();
     by_puts_.reset();
     request_ = nullptr;
@@ -117,11 +137,20 @@ void Collectives::run(const Request& request, Time timeout) {
 }
 
 void Collectives::synchronize(std::string statement, Time timeout) {
-  Request request;
-  request.kind = Kind::barrier;
-  request.element = static_cast<std::uint32_t>(std::hash<std::string>{}(statement));
-  request.name = std::move(statement);
-  run(request, timeout);
+  run(request_of_statement(std::move(statement)), timeout);
+}
+
+void Collectives::announce(std::string statement) {
+  announced_ = request_of_statement(std::move(statement));
+  status_.begin(announced_);
+  status_.end();
+}
+
+void Collectives::compare_calls() {
+  for (int peer = 0; peer < transport_.ranks(); ++peer) {
+    if (peer == transport_.rank() || status_.difference(peer).empty()) continue;
+    throw_disagreement(announced_, peer);
+  }
 }
 
 void Collectives::wait(const Request& request, Time timeout) {

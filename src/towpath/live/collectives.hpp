@@ -46,6 +46,11 @@ class Collectives {
   // A barrier of ranks that make the same statement, such as the size of an allocation. Blocks.
   // Throws TransportError: a disagreement if a rank states something else, or makes another call.
   void synchronize(std::string statement, Time timeout);
+  // The statement of a call that runs without this object. Does not block and sends nothing.
+  void announce(std::string statement);
+  // For a wait in an announced call. Asks each rank that answers. Throws TransportError: a
+  // disagreement if the last calls of a rank differ from the last calls of this one.
+  void compare_calls();
 
   // --- one call, driven by the caller ------------------------------------------------------------
   // The request must exist until the call is done.
@@ -76,6 +81,7 @@ class Collectives {
   std::optional<SharedCollectives> shared_;
   std::optional<Channels> channels_;
   const Request* request_ = nullptr;
+  Request announced_;
   std::unique_ptr<ChannelCollective> by_puts_;  // the current call, unless `shared_` runs it
   transport::Signal never_;                     // is never raised
   std::vector<transport::SignalWait> waits_;    // by rank

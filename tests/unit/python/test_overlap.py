@@ -53,6 +53,28 @@ def test_calls_that_differ_are_a_disagreement(transport, name):
         assert "from root 0" in said and "from root 1" in said
 
 
+@pytest.mark.parametrize("name", overlap_ranks.OF_SENDERS)
+def test_the_later_of_two_senders_finds_that_their_roots_differ(transport, name):
+    errors = towpath.launch(
+        overlap_ranks.different, 2, transport=transport, arguments=(name,), timeout_s=60
+    )
+    said = [error for error in errors if error]
+    assert said and {kind for kind, _, _ in said} <= {"disagreement", "peer_died"}, errors
+    assert any("root 0" in text and "root 1" in text for _, _, text in said), errors
+
+
+@pytest.mark.parametrize("maps", ["1", "0"], ids=["one host", "between hosts"])
+def test_a_difference_of_repeated_calls_is_named_before_the_timeout(maps, monkeypatch):
+    monkeypatch.setenv("TOWPATH_UCX_SHARED_MEMORY", maps)
+    errors = towpath.launch(
+        overlap_ranks.kept_plan_differs, 2, transport="ucx", arguments=("sum", "max"), timeout_s=300
+    )
+    assert [error[1] for error in errors] == [1, 0], errors
+    # The first rank to notice leaves with its error, and the other one reports that.
+    said = [text for kind, _, text in errors if kind == "disagreement"]
+    assert said and all("sum" in each and "max" in each for each in said), errors
+
+
 def test_a_forked_child_is_no_rank(transport):
     for said, total in towpath.launch(overlap_ranks.forked, 2, transport=transport):
         assert total == 2 and len(said) == 4
