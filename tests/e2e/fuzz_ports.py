@@ -41,7 +41,7 @@ def recorded_handshake() -> bytes:
     with socket.create_server((host, int(port))) as server:
         rank = start(job, 1, "ucx")
         try:
-            server.settimeout(30)
+            server.settimeout(120)  # a loaded host starts a process slowly
             connection, _ = server.accept()
             connection.settimeout(1)
             with connection:
