@@ -64,6 +64,18 @@ def test_the_link_of_sockets_follows_from_the_processor(cpu, gb_per_s):
     assert [each.rate_gb_per_s.value for each in sockets] == [gb_per_s]
 
 
+def test_nvlinks_to_several_nvswitches_are_one_wide_link():
+    """A dump of a running job lists the NVSwitches of a host one by one."""
+    switches = "".join(
+        f'<nvlink target="0000:c{n}:00.0" count="{count}" tclass="0x068000"/>'
+        for n, count in enumerate((4, 5, 5, 4), 1)
+    )
+    spec = imported(dump(nvlink=switches))
+    wires = [wire for wire in spec.wires if "nvswitch" in wire.between]
+    assert [wire.parallel for wire in wires] == [18] * 4
+    assert wires == [wire for wire in imported(dump()).wires if "nvswitch" in wire.between]
+
+
 def test_four_gpus_without_nvlink_take_the_costs_of_a_pcie_server():
     spec = imported(dump(nvlink=""))
     assert any("those of pcie-8gpu" in note for note in spec.notes)

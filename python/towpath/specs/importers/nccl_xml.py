@@ -273,7 +273,7 @@ class _System:
         by_bus = {
             leaf.pci.text("busid").lower(): leaf for leaf in self._gpus if leaf.pci is not None
         }
-        switch = None
+        to_switches: dict[str, int] = {}
         joined: dict[tuple[str, str], int] = {}
         for leaf in sorted(self._gpus, key=lambda leaf: leaf.order):
             capability = _capability(leaf)
@@ -285,8 +285,7 @@ class _System:
                 target = nvlink.text("target").lower()
                 peer = by_bus.get(target)
                 if nvlink.text("tclass").startswith(_NVSWITCH_CLASS):
-                    switch = switch or self._draft.add_device("nvswitch", "nvswitch")
-                    self._draft.add_wire(leaf.name, switch, self._draft.nvlink(capability), count)
+                    to_switches[leaf.name] = to_switches.get(leaf.name, 0) + count
                 elif peer is leaf:
                     where = f"line {nvlink.line}"
                     self._draft.note(f"left out: the NVLink on {where} ends where it begins")
@@ -302,6 +301,12 @@ class _System:
                     if leaf.order < peer.order or not _lists(peer.element, leaf):
                         link_type = self._draft.nvlink(capability)
                         self._draft.add_wire(leaf.name, peer.name, link_type, count)
+            if leaf.name in to_switches:
+                # NCCL also treats the NVSwitches of a host as one.
+                if len(to_switches) == 1:
+                    self._draft.add_device("nvswitch", "nvswitch")
+                link_type, count = self._draft.nvlink(capability), to_switches[leaf.name]
+                self._draft.add_wire(leaf.name, "nvswitch", link_type, count)
 
 
 def _lists(element: XmlElement, leaf: _Leaf) -> bool:
