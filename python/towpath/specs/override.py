@@ -12,7 +12,7 @@ from typing import Any
 from towpath.errors import ConfigError, quoted
 from towpath.specs.input_file import YamlDocument, parse_yaml
 from towpath.specs.machine_spec import MachineSpec
-from towpath.specs.spec_model import validated
+from towpath.specs.spec_model import MUST_BE_A_BLOCK, validated
 
 SOURCE = "set by the caller"
 COMBINATIONS_MAX = 1000
@@ -72,13 +72,21 @@ def with_settings(spec: MachineSpec, settings: Iterable[str]) -> MachineSpec:
         assert isinstance(value, dict)
         if path == "fabric.shape" and data.get("fabric"):
             data["fabric"] = _reshaped(data["fabric"], value["value"])
+            problem = _problem(spec, data)
         else:
-            _set(data, path, value["value"])
-        try:
-            validated(type(spec), YamlDocument(data, {}), "")
-        except ConfigError as error:
-            raise ConfigError(f"--set {path}={text}: {error.problem}") from None
+            problem = _set(spec, data, path, value["value"])
+        if problem is not None:
+            raise ConfigError(f"--set {path}={text}: {problem}")
     return spec.with_fields(data)
+
+
+def _problem(spec: MachineSpec, data: dict[str, Any]) -> str | None:
+    """The problem of changed data. None if they are a machine."""
+    try:
+        validated(type(spec), YamlDocument(data, {}), "")
+    except ConfigError as error:
+        return error.problem
+    return None
 
 
 def _split(setting: str) -> tuple[str, str]:
@@ -88,7 +96,8 @@ def _split(setting: str) -> tuple[str, str]:
     return path.strip(), value.strip()
 
 
-def _set(data: dict[str, Any], path: str, value: Any) -> None:
+def _set(spec: MachineSpec, data: dict[str, Any], path: str, value: Any) -> str | None:
+    """Sets a value. Returns its problem, if it has one."""
     block: Any = data
     steps = path.split(".")
     for step in steps[:-1]:
@@ -97,12 +106,17 @@ def _set(data: dict[str, Any], path: str, value: Any) -> None:
     if not isinstance(block, dict) or last not in block or last == "source":
         raise ConfigError(f"--set has no field {quoted(path)}; {_nearest(path, data)}")
     old = block[last]
+    quantity = {"value": value, "source": SOURCE}
     if isinstance(old, dict) and "value" in old and "source" in old:
-        block[last] = {"value": value, "source": SOURCE}
+        block[last] = quantity
     elif isinstance(old, (dict, list, tuple)):
         raise ConfigError(f"--set has {quoted(path)}, which is a block; {_nearest(path, data)}")
     else:
         block[last] = value
+        # The file of the machine does not have the field, which may be a quantity.
+        if old is None and (_problem(spec, data) or "").endswith(MUST_BE_A_BLOCK):
+            block[last] = quantity
+    return _problem(spec, data)
 
 
 def _nearest(path: str, data: dict[str, Any]) -> str:

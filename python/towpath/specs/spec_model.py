@@ -19,6 +19,8 @@ Model = TypeVar("Model", bound=BaseModel)
 Text = Annotated[str, Field(min_length=1, max_length=1000, strict=True)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,63}$", strict=True)]
 
+MUST_BE_A_BLOCK = "it must be a block of fields"
+
 
 def wrong(field: str, problem: str) -> PydanticCustomError:
     """An error about a field, for checks other than pydantic's."""
@@ -188,7 +190,7 @@ def _first_error(error: ValidationError, document: YamlDocument, file: str) -> C
     elif kind == "union_tag_invalid":
         problem = f"has shape {quoted(context['tag'])}; choose one of {context['expected_tags']}"
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
-        problem = f"is {quoted(first['input'])}; it must be a block of fields"
+        problem = f"is {quoted(first['input'])}; {MUST_BE_A_BLOCK}"
     else:
         allowed = (
             first["msg"].replace("Input should", "it must").replace("String should", "it must")

@@ -26,6 +26,13 @@ def test_a_value_is_set_with_its_source():
     assert spec.gpu_cost.simple.fences is False
 
 
+def test_a_quantity_that_the_file_lacks_is_set():
+    assert dgx().gpu_cost.simple.start_overhead_ns is None
+    spec = dgx("gpu_cost.simple.start_overhead_ns=500")
+    assert spec.gpu_cost.simple.start_overhead_ns.value == 500
+    assert spec.gpu_cost.simple.start_overhead_ns.source == "set by the caller"
+
+
 @pytest.mark.parametrize("shape", ["leaf_spine", "fat_tree", "dragonfly", "rails"])
 def test_a_fabric_gets_another_shape(shape):
     spec = dgx(f"fabric.shape={shape}")
@@ -44,6 +51,8 @@ def test_lists_are_combined():
         ("link_types.nvlink=2", "which is a block"),
         ("link_types.nvlink.rate_gb_per_s=-1", "rate_gb_per_s=-1: is -1; it must"),
         ("link_types.nvlink.rate_gb_per_s=fast", "is 'fast'"),
+        ("gpu_cost.simple.start_overhead_ns=-1", "start_overhead_ns=-1: is -1; it must"),
+        ("gpu_cost.simple.start_overhead_ns=fast", "is 'fast'"),
         ("fabric.shape=ball", "has shape 'ball'; choose one of"),
         ("fabric.hash_seed", "it must be like path.to.field=value"),
         ("name=[1", "is not valid YAML"),
