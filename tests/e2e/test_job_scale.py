@@ -48,7 +48,9 @@ def test_extrapolated_times_are_near_simulated_ones(tmp_path):
 
 @pytest.mark.long
 def test_extrapolated_times_of_large_arrays_are_near_simulated_ones(tmp_path):
-    calls = [(name, 1 << 30, 256) for name in ("all_gather", "reduce_scatter")]
+    # NCCL takes LL128 for 4 GiB on 256 hosts, and Simple on the 128 hosts that are simulated.
+    calls = [("all_gather", 1 << 30, 256)]
+    calls += [("reduce_scatter", size, 256) for size in (1 << 30, 4 << 30)]
     calls += [("all_reduce", 1 << 30, hosts) for hosts in (24, 32)]
     errors = errors_pct(tmp_path, calls)
     assert all(abs(error) <= EXTRAPOLATION_ERROR_PCT for error in errors.values()), errors
@@ -68,4 +70,4 @@ def test_the_error_of_the_extrapolation_is_printed(tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(kineto([("all_gather", 0.0, 10.0, MIB)], 8)))
     line = ("job", str(path), "--machine", "dgx-h100", "--ranks", "10000")
-    assert "such times differ from simulations by up to 2 %" in towpath_command(*line).stdout
+    assert "such times differ from simulations by up to 2.2 %" in towpath_command(*line).stdout

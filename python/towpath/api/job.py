@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from towpath.api.doctor import read_document
 from towpath.api.machine import load
+from towpath.collectives.nccl.sends import exchange_source, send_choice
 from towpath.errors import ConfigError
 from towpath.operators.job import JobTime, job_time
 from towpath.operators.job_trace import Call, Job, parse_job
@@ -20,7 +21,6 @@ from towpath.studies.progress import Progress, silent
 
 if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
-    from towpath.api.result import RunResult, RunRow
 
 RANKS_MAX = 100_000
 # A larger group is computed from this number of hosts and a smaller one. Trees have no equal ranks,
@@ -145,37 +145,50 @@ class _Predictor:
     def _simulated(self, collective: str, size: int, hosts: int, per_host: int) -> float | str:
         most_hosts = min(hosts, _HOSTS_SIMULATED.get(collective, _HOSTS_OF_RINGS))
         try:
-            most = self._run(collective, size, most_hosts, per_host).rows[0]
             if hosts == most_hosts:
-                return most.time_us
-            less_hosts, less = self._with_equal_choice(
-                collective, size, (most_hosts, per_host), most
-            )
+                run = self._machine(hosts, per_host).run(
+                    collective, size_bytes=size, library=self._library, data=False
+                )
+                return run.rows[0].time_us
+            return self._extrapolated(collective, size, hosts, most_hosts, per_host)
         except ConfigError as error:
             return f"{collective}: {error.problem}"
-        self.extrapolated += 1
-        growth = most.time_us - less.time_us
-        # A tree's steps grow with its depth, and all other ones with the hosts.
-        if "tree" not in most.schedule:
-            return most.time_us + growth * (hosts - most_hosts) / (most_hosts - less_hosts)
-        depths = math.ceil(math.log2(hosts)) - math.ceil(math.log2(most_hosts))
-        return most.time_us + growth * depths
 
-    def _with_equal_choice(
-        self, collective: str, size: int, place: tuple[int, int], most: RunRow
-    ) -> tuple[int, RunRow]:
-        """A smaller number of hosts on which NCCL chooses as on the given ones, and the run there.
+    def _extrapolated(
+        self, collective: str, size: int, hosts: int, most_hosts: int, per_host: int
+    ) -> float:
+        """The time on many hosts from two simulations on fewer hosts with the same choice.
 
-        Trees take half the hosts, which is one level less.
+        The library chooses for the many hosts, because its choice depends on their number. The time
+        of a tree grows with its depth, and any other time with the number of hosts.
         """
-        most_hosts, per_host = place
-        for less_hosts in (most_hosts // 2, most_hosts * 3 // 4, most_hosts * 7 // 8):
-            less = self._run(collective, size, less_hosts, per_host).rows[0]
-            if "tree" in most.schedule or _choice(less) == _choice(most):
-                break
-        return less_hosts, less
+        machine = self._machine(hosts, per_host)
+        imitation = machine.imitate(self._library)
+        less_hosts = most_hosts // 2
+        less, most = (self._machine(count, per_host) for count in (less_hosts, most_hosts))
+        if collective == "all_to_all" and self._library == "nccl":
+            sends = send_choice(
+                machine.spec, machine.ranks, imitation.channels, size // machine.ranks
+            )
+            sources = [exchange_source(sends, each.ranks, each.hosts) for each in (less, most)]
+        else:
+            choice = imitation.launch(collective, size)
+            if not imitation.has_schedule(collective, choice):
+                return choice.predicted_us
+            sources = [
+                each.imitate(self._library).source(collective, size, choice)
+                for each in (less, most)
+            ]
+        less_us = less.simulated_us(sources[0], size)
+        most_us = most.simulated_us(sources[1], size)
+        self.extrapolated += 1
+        if "tree" in (sources[1].algorithm or ""):
+            steps = float(math.ceil(math.log2(hosts)) - math.ceil(math.log2(most_hosts)))
+        else:
+            steps = (hosts - most_hosts) / (most_hosts - less_hosts)
+        return most_us + (most_us - less_us) * steps
 
-    def _run(self, collective: str, size: int, hosts: int, per_host: int) -> RunResult:
+    def _machine(self, hosts: int, per_host: int) -> GpuCluster:
         place = (hosts, per_host)
         if place not in self._machines:
             from towpath.api.clusters import GpuCluster
@@ -184,14 +197,7 @@ class _Predictor:
             machine = load(self._name, hosts=hosts, ranks_per_host=used)
             assert isinstance(machine, GpuCluster)
             self._machines[place] = machine
-        return self._machines[place].run(
-            collective, size_bytes=size, library=self._library, data=False
-        )
-
-
-def _choice(row: RunRow) -> tuple[object, ...]:
-    """The choice of NCCL behind a time."""
-    return row.schedule, row.protocol, row.channels
+        return self._machines[place]
 
 
 def scaled(job: Job, ranks: int) -> Job:

@@ -70,9 +70,8 @@ def _caveats(job: Job, times: Sequence[JobTime]) -> list[Finding]:
 
 def _extrapolated(each: JobTime) -> str:
     return (
-        f"{each.extrapolated} kinds of calls on {each.where} follow from fewer hosts; if NCCL "
-        "keeps its choice, such times differ from simulations by up to "
-        f"{EXTRAPOLATION_ERROR_PCT:g} %"
+        f"{each.extrapolated} kinds of calls on {each.where} follow from fewer hosts; such times "
+        f"differ from simulations by up to {EXTRAPOLATION_ERROR_PCT:g} %"
     )
 
 
