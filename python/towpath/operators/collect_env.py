@@ -16,7 +16,9 @@ _FIRST_LINE = re.compile(r"(?m)^(?:Collecting environment information|PyTorch ve
 
 def recognizes(document: Document) -> bool:
     """True if a document contains such output."""
-    return _FIRST_LINE.search(document.text) is not None
+    text = document.text
+    is_possible = "Collecting environment information" in text or "PyTorch version: " in text
+    return is_possible and _FIRST_LINE.search(text) is not None
 
 
 def read(document: Document) -> Observed:

@@ -24,6 +24,7 @@ _COLLECTIVES = {
 }  # fmt: skip
 # Collectives whose message size is the part of one rank.
 _OF_PARTS = ("all_gather", "reduce_scatter")
+_NOT_BLANK = re.compile(r"\S")
 _MARK = re.compile(r'"(?:coll_perf|dump_stats|inspector_output_format_version)"')
 _TIMES_MAX = 4096
 _NUMBER_MAX = 1e18
@@ -62,9 +63,7 @@ def read(documents: Sequence[Document]) -> Observed:
 
 def _add_records(document: Document, found: Observed, records: list[_Record]) -> None:
     dropped: tuple[int, Evidence] | None = None
-    for number, line in document.lines():
-        if not line.strip():
-            continue
+    for number, line in document.lines_with(_NOT_BLANK):
         data = _json_line(document, number, line)
         evidence = document.evidence(number, line)
         stats = data.get("dump_stats")

@@ -16,6 +16,7 @@ _LINE = re.compile(
     r"(?:(\S{1,80}?):[0-9]{1,9}:[0-9]{1,9} )?(?:\[([0-9]{1,5})\] )?(?:\S{1,40} )?"
     r"NCCL (INFO|WARN|TRACE) (.*)"
 )
+_ANY_LINE = re.compile("NCCL ")
 _VERSION = re.compile(r"NCCL version ([0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2})")
 _NETWORK = re.compile(r"Using network (.{1,60}?)\s*$")
 _ADAPTERS = re.compile(r"NET/(\S{1,40}) : Using (.*)")
@@ -194,7 +195,7 @@ def parse_log(document: Document) -> NcclLog:
     """Reads all lines that NCCL prints. Other lines are skipped."""
     log = NcclLog()
     host_of = ""
-    for number, line in document.lines():
+    for number, line in document.lines_with(_ANY_LINE):
         place = line.find("NCCL ", 0, _LINE_LENGTH_MAX)
         if place < 0:
             continue

@@ -19,6 +19,7 @@ _TYPES = frozenset(
     "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 fp8_e4m3 fp8_e5m2 f8e4m3 "
     "f8e5m2 fp8".split()
 )
+_TYPE = re.compile(rf"\s(?:{'|'.join(sorted(_TYPES))})\s")
 _OPS = frozenset(("sum", "prod", "max", "min", "avg", "mulsum", "none"))
 _PROGRAM = re.compile(r"\b([a-z_]{4,16})_perf\b")
 _PROGRAMS = {
@@ -34,7 +35,7 @@ _WRONG_FOOTER = re.compile(r"Out of bounds values : ([0-9]{1,12}) FAILED")
 _ROOT = re.compile(r"-?[0-9]{1,6}\Z", re.ASCII)
 _LINE_LENGTH_MIN, _LINE_LENGTH_MAX = 30, 1000
 # The shortest line that may belong to a table is a command, such as ./reduce_perf.
-_HEADING_LENGTH_MIN = 12
+_MAY_BELONG = re.compile(r"[^\n]{12}")
 _SIZE_MAX = 1 << 50
 _TIME_MAX_US = 1e12
 # Rows below this number have too few digits to derive the number of ranks from bandwidths.
@@ -43,7 +44,7 @@ _BANDWIDTH_DIGITS_MIN = 20.0
 
 def recognizes(document: Document) -> bool:
     """True if a document contains a row of a table."""
-    return any(_row_of(document, number, line) for number, line in document.lines())
+    return any(_row_of(document, number, line) for number, line in document.lines_with(_TYPE))
 
 
 def read(document: Document) -> Observed:
@@ -87,9 +88,7 @@ def _usual_program(tables: list[_Table], file: str) -> str:
 def _tables(document: Document, found: Observed) -> list[_Table]:
     """The tables of a log. A command line, a list of ranks or a heading begins the next table."""
     tables = [_Table()]
-    for number, line in document.lines():
-        if len(line) < _HEADING_LENGTH_MIN:
-            continue
+    for number, line in document.lines_with(_MAY_BELONG):
         row = _row_of(document, number, line)
         if row is not None:
             tables[-1].rows.append(row)

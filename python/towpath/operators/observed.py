@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,20 @@ class Document:
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines with their numbers, from 1."""
         return enumerate(self.text.split("\n"), 1)
+
+    def lines_with(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+        """The lines in which a pattern without line ends matches, with their numbers, from 1.
+
+        The time of the remaining lines is only the time of one search through the text.
+        """
+        number, start, end = 1, 0, 0
+        while match := pattern.search(self.text, end):
+            begin = max(self.text.rfind("\n", start, match.start()) + 1, start)
+            end = self.text.find("\n", match.start())
+            end = len(self.text) if end < 0 else end
+            number += self.text.count("\n", start, begin)
+            start = begin
+            yield number, self.text[begin:end]
 
     def evidence(self, line: int, text: str) -> Evidence:
         """A line of this file as evidence."""

@@ -12,6 +12,7 @@ from towpath.operators.finding import Evidence, Finding
 from towpath.operators.observed import Document, Observed
 
 NAME = "PyTorch watchdog"
+_ANY_LINE = re.compile("Rank")
 _TIMEOUT = re.compile(
     r"\[Rank ([0-9]{1,7})\] Watchdog caught collective operation timeout: "
     r"WorkNCCL\((?:Seq(?:Num)?=([0-9]{1,19}))?,? ?OpType=([A-Z_0-9]{1,32})"
@@ -54,9 +55,7 @@ def read(documents: Sequence[Document]) -> Observed:
 
 
 def _add_ranks(document: Document, ranks: dict[int, _Rank]) -> None:
-    for number, line in document.lines():
-        if "Rank" not in line:
-            continue
+    for number, line in document.lines_with(_ANY_LINE):
         text = line[:4000]
         if match := _TIMEOUT.search(text):
             rank = ranks.setdefault(int(match[1]), _Rank(document.evidence(number, line)))

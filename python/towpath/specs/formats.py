@@ -21,7 +21,7 @@ def is_xml(text: str) -> bool:
 
 def is_topology_table(text: str) -> bool:
     """True if a text resembles the output of `nvidia-smi topo -m`."""
-    return _FIRST_ROW.search(COLOURS.sub("", text)) is not None
+    return "GPU" in text and _FIRST_ROW.search(COLOURS.sub("", text)) is not None
 
 
 def is_soc_descriptor(document: YamlDocument) -> bool:

@@ -55,7 +55,7 @@ def is_status(text: str) -> bool:
     plain = _ESCAPE.sub("", text)
     if _PART_OF_STATUS.search(plain) is None:
         return False
-    lines = filter(None, map(str.strip, plain.split("\n")))
+    lines = (line.strip() for line in plain.split("\n") if "/" in line or "status" in line)
     return any(_IBSTATUS.match(line) or _RDMA_LINK.match(line) for line in lines)
 
 
@@ -121,7 +121,7 @@ def _rank(port: AdapterPort) -> tuple[bool, float]:
 
 def _ibstatus(lines: list[str], file: str) -> Iterator[tuple[int, AdapterPort]]:
     """Blocks of `ibstatus`: a heading, and fields up to the next empty line or heading."""
-    starts = [number for number, line in enumerate(lines) if _IBSTATUS.match(line)]
+    starts = [n for n, line in enumerate(lines) if "status" in line and _IBSTATUS.match(line)]
     for start in starts:
         heading = _IBSTATUS.match(lines[start])
         assert heading is not None
@@ -172,7 +172,7 @@ def _state(word: str, file: str, line: int) -> bool:
 def _rdma_links(lines: list[str], file: str) -> Iterator[tuple[int, AdapterPort]]:
     """Lines of `rdma link`, which have no rate: alternating names and values."""
     for number, line in enumerate(lines, 1):
-        match = _RDMA_LINK.match(line)
+        match = _RDMA_LINK.match(line) if "/" in line else None
         if match is None:
             continue
         words = line[match.end() :].split()
