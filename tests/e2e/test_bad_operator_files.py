@@ -18,6 +18,7 @@ from operator_logs import (
     dump,
     entry,
     inspector,
+    lstopo,
     nccl_tests,
     ras_json,
     showtopo,
@@ -78,6 +79,9 @@ harvesting:
 """
 FORMATS = {
     "nccl_tests": nccl_tests("all_reduce", TIMES, 1, 4, "a GPU without a machine"),
+    "rccl_tests": nccl_tests(
+        "all_gather", TIMES, 1, 8, "AMD Instinct, unknown", prefix="[1,0]<stdout>:"
+    ).replace("#", ""),
     "nccl_info": InfoLog(2, gpus=2).text(),
     "inspector": inspector(3, 3, random.Random(1)),
     "ras_text": RAS,
@@ -86,6 +90,7 @@ FORMATS = {
     "flight_recorder": json.dumps({"rank": 3} | pickle.loads(dump(2, ENTRIES)), indent=1),
     "topology": TOPOLOGY,
     "topology_xml": SYSTEM,
+    "lstopo": lstopo(model="NVIDIA H100 80GB HBM3"),
     "showtopo": showtopo(),
     "ibstatus": IBSTATUS,
     "rdma_link": RDMA,

@@ -287,3 +287,94 @@ def showtopo(cell: str = "XGMI") -> str:
             "===== Numa Nodes =====", *numa, "===== End of ROCm SMI Log =====",
         ]
     )  # fmt: skip
+
+
+def lstopo(
+    *, rates: tuple[float, ...] = (63.015385,) * 4, device: str = "2330", model: str = "",
+    has_nvlinks: bool = True, ports: tuple[int, ...] = (4, 4), version: str = "2.0",
+) -> str:  # fmt: skip
+    """The XML of lstopo of a host with two processors, two GPUs on each, and an adapter each.
+
+    Each pair of GPUs shares a switch of PCIe with an adapter. An NVSwitch joins all GPUs.
+
+    Args:
+        rates: rate of the PCIe link of each GPU in GB/s.
+        device: PCI device of the GPUs.
+        model: product name of the GPUs, if a library of NVIDIA is there.
+        has_nvlinks: True if hwloc has the library that lists NVLinks.
+        ports: state of the port of each adapter.
+        version: version of the format.
+    """
+    rdma = "32" if version == "3.0" else "3"
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<!DOCTYPE topology SYSTEM "hwloc2.dtd">',
+        f'<topology version="{version}">', '<object type="Machine" os_index="0" gp_index="1">',
+        '<info name="HostName" value="node0"/>',
+    ]  # fmt: skip
+    for socket in range(2):
+        lines += [
+            f'<object type="Package" os_index="{socket}" gp_index="{2 + socket}">',
+            '<info name="CPUVendor" value="GenuineIntel"/>',
+            '<info name="CPUFamilyNumber" value="6"/>',
+            '<info name="CPUModelNumber" value="143"/>',
+            f'<object type="NUMANode" os_index="{socket}" gp_index="{4 + socket}"/>',
+            f'<object type="Core" os_index="0" gp_index="{6 + socket}"/>',
+            f'<object type="Bridge" gp_index="{8 + socket}" bridge_type="0-1" depth="0"'
+            f' bridge_pci="0000:[{socket}0-{socket}7]">',
+            _bridge(f"0000:{socket}0:01.0", 63.015385), _bridge(f"0000:{socket}1:00.0", 63.015385),
+        ]  # fmt: skip
+        for n in (2 * socket, 2 * socket + 1):
+            lines += [
+                _bridge(f"0000:{socket}2:0{n}.0", 63.015385),
+                _pci(100 + n, f"0000:{socket}{3 + n % 2}:00.0", f"0302 [10de:{device}]", rates[n]),
+                f'<object type="OSDev" gp_index="{200 + n}" name="nvml{n}" osdev_type="5">',
+                *([f'<info name="GPUModel" value="{model}"/>'] if model else []),
+                *["</object>"] * 3,
+            ]  # fmt: skip
+        lines += [
+            _bridge(f"0000:{socket}2:08.0", 63.015385),
+            _pci(110 + socket, f"0000:{socket}6:00.0", "0207 [15b3:1021]", 63.015385),
+            f'<object type="OSDev" gp_index="{120 + socket}" name="ib{socket}" osdev_type="2"/>',
+            f'<object type="OSDev" gp_index="{130 + socket}" name="mlx5_{socket}" '
+            f'osdev_type="{rdma}">',
+            f'<info name="Port1State" value="{ports[socket]}"/>',
+            *["</object>"] * 5,
+            _pci(140 + socket, f"0000:{socket}7:00.0", "0108 [144d:a824]", 7.876923),
+            "</object>",
+            _pci(150 + socket, f"0000:{socket}8:00.0", "0680 [10de:22a3]", 1.0),
+            *["</object>"] * 3,
+        ]
+    lines.append("</object>")
+    lines += _nvlinks_of_lstopo() if has_nvlinks else []
+    return "\n".join([*lines, "</topology>", ""])
+
+
+def _nvlinks_of_lstopo() -> list[str]:
+    """The bandwidth of NVLinks between four GPUs and two NVSwitches."""
+    ends = [f"OSDev:{200 + n}" for n in range(4)] + ["PCIDev:150", "PCIDev:151"]
+    values = [
+        1_000_000 if one == other else 225_000 * ((one < 4) != (other < 4))
+        for one in range(6) for other in range(6)
+    ]  # fmt: skip
+    return [
+        '<distances2hetero nbobjs="6" kind="25" name="NVLinkBandwidth">',
+        f'<indexes length="62">{" ".join(ends)} </indexes>',
+        *(f'<u64values length="30">{" ".join(map(str, values[n : n + 6]))} </u64values>'
+          for n in range(0, 36, 6)),
+        "</distances2hetero>",
+    ]  # fmt: skip
+
+
+def _bridge(bus: str, rate: float) -> str:
+    return (
+        f'<object type="Bridge" bridge_type="1-1" pci_busid="{bus}" '
+        f'pci_type="0604 [1000:c030] [1000:0000] b0" pci_link_speed="{rate:.6f}">'
+    )
+
+
+def _pci(number: int, bus: str, kind: str, rate: float) -> str:
+    return (
+        f'<object type="PCIDev" gp_index="{number}" pci_busid="{bus}" '
+        f'pci_type="{kind} [0000:0000] a1" pci_link_speed="{rate:.6f}">'
+    )

@@ -20,8 +20,8 @@ def import_machine(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="the output of `nvidia-smi topo -m`, `rocm-smi --showtopo` or an NCCL topology "
-            "XML, and also of `ibstatus`, `rdma link`, `nvidia-smi -q` and `lspci`",
+            help="the output of `nvidia-smi topo -m`, `rocm-smi --showtopo`, `lstopo --of xml` or "
+            "a topology XML of NCCL, and of `ibstatus`, `rdma link`, `nvidia-smi -q` and `lspci`",
         ),
     ],
     output: Annotated[

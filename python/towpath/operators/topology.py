@@ -14,7 +14,7 @@ from towpath.operators.finding import Evidence, Finding
 from towpath.operators.judgments import MANAGEMENT_PORT_SHARE, SLOW_LINK_SHARE
 from towpath.operators.observed import Document, Observed
 from towpath.specs import formats
-from towpath.specs.importers import nvidia_smi, rocm_smi
+from towpath.specs.importers import lstopo_xml, nvidia_smi, rocm_smi
 from towpath.specs.importers.adapter_status import is_status, merged, parse_status
 from towpath.specs.importers.gpu_models import gpu_in
 from towpath.specs.importers.own_host import import_host
@@ -26,13 +26,21 @@ _SPEED = re.compile(r'link_speed="([0-9]{1,3}(?:\.[0-9]{1,2})?) GT/s')
 _PCI = re.compile(r"<pci\b[^>]{0,600}>")
 _BUS = re.compile(r'busid="([^"]{1,40})"')
 _GPU_CLASS = re.compile(r'class="0x030[02]')
+_LSTOPO_GPU = re.compile(
+    r'"PCIDev" [^>]{0,200}pci_busid="([^"]{1,20})" pci_type="03[0-9a-f]{2} \[10de:[^"]{0,40}" '
+    r'pci_link_speed="([0-9]{1,5}(?:\.[0-9]{1,9})?)"'
+)
+_LSTOPO_OS_DEVICE = re.compile(r'"OSDev" [^>]{0,200}name="([^"]{1,40})"')
+_LSTOPO_PORT = re.compile(r'"Port[0-9]{1,2}State" value="([0-9]{1,2})"')
+# The state of a port with a link, of InfiniBand's PortInfo.
+_ACTIVE = "4"
 
 
 def recognizes(document: Document) -> bool:
     """True if a document is a topology or a state of adapters."""
     text = document.text
     if text.lstrip().startswith("<"):
-        return "<system" in text[:4000]
+        return "<system" in text[:4000] or lstopo_xml.is_lstopo(text)
     return formats.is_topology_table(text) or rocm_smi.is_showtopo(text) or is_status(text)
 
 
@@ -64,13 +72,13 @@ def read(document: Document) -> Observed:
         if _NO_GPU not in str(error):
             raise
         first = next(line for line in document.lines() if line[1].strip())
-        sentence = "the file is valid for NCCL, but has no GPU, so it is not a machine"
+        sentence = "the file is a valid topology, but has no GPU, so it is not a machine"
         found.findings.append(Finding("no_gpu", sentence, (document.evidence(*first),)))
         return found
     found.facts["GPUs of a host"] = str(spec.gpus_per_host)
     found.facts["adapters"] = str(sum(each.is_adapter for each in spec.devices))
     found.facts["assumed"] = " / ".join(spec.notes)[:600]
-    for check in (_far_adapters, _table, _pcie):
+    for check in (_far_adapters, _table, _pcie, _lstopo):
         found.findings += check(document)
     return found
 
@@ -183,13 +191,45 @@ def _pcie(document: Document) -> Iterator[Finding]:
                 rate = float(speed[1]) * int(width[1])
                 evidence = document.evidence(number, match[0])
                 links.append((rate, bus[1] if bus else "", evidence))
+    yield from _slow_links(links, "GT/s over all lanes")
+
+
+def _slow_links(
+    links: list[tuple[float, str, Evidence]], unit: str, *, is_fault: bool = True
+) -> Iterator[Finding]:
+    """The links that are far slower than most of the links, from rates, bus ids and lines."""
     if len(links) < 3:
         return
     usual = sorted(rate for rate, _, _ in links)[len(links) // 2]
     for rate, bus_id, evidence in links:
         if rate < usual * SLOW_LINK_SHARE:
+            why = "" if is_fault else ", and idle GPUs lower their speed"
             sentence = (
-                f"the PCIe link of the GPU at {bus_id} has {rate:g} GT/s over all lanes, the other "
-                f"GPUs {usual:g}"
+                f"the PCIe link of the GPU at {bus_id} has {rate:g} {unit}, the other GPUs "
+                f"{usual:g}{why}"
             )
-            yield Finding("pcie_link", sentence, (evidence,), 0.85)
+            yield Finding("pcie_link", sentence, (evidence,), 0.85 if is_fault else 0.3, is_fault)
+
+
+def _lstopo(document: Document) -> Iterator[Finding]:
+    """Slow links of GPUs and ports that are down in the XML of lstopo."""
+    if not lstopo_xml.is_lstopo(document.text):
+        return
+    links: list[tuple[float, str, Evidence]] = []
+    ports: list[tuple[str, str, Evidence]] = []
+    device = ""
+    for number, line in document.lines():
+        if match := _LSTOPO_GPU.search(line[:1000]):
+            rate = float(match[2])
+            if rate > 0:
+                links.append((rate, match[1], document.evidence(number, line)))
+        elif match := _LSTOPO_OS_DEVICE.search(line[:1000]):
+            device = match[1]
+        elif match := _LSTOPO_PORT.search(line[:1000]):
+            ports.append((match[1], device, document.evidence(number, line)))
+    active = sum(state == _ACTIVE for state, *_ in ports)
+    for state, name, evidence in ports:
+        if state != _ACTIVE:
+            sentence = f"the port of {name} is down (state {state}), {active} other ports are up"
+            yield Finding("adapter_down", sentence, (evidence,), 0.8, active > 0)
+    yield from _slow_links(links, "GB/s", is_fault=False)

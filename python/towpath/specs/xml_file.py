@@ -29,6 +29,7 @@ class XmlElement:
     line: int
     file: str
     children: list[XmlElement] = field(default_factory=list)
+    content: str = ""
 
     def error(self, problem: str) -> ConfigError:
         """An error about this element."""
@@ -120,6 +121,7 @@ class _Handler(ContentHandler):
         self._file = file
         self._parser = parser
         self._open: list[XmlElement] = []
+        self._texts: list[list[str]] = []
         self._elements = 0
 
     def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802, SAX names it
@@ -142,6 +144,10 @@ class _Handler(ContentHandler):
         else:
             self.root = element
         self._open.append(element)
+        self._texts.append([])
+
+    def characters(self, content: str) -> None:
+        self._texts[-1].append(content)
 
     def endElement(self, name: str) -> None:  # noqa: N802
-        self._open.pop()
+        self._open.pop().content = "".join(self._texts.pop())

@@ -61,7 +61,7 @@ _MODELS = {
 }
 # The chip is in the upper byte of NVIDIA's PCI device ids (pci.ids).
 _CAPABILITY_OF_PCI = {
-    "0x1d": 70, "0x1e": 75, "0x20": 80, "0x22": 86, "0x23": 90, "0x26": 89, "0x27": 89,
+    "0x15": 60, "0x1d": 70, "0x1e": 75, "0x20": 80, "0x22": 86, "0x23": 90, "0x26": 89, "0x27": 89,
     "0x29": 100, "0x2b": 120, "0x2c": 120, "0x31": 103,
 }  # fmt: skip
 _CAPABILITY_OF_DONOR = {
@@ -77,10 +77,15 @@ _MACHINE_OF_PRODUCT = (
 )  # fmt: skip
 # Products with the name of another GPU, but with fewer NVLinks or a part of the GPU.
 _OTHER_PRODUCTS = re.compile(r"\b(?:nvl|pcie|pg|mig|cnx|vgpu)\b")
+_HWLOC = re.compile(r'<info name="GPUModel" value="([^"\n]{1,80})"')
 _GENERATIONS = {"3": 8.0, "4": 16.0, "5": 32.0, "6": 64.0}
 _PRODUCT = re.compile(r"(?m)^[ \t]{0,32}Product Name[ \t]{0,64}: (.{1,80})$")
 _LISTED = re.compile(r"(?m)^[ \t]{0,32}GPU [0-9]{1,3}: (.{1,80}?)(?: \(UUID.*)?$")
 _LSPCI = re.compile(r"(?m)^\S{1,16} (?:3D|VGA)[^\n:]{0,60}: NVIDIA[^\n\[]{0,60}\[(.{1,80}?)\]")
+# A word that each form contains, which most texts do not, and the form.
+_FORMS = (
+    ("Product Name", _PRODUCT), ("GPU ", _LISTED), ("NVIDIA", _LSPCI), ("GPUModel", _HWLOC)
+)  # fmt: skip
 _MAX_GENERATION = re.compile(
     r"PCIe Generation[ \t]{0,64}\n(?:[^\n:]{1,64}: [^\n]{1,16}\n){0,3}?"
     r"[ \t]{0,64}Max[ \t]{0,64}: ([3-6])\b"
@@ -113,7 +118,7 @@ def pcie_generation(word: str) -> float:
 
 
 def gpu_in(text: str) -> GpuModel | None:
-    """The model of GPU in the output of `nvidia-smi -q`, `nvidia-smi -L` or `lspci`.
+    """The model of GPU in the output of `nvidia-smi -q`, `nvidia-smi -L`, `lspci` or `lstopo`.
 
     Args:
         text: the output, possibly with other text around it.
@@ -123,8 +128,8 @@ def gpu_in(text: str) -> GpuModel | None:
         names no known model.
     """
     plain = COLOURS.sub("", text)
-    for form in (_PRODUCT, _LISTED, _LSPCI):
-        for match in form.finditer(plain):
+    for word, form in _FORMS:
+        for match in form.finditer(plain) if word in plain else ():
             model = gpu_of_product(match[1])
             if model is not None:
                 generation = _MAX_GENERATION.search(plain)

@@ -24,6 +24,16 @@ from towpath.specs.spec_model import validated
 REFERENCE_MACHINE = "dgx-h100"
 NOTES_MAX = 100
 
+
+def pcie_gb_per_s(gigatransfers: float, width: int) -> float:
+    """The rate of a PCIe link and direction in GB/s.
+
+    >>> round(pcie_gb_per_s(16.0, 16), 3)
+    31.508
+    """
+    return gigatransfers * width * _PCIE_ENCODING[gigatransfers][0] / 8
+
+
 # GB/s per NVLink and direction that thread blocks can use, by compute capability.
 _NVLINK_GB_PER_S = ((100, 40.1), (90, 20.6), (86, 12.0), (70, 20.0), (60, 18.0))
 _NVLINK_SOURCE = "NCCL src/graph/topo.h, usable rate of one NVLink at sm_{sm}; {lines}"
@@ -224,8 +234,8 @@ class HostDraft:
     def _pcie(
         self, name: str, gigatransfers: float, width: int, latency_ns: float, latency_source: str
     ) -> str:
-        share, encoding = _PCIE_ENCODING[gigatransfers]
-        rate = round(gigatransfers * width * share / 8, 3)
+        encoding = _PCIE_ENCODING[gigatransfers][1]
+        rate = round(pcie_gb_per_s(gigatransfers, width), 3)
         source = f"{gigatransfers:g} GT/s x {width} lanes x {encoding} / 8 bits, raw"
         latency = {"value": latency_ns, "source": latency_source}
         return self._link_type(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads NCCL's description of a system (NCCL_TOPO_FILE).
+"""Reads NCCL's description of a system (NCCL_TOPO_FILE), or lstopo's in the same form.
 
 A system contains <cpu>s with trees of <pci>, whose leaves are <gpu> and <nic>. Files for virtual
 machines omit the leaves. A <pci> of class GPU or network is then the device itself. GPUs and
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from towpath.errors import quoted
+from towpath.specs.importers import lstopo_xml
 from towpath.specs.importers.adapter_status import AdapterPort
 from towpath.specs.importers.gpu_models import capability_of_pci
 from towpath.specs.importers.host_draft import (
@@ -74,7 +75,7 @@ def has_nvlink(text: str, file: str) -> bool | None:
     Raises:
         ConfigError: the text is not XML.
     """
-    gpus = list(_descendants(parse_xml(text, file), "gpu"))
+    gpus = list(_descendants(_parse(text, file)[0], "gpu"))
     if any(child.tag == "nvlink" for gpu in gpus for child in gpu.children):
         return True
     return False if gpus else None
@@ -86,7 +87,7 @@ def gpu_count(text: str, file: str) -> int:
     Raises:
         ConfigError: the text is not XML.
     """
-    pci = _descendants(parse_xml(text, file), "pci")
+    pci = _descendants(_parse(text, file)[0], "pci")
     return sum(each.attributes.get("class", "").startswith(_GPU_CLASSES) for each in pci)
 
 
@@ -109,30 +110,42 @@ def parse_system(
     Raises:
         ConfigError: the text is not such a file, or its content is wrong.
     """
-    root = parse_xml(text, file)
+    root, notes = _parse(text, file)
     if root.tag == "graphs":
         raise root.error("lists channels; a <system> file describes a machine")
     if root.tag != "system":
         raise root.error("is not the start of an NCCL topology; it must be <system>")
     root.check_children(_CHILDREN)
+    how = "a running job with NCCL_TOPO_DUMP_FILE=FILE writes a file with GPUs"
+    kind_of_file = "an NCCL topology file"
+    if lstopo_xml.is_lstopo(text):
+        how, kind_of_file = "lstopo lists GPUs of NVIDIA on the host itself", "the XML of lstopo"
     if not any(
         each.tag == "gpu" or each.attributes.get("class", "").startswith(_GPU_CLASSES)
         for tag in ("gpu", "pci")
         for each in _descendants(root, tag)
     ):
-        raise root.error(
-            "names no GPU; a running job with NCCL_TOPO_DUMP_FILE=FILE writes a file with GPUs"
-        )
-    return _System(root, file, ports or {}).spec(complete_from)
+        raise root.error(f"names no GPU; {how}")
+    draft = HostDraft(file, kind_of_file)
+    for note in notes:
+        draft.note(note)
+    return _System(root, draft, ports or {}).spec(complete_from)
+
+
+def _parse(text: str, file: str) -> tuple[XmlElement, list[str]]:
+    """The root of a file, and the assumptions about it."""
+    if lstopo_xml.is_lstopo(text):
+        return lstopo_xml.parse_lstopo(text, file)
+    return parse_xml(text, file), []
 
 
 class _System:
     """Walks the tree once, and then adds GPUs, adapters and NVLinks in their numbered order."""
 
-    def __init__(self, root: XmlElement, file: str, ports: dict[str, AdapterPort]) -> None:
+    def __init__(self, root: XmlElement, draft: HostDraft, ports: dict[str, AdapterPort]) -> None:
         self._root = root
         self._ports = dict(ports)
-        self._draft = HostDraft(file, "an NCCL topology file")
+        self._draft = draft
         self._gpus: list[_Leaf] = []
         self._nics: list[_Leaf] = []
         self._bridges = 0

@@ -19,8 +19,8 @@ from towpath.specs.importers.nvidia_smi import Known
 from towpath.specs.machine_spec import GraphSpec
 
 _KNOWN = (
-    "`nvidia-smi topo -m`, `rocm-smi --showtopo`, an NCCL topology XML, `ibstatus`, `rdma link`, "
-    "`nvidia-smi -q` or `lspci`"
+    "`nvidia-smi topo -m`, `rocm-smi --showtopo`, an NCCL topology XML, the XML of lstopo, "
+    "`ibstatus`, `rdma link`, `nvidia-smi -q` or `lspci`"
 )
 _DESCRIPTORS = ("ethernet_connections:", "functional_workers:")
 _WITHOUT_NVLINK = "pcie-8gpu"
@@ -33,8 +33,9 @@ def import_host(
 
     Args:
         files: text and file name of each: one topology (`nvidia-smi topo -m`, `rocm-smi
-            --showtopo` or an NCCL topology XML), and the output of `ibstatus`, `rdma link`,
-            `nvidia-smi -q`, `nvidia-smi -L` and `lspci`. A text may contain several of these.
+            --showtopo`, an NCCL topology XML or the XML of lstopo), and the output of `ibstatus`,
+            `rdma link`, `nvidia-smi -q`, `nvidia-smi -L` and `lspci`. A text may contain several
+            of these.
         complete_from: the shipped machine that supplies missing values. The default is the machine
             with the same number of NVLinks.
         known: facts that the caller states about the GPUs.
@@ -53,7 +54,7 @@ def import_host(
         is_xml = formats.is_xml(text)
         is_topology = is_xml or rocm_smi.is_showtopo(text) or formats.is_topology_table(text)
         found = [] if is_xml or not is_status(text) else parse_status(text, file)
-        gpu = None if is_xml else gpu_in(text)
+        gpu = gpu_in(text)
         if not (is_topology or found or gpu):
             raise _unknown(text, file)
         if is_topology:
