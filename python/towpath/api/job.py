@@ -104,7 +104,9 @@ class _Predictor:
         self._machines: dict[tuple[int, int], GpuCluster] = {}
         self.extrapolated = 0
         count = ranks * scale
-        self.where = f"{machine.name}, {count} GPUs on {math.ceil(count / self._own)} hosts"
+        hosts = math.ceil(count / self._own)
+        plural = "" if hosts == 1 else "s"
+        self.where = f"{machine.name}, {count} GPUs on {hosts} host{plural}"
 
     def of_call(self, call: Call) -> float | str:
         """The time of a call in microseconds, or the reason if the machine does not run it."""

@@ -196,7 +196,7 @@ def test_the_reason_of_a_call_without_a_prediction_is_printed(tmp_path):
     path.write_text(json.dumps(content))
     text = towpath_command("job", str(path), "--machine", "mi300x").stdout
     assert (
-        "missing: 1 calls on mi300x, 8 GPUs on 1 hosts keep their traced time (all_to_all: " in text
+        "missing: 1 calls on mi300x, 8 GPUs on 1 host keep their traced time (all_to_all: " in text
     )
 
 
