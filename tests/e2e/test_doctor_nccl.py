@@ -41,7 +41,7 @@ def test_a_log_without_a_fault_is_healthy(build, tmp_path):
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        ("variable", ["--env", "NCCL_P2P_DISABLE=1"]),
+        ("p2p_disable", ["--env", "NCCL_P2P_DISABLE=1"]),
         ("variable", ["--env", "NCCL_SHM_DISABLE=1"]),
         ("algorithm", ["--env", "NCCL_MAX_NCHANNELS=4"]),
         ("algorithm", ["--env", "NCCL_MAX_CTAS=2"]),
