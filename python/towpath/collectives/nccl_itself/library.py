@@ -53,7 +53,8 @@ _WRAPPED = (
 _ALWAYS = ("common", "onerank", "device_table")
 _DEFINITION = re.compile(r"DEFINE_nccl(DevFunc|DevKernel)\(\s*(\w+)|__global__ void (nccl\w+)\(")
 # A spin of a thread is seen at its loads of the abort flag. NCCL loads it after many spins. A store
-# of C++ to multicast memory is not seen.
+# of C++ to multicast memory is not seen. Lanes of a GPU end a loop together, even if they differ in
+# the number of iterations, and shared memory that they have read is then overwritten.
 _CHANGES = {
     "src/device/primitives.h": (
         r"(#define\s+NCCL_SPINS_BEFORE_CHECK_ABORT)\s+\d+",
@@ -66,6 +67,10 @@ _CHANGES = {
     "src/device/prims_simple.h": (
         r"\*connStepPtr = step;",
         "st_relaxed_sys_global(connStepPtr, step);",
+    ),
+    "src/device/prims_ll128.h": (
+        r"(dst\[i\] = shm\[i\];)",
+        r"\1\n    if (misalignment != 0) __syncwarp();",
     ),
 }
 # Not all releases have these. blockIdx is a macro here, and no name of a parameter. g++ takes no
@@ -114,7 +119,8 @@ def library_of(release: str) -> NcclLibrary:
     Raises:
         ConfigError: the release was not built, its source is gone or does not compile.
     """
-    flags = f"{' '.join(_DEVICE_FLAGS)} {_processor()}"
+    changes = f"{_CHANGES} {_CHANGES_OF_SYMMETRIC}"
+    flags = f"{' '.join(_DEVICE_FLAGS)} {changes} {_processor()}"
     name = f"{release}-{link_digest(flags)[:16]}"
     library = cache("nccl-library") / name / _NAME
     if not is_intact(library):
