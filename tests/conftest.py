@@ -5,6 +5,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -118,21 +119,42 @@ def nccl_tests(tmp_path_factory) -> Path:
     return folder
 
 
+def mpi_flags() -> list[str]:
+    """Options of the compiler for nccl-tests with Open MPI. The test is skipped without it."""
+    if not (shutil.which("mpirun") and shutil.which("mpicxx")):
+        pytest.skip("there is no Open MPI")
+    show = ["mpicxx", "--showme:compile"]
+    flags = subprocess.run(show, check=True, capture_output=True, text=True).stdout.split()
+    return [*flags, "-lmpi", "-DMPI_SUPPORT", "-DOMPI_SKIP_MPICXX"]
+
+
+def mpirun(processes: int, *words: str) -> list[str]:
+    """The command that starts a program in several processes, also as root."""
+    root = [f"OMPI_ALLOW_RUN_AS_ROOT{end}=1" for end in ("", "_CONFIRM")]
+    return ["env", *root, "mpirun", "-n", str(processes), "--oversubscribe", *words]
+
+
 def run_with_nccl(
-    program: Path, *words: str, release: str, options: Sequence[str] = ("--real-time",), **variables
+    program: Path | str,
+    *words: str,
+    release: str,
+    hosts: int = 1,
+    options: Sequence[str] = ("--real-time",),
+    **variables,
 ) -> subprocess.CompletedProcess[str]:
-    """A program that has run on a DGX H100, with any status.
+    """A program that has run on DGX H100s, with any status.
 
     Args:
         program: from `compiled`.
         words: of its command.
         release: of NCCL.
+        hosts: described hosts.
         options: of `towpath nccl run`.
         variables: that the program gets.
     """
     command = [
-        sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100", "--hosts", "1",
-        "--release", release, *options,
+        sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100",
+        "--hosts", str(hosts), "--release", release, *options,
         *(f"--env={name}={value}" for name, value in variables.items()),
         "--", str(program), *words,
     ]  # fmt: skip

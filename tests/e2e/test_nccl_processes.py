@@ -9,7 +9,6 @@ These tests need NCCL's repository, which `$TOWPATH_NCCL_SOURCE` names, and nccl
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import towpath
-from conftest import repository, towpath_command
+from conftest import mpi_flags, mpirun, repository, towpath_command
 from inside.nccl import Library
 
 pytestmark = pytest.mark.slow
@@ -240,12 +239,8 @@ def test_nothing_stays_behind_a_killed_launcher(compiled, tmp_path):
 @pytest.fixture(scope="module")
 def with_mpi(nccl_tests, tmp_path_factory):
     """nccl-tests' all_reduce_perf with Open MPI."""
-    if not (shutil.which("mpirun") and shutil.which("mpicxx")):
-        pytest.skip("there is no Open MPI")
+    flags = [*mpi_flags(), "-DNCCL_OS_LINUX"]
     towpath_command("nccl", "build", repository("NCCL"), "--release", RELEASE)
-    show = ["mpicxx", "--showme:compile"]
-    flags = subprocess.run(show, check=True, capture_output=True, text=True).stdout.split()
-    flags += ["-lmpi", "-DMPI_SUPPORT", "-DOMPI_SKIP_MPICXX", "-DNCCL_OS_LINUX"]
     flags += [f"-I{nccl_tests / name}" for name in ("src", "verifiable", "os")]
     names = ("src/all_reduce.cu", "src/common.cu", "src/timer.cc", "src/util.cu")
     files = [str(nccl_tests / name) for name in (*names, "verifiable/verifiable.cu", "os/linux.cc")]
@@ -262,13 +257,9 @@ def table_of(program, hosts, processes):
     command = [
         sys.executable, "-m", "towpath", "nccl", "run", "--machine", "dgx-h100",
         "--hosts", str(hosts), "--ranks-per-host", str(processes // hosts), "--release", RELEASE,
-        "--", "mpirun", "-n", str(processes), "--oversubscribe", str(program),
-        *"-b 8 -e 64K -f 8 -g 1 -n 2 -w 1".split(),
+        "--", *mpirun(processes, str(program), *"-b 8 -e 64K -f 8 -g 1 -n 2 -w 1".split()),
     ]  # fmt: skip
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=900, env={**os.environ, **root}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr + done.stdout
     rows = [line.split() for line in done.stdout.splitlines() if re.match(r"\s+\d", line)]
     return [(int(row[0]), float(row[5]), row[8]) for row in rows]

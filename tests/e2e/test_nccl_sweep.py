@@ -19,8 +19,8 @@ TYPES = "int8,uint8,int32,uint32,int64,uint64,half,bfloat16,float,double"
 WAYS = [*product(("Ring", "Tree"), ("LL", "LL128", "Simple")), ("NVLS", "Simple")]
 
 
-def run(program, release, *words, **variables):
-    return run_with_nccl(program, *words, release=release, **variables)
+def run(program, release, *words, **options):
+    return run_with_nccl(program, *words, release=release, **options)
 
 
 def last_line(done):
@@ -38,6 +38,22 @@ def test_all_reduce_is_exact(compiled, release, ranks, algorithm, protocol):
     done = run(
         compiled("sweep", release), release, *words, NCCL_ALGO=algorithm, NCCL_PROTO=protocol
     )
+    assert last_line(done) == "18 cases, 0 wrong"
+
+
+@pytest.mark.parametrize("way", [*WAYS[:-1], ("NVLSTree", "Simple")], ids="-".join)
+@pytest.mark.parametrize("per_host", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("release", [OLD, RELEASE, NEWEST])
+def test_all_reduce_on_two_hosts_is_exact(compiled, tmp_path, release, per_host, way):
+    algorithm, protocol = way
+    if algorithm == "NVLSTree" and per_host < 3:
+        pytest.skip("NCCL uses no switch between two ranks")
+    options = ("--real-time", "--ranks-per-host", str(per_host), "--processes-per-host", "1")
+    words = (str(2 * per_host), "all_reduce", "float", "sum", "out,in,shifted", COUNTS)
+    done = run(
+        compiled("sweep", release), release, *words, hosts=2, options=options,
+        NCCL_TEST_ID=tmp_path / "id", NCCL_ALGO=algorithm, NCCL_PROTO=protocol,
+    )  # fmt: skip
     assert last_line(done) == "18 cases, 0 wrong"
 
 
