@@ -24,19 +24,20 @@ def printed(program, *words, options=()):
     return done.stdout
 
 
-def measured(program, *options):
-    text = printed(program, *map(str, SIZES), options=options)
+def measured(program, *options, way="wait"):
+    text = printed(program, way, *map(str, SIZES), options=options)
     rows = [line.split() for line in text.splitlines() if line.endswith(("right", "wrong"))]
     assert [int(row[0]) for row in rows] == list(SIZES)
     assert all(row[3] == "right" for row in rows)
     return [(float(row[1]), float(row[2])) for row in rows]
 
 
-def test_clocks_and_events_show_the_simulated_times(program):
+@pytest.mark.parametrize("way", ["wait", "poll"])
+def test_clocks_and_events_show_the_simulated_times(program, way):
     machine = towpath.load("dgx-h100", hosts=1)
     library = Library(release=RELEASE)
     expected = machine.expect("all_reduce", size_bytes=list(SIZES), library=library).rows
-    for row, (by_clock_us, by_events_us) in zip(expected, measured(program), strict=True):
+    for row, (by_clock_us, by_events_us) in zip(expected, measured(program, way=way), strict=True):
         time_us = row.out_of_place.time_us
         assert by_events_us == pytest.approx(time_us, rel=0.01)
         assert by_clock_us == pytest.approx(time_us, rel=0.01)

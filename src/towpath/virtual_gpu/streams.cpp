@@ -3,6 +3,7 @@
 #include "towpath/virtual_gpu/streams.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "towpath/virtual_gpu/device/clock.hpp"
@@ -21,6 +22,7 @@ bool is_default(cudaStream_t stream) {
 }
 
 constexpr int kWorkersMax = 32;
+constexpr std::chrono::microseconds kRest{20};
 
 int worker_count() {
   // Processes of a launcher share the processors.
@@ -247,10 +249,19 @@ void Streams::synchronize_device(int device) {
   for (const auto& [stream, count] : last) reach(stream->free_ns);
 }
 
+// A program that polls leaves its processor to the kernels for which it waits.
+bool Streams::rest(Lock& lock) {
+  const bool was_real = read_real_time();
+  changed_.wait_for(lock, kRest);
+  read_real_time(was_real);
+  note_poll();
+  return false;
+}
+
 bool Streams::is_idle(cudaStream_t stream) {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   const std::shared_ptr<Stream> state = find(stream, current_device());
-  if (state->done < state->added) return false;
+  if (state->done < state->added) return rest(lock);
   reach(state->free_ns);
   return true;
 }
@@ -268,8 +279,8 @@ void Streams::await(cudaStream_t stream, int device, const std::shared_ptr<Event
 }
 
 bool Streams::has_happened(const EventState& event) {
-  const Lock lock(mutex_);
-  if (event.completed < event.recorded) return false;
+  Lock lock(mutex_);
+  if (event.completed < event.recorded) return rest(lock);
   reach(event.when_ns);
   return true;
 }

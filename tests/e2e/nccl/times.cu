@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures all-reduces of floats on all GPUs of a process, as nccl-tests does: with a clock and
 // with events. A line per size: bytes, microseconds by the clock, microseconds by events, right or
-// wrong. usage: times BYTES...
+// wrong. With "poll" it queries the streams and reads the clock until they are idle, instead of
+// waiting. usage: times wait|poll BYTES...
 
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -22,22 +24,34 @@ void check(bool is_right, const char* action) {
   std::exit(1);
 }
 
+using Clock = std::chrono::steady_clock;
+
+// Ends the program after an hour of its clock, as a program with a time limit does.
+void poll(cudaStream_t stream) {
+  const auto start = Clock::now();
+  while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+    check(Clock::now() - start < std::chrono::hours(1), "wait for so long");
+  }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
+  check(count > 2, "measure without sizes");
+  const bool has_polls = std::string_view(words[1]) == "poll";
   int gpus = 0;
   check(cudaGetDeviceCount(&gpus) == cudaSuccess, "count GPUs");
   std::vector<ncclComm_t> communicators(gpus);
   check(ncclCommInitAll(communicators.data(), gpus, nullptr) == ncclSuccess, "make communicators");
   std::vector<cudaStream_t> streams(gpus);
   std::vector<float*> from(gpus), to(gpus);
-  for (int word = 1; word < count; ++word) {
+  for (int word = 2; word < count; ++word) {
     const std::size_t floats = std::strtoull(words[word], nullptr, 10) / sizeof(float);
     cudaEvent_t begin, end;
     const std::vector<float> ones(floats, 1.0F);
     for (int gpu = 0; gpu < gpus; ++gpu) {
       cudaSetDevice(gpu);
-      if (word == 1) cudaStreamCreate(&streams[gpu]);
+      if (word == 2) cudaStreamCreate(&streams[gpu]);
       cudaMalloc(reinterpret_cast<void**>(&from[gpu]), floats * sizeof(float));
       cudaMalloc(reinterpret_cast<void**>(&to[gpu]), floats * sizeof(float));
       cudaMemcpy(from[gpu], ones.data(), floats * sizeof(float), cudaMemcpyHostToDevice);
@@ -45,7 +59,7 @@ int main(int count, char** words) {
     cudaSetDevice(0);
     cudaEventCreate(&begin);
     cudaEventCreate(&end);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     cudaEventRecord(begin, streams[0]);
     for (int i = 0; i < kIterations; ++i) {
       ncclGroupStart();
@@ -60,9 +74,10 @@ int main(int count, char** words) {
     cudaEventRecord(end, streams[0]);
     for (int gpu = 0; gpu < gpus; ++gpu) {
       cudaSetDevice(gpu);
+      if (has_polls) poll(streams[gpu]);
       cudaStreamSynchronize(streams[gpu]);
     }
-    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
     float event_ms = 0;
     check(cudaEventElapsedTime(&event_ms, begin, end) == cudaSuccess, "read events");
     std::vector<float> result(floats);

@@ -19,6 +19,7 @@ constexpr std::int64_t kReadNs = 25;
 
 std::atomic<std::int64_t> simulated_ns = 0;
 thread_local bool has_real_time = false;
+thread_local bool has_polled = false;
 
 }  // namespace
 
@@ -35,7 +36,8 @@ std::int64_t now_ns() {
 }
 
 std::int64_t read_clock_ns() {
-  return is_time_simulated() ? simulated_ns.fetch_add(kReadNs) + kReadNs : now_ns();
+  if (!is_time_simulated() || std::exchange(has_polled, false)) return now_ns();
+  return simulated_ns.fetch_add(kReadNs) + kReadNs;
 }
 
 void reach(std::int64_t time_ns) {
@@ -43,6 +45,8 @@ void reach(std::int64_t time_ns) {
   while (now < time_ns && !simulated_ns.compare_exchange_weak(now, time_ns)) {
   }
 }
+
+void note_poll() { has_polled = true; }
 
 bool read_real_time(bool is_real) { return std::exchange(has_real_time, is_real); }
 bool reads_real_time() { return has_real_time || !is_time_simulated(); }

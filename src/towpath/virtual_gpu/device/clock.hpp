@@ -17,6 +17,9 @@ std::int64_t now_ns();
 std::int64_t read_clock_ns();
 // The program has waited for work that ended then.
 void reach(std::int64_t time_ns);
+// This thread has asked for work that has not ended. It waits for that work, so that its next read
+// of the clock takes no time.
+void note_poll();
 
 // The functions of the C library that read clocks and sleep use real time in this thread, or no
 // longer. Returns whether they did so before.
