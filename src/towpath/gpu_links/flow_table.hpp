@@ -17,7 +17,7 @@ namespace towpath::gpu_links {
 // The time that the segments of a message take on the links of a flow.
 struct Train {
   // A whole segment, then each of the smaller ones at the end: see next_segment.
-  using Times = std::array<Time, 6>;
+  using Times = std::array<Time, 1 + kSmallSegmentsMax>;
   struct Hop {
     Times times;
     Time overhead;  // of the message, added to its first segment

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <compare>
+#include <cstddef>
 
 #include "towpath/base/units.hpp"
 
@@ -12,11 +14,13 @@
 
 namespace towpath::gpu_links {
 
-// The granularity of contention, chosen for speed: half of it takes 1.8 times the events. It
-// changes rings on a DGX H100 by less than 0.1 %, trees by up to 2 % in Simple and, at 1 MiB in
-// LL128, by 10 %, and everything from 64 MiB on by less than 1 % (benchmarks/collective/README.md).
+// The granularity of contention, chosen for speed (benchmarks/collective/README.md): of a message,
+// and of its end.
 inline constexpr Bytes kSegment{64 * 1024};
 inline constexpr Bytes kSegmentMin{8 * 1024};
+// Sizes that `next_segment` may return below kSegment: halves down to kSegmentMin, and a rest.
+inline constexpr std::size_t kSmallSegmentsMax =
+    std::bit_width(static_cast<std::size_t>(kSegment.count() / kSegmentMin.count())) + 1;
 
 // The next segment of a message. With a small `least` the last segments get smaller, so that
 // messages that begin together end together, as if their packets alternated on the link.
