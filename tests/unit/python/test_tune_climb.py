@@ -72,12 +72,10 @@ def rugged(seed):
 
 
 def neighbors(source):
-    """Candidates with one other option: protocol, chunks, or the next number of channels."""
-    place = CHANNELS.index(source.channels)
-    near = CHANNELS[max(place - 1, 0) : place + 2]
+    """Candidates with one other option: protocol, chunks or channels."""
     for each in sources():
         changed = [one != other for one, other in zip(options(each), options(source), strict=True)]
-        if sum(changed) == 1 and not changed[0] and each.channels in near:
+        if sum(changed) == 1 and not changed[0]:
             yield each
 
 
