@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""How far the size of a link's segment (cluster::kSegment) moves simulated all-reduce times.
+"""How far the sizes of a link's segments (gpu_links::kSegment, kSegmentMin) move all-reduce times.
 
-The constant is edited in a copy of the sources, which is built once per size. Times are simulated,
-so a second run gives the same figures on any computer.
+The constants are edited in a copy of the sources, which is built once per pair. Times are
+simulated, so a second run gives the same figures on any computer.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CONSTANT = re.compile(r"(inline constexpr Bytes kSegment\{)[^}]*(\};)")
-SEGMENTS_BYTES = (64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10)
+# Segments of a message and the least of its end, in KiB. The first pair is the sources'.
+CASES_KIB = ((64, 8), (64, 64), (64, 32), (64, 16), (64, 4), (16, 8), (4, 4))
 SIZES_BYTES = tuple(64 << 10 << shift for shift in range(15))  # 64 KiB to 1 GiB
 ALGORITHMS = ("ring_all_reduce", "tree_all_reduce")
 PROTOCOLS = ("Simple", "LL128")
 RANKS = (8, 16)
 CHANNELS = 8
 EVENTS = "events"
+Case = tuple[int, int]
 Times = dict[str, float]
 
 
-def build(segment_bytes: int, folder: Path) -> Path:
-    """The compiled module with that segment; only what depends on it is compiled again."""
-    header = folder / "src/towpath/gpu_links/network.hpp"
+def build(case: Case, folder: Path) -> Path:
+    """The compiled module with those segments; only what depends on them is compiled again."""
+    header = folder / "src/towpath/gpu_links/link_use.hpp"
     if not header.exists():
         for name in ("CMakeLists.txt", "pyproject.toml", "cmake", "src"):
             source = ROOT / name
@@ -43,14 +44,17 @@ def build(segment_bytes: int, folder: Path) -> Path:
             f"-DPython_EXECUTABLE={sys.executable}",
         ]  # fmt: skip
         subprocess.run(configure, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    text, found = CONSTANT.subn(rf"\g<1>{segment_bytes}\g<2>", header.read_text())
-    if found != 1:
-        raise RuntimeError(f"{header.name} has no single kSegment to change")
+    text = header.read_text()
+    for name, size_kib in zip(("kSegment", "kSegmentMin"), case, strict=True):
+        constant = rf"(inline constexpr Bytes {name}\{{)[^}}]*(\}};)"
+        text, found = re.subn(constant, rf"\g<1>{size_kib} * 1024\g<2>", text)
+        if found != 1:
+            raise RuntimeError(f"{header.name} has no single {name} to change")
     header.write_text(text)
     make = ["cmake", "--build", "build", "--target", "_core", "--parallel", "2"]
     subprocess.run(make, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     (built,) = (folder / "build").glob("_core*.so")
-    return Path(shutil.copy2(built, folder / f"segment-{segment_bytes}-{built.name}"))
+    return Path(shutil.copy2(built, folder / f"segment-{case[0]}-{case[1]}-{built.name}"))
 
 
 def measure_here(module: Path) -> Times:
@@ -87,51 +91,50 @@ def measure_here(module: Path) -> Times:
     return times
 
 
-def measure(segment_bytes: int, folder: Path) -> Times:
-    module = build(segment_bytes, folder)
+def measure(case: Case, folder: Path) -> Times:
+    module = build(case, folder)
     command = [sys.executable, __file__, "--module", str(module)]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-def print_table(of_segment: dict[int, Times]) -> None:
-    """Largest and mean change against the first segment, and where the largest is."""
-    first, *others = of_segment
-    series = sorted({key.rsplit(" ", 1)[0] for key in of_segment[first] if key != EVENTS})
-    print("| GPUs, algorithm, protocol | segment | mean | largest | at |")
+def print_table(times_of: dict[Case, Times]) -> None:
+    """Largest and mean change against the first case, and where the largest is."""
+    first, *others = times_of
+    series = sorted({key.rsplit(" ", 1)[0] for key in times_of[first] if key != EVENTS})
+    print("| GPUs, algorithm, protocol | segments | mean | largest | at |")
     print("|---|---:|---:|---:|---:|")
     for name in series:
-        for segment_bytes in others:
+        for case in others:
             changes = {
-                size: of_segment[segment_bytes][f"{name} {size}"]
-                / of_segment[first][f"{name} {size}"]
-                - 1
+                size: times_of[case][f"{name} {size}"] / times_of[first][f"{name} {size}"] - 1
                 for size in SIZES_BYTES
             }
             where = max(changes, key=lambda size: abs(changes[size]))
             mean = sum(map(abs, changes.values())) / len(changes)
             size = f"{where >> 20} MiB" if where >= 1 << 20 else f"{where >> 10} KiB"
             print(
-                f"| {name} | {segment_bytes >> 10} KiB | {mean:.2%} | {changes[where]:+.2%} "
+                f"| {name} | {case[0]}, {case[1]} KiB | {mean:.2%} | {changes[where]:+.2%} "
                 f"| {size} |"
             )
-    for segment_bytes, times in of_segment.items():
-        ratio = times[EVENTS] / of_segment[first][EVENTS]
-        print(f"{segment_bytes >> 10} KiB: {times[EVENTS]:,} events, {ratio:.2f} times as many")
+    for case, times in times_of.items():
+        ratio = times[EVENTS] / times_of[first][EVENTS]
+        print(f"{case[0]}, {case[1]} KiB: {times[EVENTS]:,} events, {ratio:.2f} times as many")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--module", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--json", type=Path, help="also keep every time, by segment")
+    parser.add_argument("--json", type=Path, help="also keep every time, by segments in KiB")
     options = parser.parse_args()
     if options.module:
         print(json.dumps(measure_here(options.module)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        of_segment = {size: measure(size, Path(folder)) for size in SEGMENTS_BYTES}
-    print_table(of_segment)
+        times_of = {case: measure(case, Path(folder)) for case in CASES_KIB}
+    print_table(times_of)
     if options.json:
-        options.json.write_text(json.dumps(of_segment, indent=1) + "\n")
+        by_name = {f"{most}-{least}": times for (most, least), times in times_of.items()}
+        options.json.write_text(json.dumps(by_name, indent=1) + "\n")
 
 
 if __name__ == "__main__":
