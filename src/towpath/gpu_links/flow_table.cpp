@@ -97,6 +97,14 @@ void FlowTable::join() {
   }
 }
 
+void FlowTable::add_busy(std::uint32_t flow, Bytes size, std::span<Time> busy) const {
+  const LinkUses& uses = *kinds_[flows_[flow].kind].uses;
+  std::size_t number = 0;
+  for (const Hop& hop : hops_of(flows_[flow])) {
+    busy[hop.link] += transfer_time(size, uses[number++].rate);
+  }
+}
+
 Time FlowTable::latency_after_meeting(std::uint32_t flow) const {
   const std::span<const Hop> hops = hops_of(flows_[flow]);
   Time latency;

@@ -98,6 +98,8 @@ class FlowTable {
       for (const std::uint32_t place : beside(hop)) visit(links_[place]);
     }
   }
+  // Adds the bytes of a flow on the wire to the busy time of each of its links, by their places.
+  void add_busy(std::uint32_t flow, Bytes size, std::span<Time> busy) const;
   // The latency from the last link on which a flow meets others to the end of the route, or of the
   // whole route if it meets no other.
   Time latency_after_meeting(std::uint32_t flow) const;

@@ -66,6 +66,11 @@ class Chunking {
   std::uint64_t part_elements() const { return part_elements_; }
   std::uint64_t element_bytes() const { return element_bytes_; }
   std::uint64_t chunk_elements() const { return chunk_elements_; }
+  // The length of the chunk at the ragged end of the array or of a part.
+  std::uint64_t shortest_chunk_elements() const {
+    const std::uint64_t before = chunk_elements_ * (chunks_per_part_ - 1);
+    return before < part_elements_ ? part_elements_ - before : 0;
+  }
   // True if no chunk is shorter at the ragged end of the array or of a part.
   bool has_equal_chunks() const { return chunk_elements_ * chunks_per_part_ == part_elements_; }
   std::uint64_t iterations() const { return iterations_; }

@@ -42,6 +42,24 @@ TimeOnlyRun::TimeOnlyRun(transport::simulated::GpuRanks& ranks, std::shared_ptr<
   flow_table_.join();
   divide();
   flows_.begin(agenda_.partitions());
+  least_ = busiest_link();
+}
+
+Time TimeOnlyRun::busiest_link() const {
+  const Plan& plan = table_.plan();
+  std::vector<Time> busy(flow_table_.links().size());
+  for (const Block& block : table_.blocks()) {
+    if (block.flow == kNobody) continue;
+    std::uint64_t chunks = 0;
+    for (std::uint32_t s = 0; s < block.cursor.step_count; ++s) {
+      const Step& step = block.cursor.steps[s];
+      if (sends(step.type)) chunks += step.count;
+    }
+    const std::uint64_t elements = chunks * plan.chunking.shortest_chunk_elements();
+    const Bytes size(elements * plan.chunking.element_bytes());
+    flow_table_.add_busy(block.flow, block.cost->on_wire_of(size), busy);
+  }
+  return busy.empty() ? Time() : std::ranges::max(busy);
 }
 
 // A partition contains the thread blocks of a host, and those whose messages meet. If none meet, no
@@ -89,6 +107,7 @@ void TimeOnlyRun::divide() {
 }
 
 TimeOnlyRun::Outcome TimeOnlyRun::invoke(Time limit) {
+  if (limit < least_) return {End::beyond_limit, now()};
   const Time one = Time::from_ps(1);
   const Time called = now();
   agenda_.begin_invocation(

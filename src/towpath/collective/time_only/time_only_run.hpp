@@ -42,6 +42,8 @@ class TimeOnlyRun {
   // Every rank's host calls at now(). If some rank does not finish within `limit` from then on,
   // this is the last invocation.
   Outcome invoke(Time limit = Time::max());
+  // No invocation takes less: the time for which the busiest link carries bytes of FIFOs.
+  Time least() const { return least_; }
 
   // The end of all events: after the last rank has finished, credits still return.
   Time now() const { return engine_.now(); }
@@ -60,6 +62,7 @@ class TimeOnlyRun {
 
  private:
   void divide();
+  Time busiest_link() const;
   void run_partitions();
   void run_partition(std::uint32_t number);
 
@@ -70,6 +73,7 @@ class TimeOnlyRun {
   time_only::Agenda agenda_;
   time_only::TimeEngine engine_;
   time_only::Repetition repetition_;
+  Time least_;
 };
 
 }  // namespace towpath::collective

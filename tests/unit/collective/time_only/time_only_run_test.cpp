@@ -302,6 +302,33 @@ TEST(TimeOnlyRun, EndsAtTheLimitAndNotAPicosecondBefore) {
   }
 }
 
+// The busiest link is a bound, and near the time of many runs.
+TEST(TimeOnlyRun, IsNotSimulatedIfTheBusiestLinkTakesLongerThanTheLimit) {
+  const int wanted = is_long() ? 20'000 : 300;
+  int near = 0;
+  int tried = 0;
+  for (std::uint64_t seed = 1; tried < wanted; ++seed) {
+    const std::unique_ptr<Case> sample = random_case(seed);
+    if (sample == nullptr) continue;
+    ++tried;
+    SCOPED_TRACE(sample->words);
+    SimulatedGpusOptions options;
+    options.carries_data = false;
+    const int ranks = sample->plan->schedule->rank_count();
+    SimulatedGpus gpus(sample->machine, ranks, options);
+    TimeOnlyRun& run = *gpus.time_only(sample->plan);
+    const Time time = run.invoke().finished;
+    ASSERT_LE(run.least(), time);
+    near += time < run.least() * 2;
+    if (run.least() == Time()) continue;
+    SimulatedGpus others(sample->machine, ranks, options);
+    TimeOnlyRun& limited = *others.time_only(sample->plan);
+    EXPECT_EQ(limited.invoke(run.least() - Time::from_ps(1)).end, TimeOnlyRun::End::beyond_limit);
+    EXPECT_EQ(limited.events(), 0u);
+  }
+  EXPECT_GT(near, wanted / 10);
+}
+
 TEST(TimeOnlyRun, OfALimitThatIsKeptOthersMayFollow) {
   const std::unique_ptr<Case> sample = [] {
     for (std::uint64_t seed = 1;; ++seed) {
