@@ -99,6 +99,40 @@ def test_what_cannot_be_like_another_is_refused(old, new, expected):
     assert expected in refusal(catalogue.parse, MINE.replace(old, new), "mine.yaml")
 
 
+SLOWER = MINE.replace(
+    "gpu_cost: {like: dgx-h100}",
+    "gpu_cost: {like: dgx-h100, clock_ratio: {value: 0.5, source: data sheets}}",
+)
+
+
+def test_costs_in_cycles_follow_the_clock():
+    """At half the clock the costs of a thread block double, those of memory and adapters do not."""
+    cost, donor = catalogue.parse(SLOWER, "mine.yaml").gpu_cost, catalogue.load("dgx-h100").gpu_cost
+    assert cost.launch_ns.value == 2 * donor.launch_ns.value
+    assert cost.simple.send_overhead_ns.value == 2 * donor.simple.send_overhead_ns.value
+    assert cost.ll.block_rate_gb_per_s.value == pytest.approx(
+        donor.ll.block_rate_gb_per_s.value / 2
+    )
+    assert cost.ll.adapter_overhead_ns.value == donor.ll.adapter_overhead_ns.value
+    assert cost.kernel.memory_latency_ns.value == donor.kernel.memory_latency_ns.value
+    assert cost.host_launch_ns.value == donor.host_launch_ns.value
+    assert cost.launch_ns.source.startswith("derived by the clocks' ratio, 0.5; dgx-h100: ")
+
+
+@pytest.mark.parametrize(
+    "ratio", ["0.5", "{value: 0, source: x}", "{value: 1}", "{value: a, source: x}"]
+)
+def test_a_ratio_of_clocks_is_a_number_with_a_source(ratio):
+    text = SLOWER.replace("{value: 0.5, source: data sheets}", ratio)
+    sentence = "mine.yaml:8: gpu_cost.clock_ratio: must have a value, 0.1 to 10, and a source"
+    assert sentence in refusal(catalogue.parse, text, "mine.yaml")
+
+
+def test_a_ratio_of_clocks_needs_another_gpu():
+    text = SLOWER.replace("like: dgx-h100, clock", "clock")
+    assert "gpu_cost: has no field 'clock_ratio'" in refusal(catalogue.parse, text, "mine.yaml")
+
+
 def test_the_default_fills_all_wires_of_a_gpu_that_is_joined_to_each_other():
     machine = towpath.load("mi300x", hosts=1)
     default = machine.run("all_reduce", size_bytes="1G", data=False)
