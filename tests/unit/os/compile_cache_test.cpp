@@ -69,6 +69,17 @@ TEST_F(CompileCache, AManifestIsCurrentUntilAFileChanges) {
   EXPECT_FALSE(Manifest::is_current(manifest));
 }
 
+TEST_F(CompileCache, AManifestOfAnUnreachableFileIsNotCurrent) {
+  const fs::path manifest = folder_ / "manifest";
+  const std::string digest(32, '0');
+  // Too long a name, and a name below a file: both are errors for the system.
+  for (const std::string& path : {"/" + std::string(5'000, 'a'), (folder_ / "a" / "b").string()}) {
+    write_file(folder_ / "a", "one");
+    write_file(manifest, digest + " " + path + "\n");
+    EXPECT_FALSE(Manifest::is_current(manifest)) << path;
+  }
+}
+
 // A file that was renamed or given an older time counts as well.
 TEST_F(CompileCache, AFileThatIsSavedLaterHasChanged) {
   constexpr FileTime kSecond = 1'000'000'000;
