@@ -30,14 +30,21 @@ struct Outcome {
   bool may_differ;
 };
 
-Outcome run(const std::shared_ptr<const machine::Machine>& machine,
-            const std::shared_ptr<const Plan>& plan, const Fold& fold, bool is_plain = false) {
+std::unique_ptr<SimulatedRun> simulated(const std::shared_ptr<const machine::Machine>& machine,
+                                        const std::shared_ptr<const Plan>& plan, const Fold& fold,
+                                        bool is_plain = false) {
   SimulatedGpusOptions options;
   options.carries_data = false;
   options.is_plain = is_plain;
   options.fold = fold;
-  SimulatedRun run(std::make_unique<SimulatedGpus>(machine, plan->schedule->rank_count(), options),
-                   plan);
+  return std::make_unique<SimulatedRun>(
+      std::make_unique<SimulatedGpus>(machine, plan->schedule->rank_count(), options), plan);
+}
+
+Outcome run(const std::shared_ptr<const machine::Machine>& machine,
+            const std::shared_ptr<const Plan>& plan, const Fold& fold, bool is_plain = false) {
+  const std::unique_ptr<SimulatedRun> made = simulated(machine, plan, fold, is_plain);
+  SimulatedRun& run = *made;
   const Time first = run.invoke({});
   const Time second = run.invoke({});
   return {first, second, run.loads(), run.simulated_ranks(), run.may_differ()};
@@ -70,6 +77,7 @@ TEST(Fold, IsExactOnRandomMachines) {
     ++folded;
     const Outcome less = run(machine, plan, fold);
     EXPECT_EQ(less.simulated_ranks, fold.period);
+    EXPECT_EQ(simulated(machine, plan, fold)->invoke_within(less.first), less.first);
     const Outcome plain = run(machine, plan, fold, true);
     EXPECT_EQ(plain.may_differ, less.may_differ);
     expect_equal(less, plain);
