@@ -50,9 +50,18 @@ void launch(Kernel kernel, unsigned blocks, unsigned threads, cudaStream_t strea
             cudaSuccess);
 }
 
-inline cudaStream_t new_stream(int device) {
-  cudaSetDevice(device);
-  cudaStream_t stream = nullptr;
-  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  return stream;
-}
+// A stream that does not wait for the default one.
+class Stream {
+ public:
+  explicit Stream(int device) {
+    cudaSetDevice(device);
+    cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { cudaStreamDestroy(stream_); }
+  operator cudaStream_t() const { return stream_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};

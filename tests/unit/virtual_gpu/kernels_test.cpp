@@ -92,7 +92,7 @@ using VirtualKernels = VirtualGpus;
 TEST_F(VirtualKernels, KernelsOfTwoGpusWaitForEachOther) {
   unsigned* const first = device_words(256);
   unsigned* const second = device_words(256);
-  const cudaStream_t streams[] = {new_stream(0), new_stream(1)};
+  const Stream streams[] = {Stream(0), Stream(1)};
   cudaSetDevice(0);
   launch(pass, 4, 64, streams[0], first, second, 20U, 0U);
   EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);
@@ -107,7 +107,7 @@ TEST_F(VirtualKernels, KernelsOfTwoGpusWaitForEachOther) {
 TEST_F(VirtualKernels, AWarpThatVotesInALoopSeesWhatTheHostWrites) {
   unsigned* const given = device_words(32);
   unsigned* const results = device_words(32);
-  const cudaStream_t stream = new_stream(0);
+  const Stream stream(0);
   launch(vote, 1, 32, stream, const_cast<const unsigned*>(given), results);
   for (unsigned i = 0; i < 32; ++i) reinterpret_cast<volatile unsigned*>(given)[i] = i + 1;
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
@@ -128,8 +128,8 @@ TEST_F(VirtualKernels, ThreadsContinueInTheOrderOfTheirNumbers) {
 TEST_F(VirtualKernels, AStreamWaitsForAnEventOfAnother) {
   unsigned* const word = device_words(1);
   unsigned* const flag = device_words(1);
-  const cudaStream_t first = new_stream(0);
-  const cudaStream_t second = new_stream(0);
+  const Stream first(0);
+  const Stream second(0);
   cudaEvent_t event = nullptr;
   cudaEventCreate(&event);
   launch(pass, 1, 1, first, flag, word, 2U, 1U);  // until the host sets the flag
@@ -156,12 +156,13 @@ TEST_F(VirtualKernels, WorkOfTheDefaultStreamWaitsForBlockingStreams) {
   *reinterpret_cast<volatile unsigned*>(flag) = 1;
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(*word, 9U);
+  cudaStreamDestroy(blocking);
 }
 
 TEST_F(VirtualKernels, AHostFunctionRunsInItsTurn) {
   static std::atomic<unsigned> seen;
   unsigned* const word = device_words(1);
-  const cudaStream_t stream = new_stream(0);
+  const Stream stream(0);
   launch(set, 1, 1, stream, word, 5U);
   cudaLaunchHostFunc(stream, [](void* of) { seen = *static_cast<unsigned*>(of); }, word);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
@@ -197,7 +198,7 @@ TEST_F(VirtualKernels, AGridBeyondTheLimitsOfCudaIsAnError) {
 TEST_F(VirtualKernels, ALibraryThatIsLoadedMeanwhileDoesNotMoveSharedMemory) {
   unsigned* const flag = device_words(1);
   unsigned* const seen = device_words(2);
-  const cudaStream_t stream = new_stream(0);
+  const Stream stream(0);
   void* arguments[] = {const_cast<unsigned**>(&flag), const_cast<unsigned**>(&seen)};
   ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(&find_dynamic_shared), 1, 1, arguments,
                              64, stream),
@@ -214,7 +215,7 @@ TEST_F(VirtualKernels, FreedMemoryWaitsForTheKernelsOfItsGpu) {
   unsigned* const flag = device_words(1);
   cudaSetDevice(1);
   unsigned* const word = device_words(1);
-  const cudaStream_t stream = new_stream(1);
+  const Stream stream(1);
   launch(pass, 1, 1, stream, flag, word, 2U, 1U);  // until the host sets the flag
   cudaSetDevice(0);
   std::thread host([=] { *reinterpret_cast<volatile unsigned*>(flag) = 1; });

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 
 #include "towpath/virtual_gpu/device/stop.hpp"
 #include "towpath/virtual_gpu/device/thread_block.hpp"
@@ -72,8 +73,9 @@ void explain_crashes() {
 
 void use_own_stack_for_signals() {
   // The worker never ends.
+  thread_local const auto memory = std::make_unique<char[]>(kSignalStackBytes);
   stack_t stack{};
-  stack.ss_sp = new char[kSignalStackBytes];
+  stack.ss_sp = memory.get();
   stack.ss_size = kSignalStackBytes;
   sigaltstack(&stack, nullptr);
 }
