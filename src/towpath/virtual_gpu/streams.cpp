@@ -3,7 +3,6 @@
 #include "towpath/virtual_gpu/streams.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 
 #include "towpath/virtual_gpu/device/clock.hpp"
@@ -22,7 +21,6 @@ bool is_default(cudaStream_t stream) {
 }
 
 constexpr int kWorkersMax = 32;
-constexpr std::chrono::microseconds kRest{20};
 
 int worker_count() {
   // Processes of a launcher share the processors.
@@ -249,19 +247,13 @@ void Streams::synchronize_device(int device) {
   for (const auto& [stream, count] : last) reach(stream->free_ns);
 }
 
-// A program that polls leaves its processor to the kernels for which it waits.
-bool Streams::rest(Lock& lock) {
-  const bool was_real = read_real_time();
-  changed_.wait_for(lock, kRest);
-  read_real_time(was_real);
-  note_poll();
-  return false;
-}
-
 bool Streams::is_idle(cudaStream_t stream) {
-  Lock lock(mutex_);
+  const Lock lock(mutex_);
   const std::shared_ptr<Stream> state = find(stream, current_device());
-  if (state->done < state->added) return rest(lock);
+  if (state->done < state->added) {
+    note_poll();
+    return false;
+  }
   reach(state->free_ns);
   return true;
 }
@@ -279,8 +271,11 @@ void Streams::await(cudaStream_t stream, int device, const std::shared_ptr<Event
 }
 
 bool Streams::has_happened(const EventState& event) {
-  Lock lock(mutex_);
-  if (event.completed < event.recorded) return rest(lock);
+  const Lock lock(mutex_);
+  if (event.completed < event.recorded) {
+    note_poll();
+    return false;
+  }
   reach(event.when_ns);
   return true;
 }

@@ -81,7 +81,6 @@ class Streams {
   void start_grid(Lock& lock, const std::shared_ptr<Stream>& stream, std::int64_t begin_ns);
   void finish(Lock& lock, const std::shared_ptr<Stream>& stream, std::int64_t end_ns);
   void advance(Lock& lock);
-  bool rest(Lock& lock);
   Workers& workers();
   [[noreturn]] void run_host_tasks();
 
