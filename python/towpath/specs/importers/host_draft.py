@@ -24,16 +24,6 @@ from towpath.specs.spec_model import validated
 REFERENCE_MACHINE = "dgx-h100"
 NOTES_MAX = 100
 
-
-def pcie_gb_per_s(gigatransfers: float, width: int) -> float:
-    """The rate of a PCIe link and direction in GB/s.
-
-    >>> round(pcie_gb_per_s(16.0, 16), 3)
-    31.508
-    """
-    return gigatransfers * width * _PCIE_ENCODING[gigatransfers][0] / 8
-
-
 # GB/s per NVLink and direction that thread blocks can use, by compute capability.
 _NVLINK_GB_PER_S = ((100, 40.1), (90, 20.6), (86, 12.0), (70, 20.0), (60, 18.0))
 _NVLINK_SOURCE = "NCCL src/graph/topo.h, usable rate of one NVLink at sm_{sm}; {lines}"
@@ -68,6 +58,15 @@ _USABLE_SOURCE = "of which data has 49 of 50 GB/s (nccl-tests#309)"
 _SLOW_SHARE = 0.25
 _SOCKET_HOP_SOURCE = "assumed: that of a PCIe switch, for want of a trustworthy value"
 _NO_MESSAGE_COST = {"value": 0, "source": "no value in the file; none is assumed"}
+
+
+def pcie_gb_per_s(gigatransfers: float, width: int) -> float:
+    """The rate of a PCIe link and direction in GB/s.
+
+    >>> round(pcie_gb_per_s(16.0, 16), 3)
+    31.508
+    """
+    return gigatransfers * width * _PCIE_ENCODING[gigatransfers][0] / 8
 
 
 class HostDraft:
