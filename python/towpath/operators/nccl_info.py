@@ -46,6 +46,9 @@ _FAULTY = {
 _CAUSE_OF = {"NCCL_P2P_DISABLE": "p2p_disable", "NCCL_P2P_LEVEL": "p2p_level"}
 # Values with which they leave all peers to NCCL's own choice: a level is a word or an old number.
 _WITHOUT_LIMIT = {"NCCL_P2P_DISABLE": ("0",), "NCCL_P2P_LEVEL": ("SYS", "4", "5")}
+# Variables with an upper limit of the channels.
+_LIMITS_OF_CHANNELS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS")
+_RING_PATTERN = 4
 # Levels without any peer.
 _NO_PEERS = ("LOC", "0")
 
@@ -194,9 +197,18 @@ def _variables(log: NcclLog) -> Iterator[Finding]:
         # Ranks of one host need no network.
         is_fault = is_fault and not (name == "NCCL_IB_DISABLE" and log.is_one_host)
         is_fault = is_fault or (name == "NCCL_P2P_LEVEL" and value.upper() in _NO_PEERS)
+        sureness = 0.9 if is_fault else 0.3
+        if name in _LIMITS_OF_CHANNELS and value.isdecimal() and int(value) < _usual_channels(log):
+            is_fault, sureness = True, 0.6
+            effect += f", of which NCCL itself takes {_usual_channels(log)}"
         cause = _CAUSE_OF.get(name, "variable")
-        sentence = f"{name}={value} {effect}"
-        yield Finding(cause, sentence, (evidence,), 0.9 if is_fault else 0.3, is_fault)
+        yield Finding(cause, f"{name}={value} {effect}", (evidence,), sureness, is_fault)
+
+
+def _usual_channels(log: NcclLog) -> int:
+    """Number of channels without a limit: NCCL doubles the rings that its search found."""
+    rings = [channels for pattern, _, channels, *_ in log.patterns if pattern == _RING_PATTERN]
+    return 2 * min(rings, default=0)
 
 
 def _versions(log: NcclLog) -> Iterator[Finding]:

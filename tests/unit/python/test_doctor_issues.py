@@ -199,6 +199,14 @@ def test_both_variables_of_peer_access_are_named(tmp_path, log, faults):
     assert not faults or len(found.findings[0]["evidence"]) == 1 + limits
 
 
+@pytest.mark.parametrize("name", ["NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"])
+@pytest.mark.parametrize(("limit", "faults"), [(4, ["variable"]), (16, []), (32, [])])
+def test_a_limit_below_the_channels_of_the_search_is_a_fault(tmp_path, name, limit, faults):
+    search = "Pattern 4, crossNic 0, nChannels 8, bw 48.0/48.0, type NVL/PIX, sameChannels 0"
+    log = info(f"{name} set by environment to {limit}.", search)
+    assert causes(diagnosed(tmp_path, log)) == faults
+
+
 def test_consumer_gpus_without_peer_access_are_no_fault(tmp_path):
     """github.com/NVIDIA/TensorRT-LLM/issues/2225: eight RTX 4090."""
     line = "P2P is disabled between connected GPUs 6 and 7. You can repress this message with X=1."
