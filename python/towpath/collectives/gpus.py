@@ -41,15 +41,14 @@ def hosts_of(spec: MachineSpec, gpus: list[int]) -> int:
 
 def reaches_of(spec: MachineSpec, gpus: list[int]) -> tuple[_core.Reach, ...]:
     """The forms of access between these GPUs: memory within a host, and the switch if it
-    combines.
+    combines and multicasts.
     """
-    is_one_host = hosts_of(spec, gpus) == 1
-    found = [_core.Reach.fifo]
-    if is_one_host:
-        found.append(_core.Reach.memory)
-    if all(_has_combining_switch(host) for host in spec.host_kinds()):
-        found.append(_core.Reach.group if is_one_host else _core.Reach.group_of_host)
-    return tuple(found)
+    reach = _core.Reach
+    combines = all(_has_combining_switch(host) for host in spec.host_kinds())
+    if hosts_of(spec, gpus) > 1:
+        return (reach.fifo, *((reach.group_of_host,) if combines else ()))
+    within = (reach.group, reach.multicast) if combines else ()
+    return (reach.fifo, reach.memory, *within)
 
 
 def fabric_gb_per_s(spec: MachineSpec) -> float:

@@ -59,7 +59,8 @@ enum class Reach : std::uint8_t {
   memory,         // ranks load from and store to each other's memory: GPUs, processes of one host
   group_of_host,  // also a switch that combines and multicasts within each host
   group,          // also a switch that combines and multicasts among all ranks
-  multicast,      // data to all ranks is copied en route: chips in a line or ring
+  multicast,      // data to all ranks is copied en route: chips in a line or ring, GPUs
+                  // behind a switch that multicasts
 };
 
 std::string_view name_of(Reach reach);  // "memory"
