@@ -14,61 +14,11 @@
 
 #include "towpath/gpu/errors.hpp"
 #include "towpath/gpu/ptx_statement.hpp"
+#include "towpath/gpu/source_text.hpp"
 
 namespace towpath::gpu {
 
 namespace {
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
-
-// The end of a literal or line marker that begins at `at`, or `at` itself.
-std::size_t skip_literal(std::string_view text, std::size_t at) {
-  const char first = text[at];
-  if (first == '#' && (at == 0 || text[at - 1] == '\n')) {
-    return std::min(text.find('\n', at), text.size());
-  }
-  if (first == '"' && at > 0 && text[at - 1] == 'R') {
-    const std::size_t open = text.find('(', at);
-    const std::string end = fmt::format("){}\"", text.substr(at + 1, open - at - 1));
-    return text.find(end, open) + end.size();
-  }
-  // An apostrophe between digits separates them.
-  if (first == '\'' && at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0) {
-    return at;
-  }
-  if (first != '"' && first != '\'') return at;
-  std::size_t i = at + 1;
-  while (i < text.size() && text[i] != first) i += text[i] == '\\' ? 2 : 1;
-  return std::min(i + 1, text.size());
-}
-
-// The position after the bracket that closes the one at `at`.
-std::size_t skip_brackets(std::string_view text, std::size_t at) {
-  int depth = 0;
-  for (std::size_t i = at; i < text.size();) {
-    const std::size_t behind = skip_literal(text, i);
-    if (behind > i) {
-      i = behind;
-      continue;
-    }
-    if (text[i] == '(' || text[i] == '{' || text[i] == '[') ++depth;
-    if (text[i] == ')' || text[i] == '}' || text[i] == ']') {
-      if (--depth == 0) return i + 1;
-    }
-    ++i;
-  }
-  return text.size();
-}
-
-std::size_t skip_space(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_space(text[at])) ++at;
-  return at;
-}
-
-std::string newlines_of(std::string_view text) {
-  return std::string(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), '\n');
-}
 
 class Rewriter {
  public:
@@ -388,15 +338,6 @@ class Rewriter {
         slot, one_line(declaration), accessor_of(name), name);
   }
 
-  static std::size_t find_word(const std::string& text, std::string_view word) {
-    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-      const bool begins = at == 0 || !is_word(text[at - 1]);
-      const std::size_t end = at + word.size();
-      if (begins && (end == text.size() || !is_word(text[end]))) return at;
-    }
-    return std::string::npos;
-  }
-
   // The text before the name, without attributes.
   static std::string element_type(const std::string& declaration, const std::string& name) {
     std::string type = declaration.substr(0, declaration.rfind(name, declaration.find('[')));
@@ -416,35 +357,6 @@ class Rewriter {
     out_ += fmt::format("{0}{1}{3} {2} = {4}static_cast<{1}*>(::towpath_gpu::dynamic_shared())",
                         newlines_of(declaration), element_type(declaration, names[0]), names[0],
                         is_array ? "* const" : "&", is_array ? "" : "*");
-  }
-
-  // Splits a declaration at commas outside brackets.
-  static std::vector<std::string> declarators(const std::string& declaration) {
-    std::vector<std::string> parts(1);
-    int depth = 0;
-    for (const char c : declaration) {
-      if (std::string_view("([<{").find(c) != std::string_view::npos) ++depth;
-      if (std::string_view(")]>}").find(c) != std::string_view::npos) --depth;
-      if (c == ',' && depth == 0) {
-        parts.emplace_back();
-      } else {
-        parts.back() += c;
-      }
-    }
-    return parts;
-  }
-
-  // The names in a declaration: the last word of each declarator before its sizes.
-  static std::vector<std::string> declared(const std::string& declaration) {
-    std::vector<std::string> names;
-    for (const std::string& declarator : declarators(declaration)) {
-      std::size_t end = std::min(declarator.find('['), declarator.size());
-      while (end > 0 && !is_word(declarator[end - 1])) --end;
-      std::size_t begin = end;
-      while (begin > 0 && is_word(declarator[begin - 1])) --begin;
-      if (begin < end) names.push_back(declarator.substr(begin, end - begin));
-    }
-    return names;
   }
 
   void global(std::size_t end) {
@@ -490,23 +402,6 @@ class Rewriter {
     registrations_ +=
         fmt::format("static ::towpath_gpu::Registration towpath_kernel_{}(\"{}\", {});\n",
                     registered_.size(), name, function);
-  }
-
-  static std::string without_line_markers(std::string_view text) {
-    std::string kept;
-    for (std::size_t i = 0; i < text.size();) {
-      if (text[i] == '#' && (i == 0 || text[i - 1] == '\n')) {
-        i = std::min(text.find('\n', i), text.size());
-      } else {
-        kept += text[i++];
-      }
-    }
-    return kept;
-  }
-  static std::string one_line(std::string_view text) {
-    std::string line = without_line_markers(text);
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    return line;
   }
 
   std::string_view text_;
