@@ -148,6 +148,27 @@ def test_warps_exchange_and_blocks_share(tmp_path, threads):
     assert wrong.on[0][0] == 0
 
 
+def test_a_grid_constant_is_one_object_for_all_threads(tmp_path):
+    text = """
+    struct Words { int word[1000]; };
+    __global__ void note(const Words** places, int* sum, const __grid_constant__ Words words) {
+      places[64 * blockIdx.x + threadIdx.x] = &words;
+      atomicAdd(sum, words.word[threadIdx.x]);
+    }
+    int main() {
+      const Words** places; int* sum; Words words;
+      cudaMallocManaged(&places, 128 * sizeof *places); cudaMallocManaged(&sum, sizeof *sum);
+      *sum = 0;
+      for (int i = 0; i < 1000; ++i) words.word[i] = i;
+      note<<<2, 64>>>(places, sum, words);
+      cudaDeviceSynchronize();
+      for (int i = 1; i < 128; ++i) if (places[i] != places[0]) return 1;
+      return *sum == 64 * 63 ? 0 : 2;
+    }
+    """
+    assert source(tmp_path, text).run(MACHINE, 1).status == 0
+
+
 def test_a_thread_that_polls_volatile_memory_lets_others_go_on(tmp_path):
     text = """
     __global__ void poll(volatile int* flag, int* seen) {

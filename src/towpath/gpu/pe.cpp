@@ -114,7 +114,7 @@ std::uint64_t Pe::note_work(Profile::StreamWork work, void* stream, const std::s
 int Pe::launch_kernel(const abi::Kernel& kernel, const abi::Configuration& configuration,
                       void** arguments, bool is_collective) {
   std::vector<void*> all(arguments, arguments + kernel.parameters);
-  all.push_back(const_cast<void*>(kernel.function));
+  all.push_back(const_cast<void*>(kernel.body));
   abi::Launch launch{};
   launch.configuration = configuration;
   launch.name = kernel.name;
@@ -129,7 +129,7 @@ int Pe::launch_kernel(const abi::Kernel& kernel, const abi::Configuration& confi
 void Pe::call_host(const abi::Kernel& function, std::vector<std::uint64_t>& arguments) {
   std::vector<void*> places;
   for (std::uint64_t& word : arguments) places.push_back(&word);
-  places.push_back(const_cast<void*>(function.function));
+  places.push_back(const_cast<void*>(function.body));
   const std::unique_ptr<void, void (*)(void*)> closure(function.bind(places.data()),
                                                        function.destroy);
   function.run(closure.get());

@@ -20,6 +20,9 @@ namespace towpath::gpu {
 
 namespace {
 
+constexpr std::string_view kConstant = "__grid_constant__";
+constexpr const char* kBody = "towpath_body_";
+
 class Rewriter {
  public:
   Rewriter(std::string_view text, const std::vector<std::string>& kernels, bool keeps_main)
@@ -86,6 +89,7 @@ class Rewriter {
     const std::string_view word = text_.substr(at_, end - at_);
     if (word == "__shared__") return shared(end);
     if (word == "__global__") return global(end);
+    if (word == kConstant) return replace(end, "");
     if (word == "asm" || word == "__asm__" || word == "__asm") return assembly(end);
     if (word == "__noinline__") return no_inline(end);
     name(word, end);
@@ -264,11 +268,18 @@ class Rewriter {
     }
     out_.resize(begin);
     out_ += fmt::format(
-        "::towpath_gpu::launch(::towpath_gpu::LaunchConfiguration({}), \"{}\", [=](auto... "
+        "::towpath_gpu::launch(::towpath_gpu::LaunchConfiguration({}), \"{}\", [=](const auto&... "
         "towpath_arguments) {{ {}(towpath_arguments...); }}{}",
-        configuration, name, callee, has_arguments ? "," : "");
+        configuration, name, body_of(name).value_or(callee), has_arguments ? "," : "");
     at_ = open + 1;
     // The arguments may contain launches only inside lambdas. They are read like the rest.
+  }
+
+  // The function that takes the constants of a kernel by reference.
+  std::optional<std::string> body_of(const std::string& kernel) const {
+    const std::size_t scope = kernel.rfind(':') + 1;
+    if (!kernels_with_constants_.contains(kernel.substr(scope))) return std::nullopt;
+    return std::string(kernel).insert(scope, kBody);
   }
 
   void shared(std::size_t end) {
@@ -371,28 +382,78 @@ class Rewriter {
       const std::string parameters(text_.substr(open + 1, close - open - 2));
       std::string qualified;
       for (const BraceScope& scope : scopes_) qualified += scope.qualifier;
-      register_kernel(qualified + name, parameters);
+      const bool has_constants = find_word(parameters, kConstant) != std::string::npos &&
+                                 parameters.find('=') == std::string::npos &&
+                                 text_.substr(skip_space(text_, close), 1) == "{";
+      if (has_constants) return kernel_with_constants({qualified, name, parameters}, end, close);
+      register_kernel(qualified + name, without_constants(parameters));
     } else if (keeps_main_) {
       kernel_templates_.insert(name);
     }
     at_ = end;
   }
 
+  struct KernelText {
+    std::string scope, name, parameters;
+  };
+  // A __grid_constant__ is one object for all threads of the grid. The body takes it by reference,
+  // and the kernel, whose address a program has, is the body with copies.
+  void kernel_with_constants(const KernelText& kernel, std::size_t begin, std::size_t end) {
+    const std::string body = kBody + kernel.name;
+    kernels_with_constants_.insert(kernel.name);
+    const std::string list = constants_by_reference(kernel.parameters);
+    const std::string declaration = fmt::format(" static void {}({})", body, list);
+    out_.insert(begin_of_declaration(), declaration + ";");
+    out_ += without_constants(text_.substr(begin, end - begin));
+    out_ += fmt::format(" {{ {}({}); }}{}", body,
+                        fmt::join(declared(one_line(kernel.parameters)), ", "), declaration);
+    at_ = end;
+    register_kernel(kernel.scope + kernel.name, without_constants(kernel.parameters),
+                    fmt::format(", static_cast<void (*)({})>({}{})", list, kernel.scope, body));
+  }
+  static std::string without_constants(std::string_view parameters) {
+    std::string text(parameters);
+    for (std::size_t at = 0; (at = find_word(text, kConstant)) != std::string::npos;) {
+      text.erase(at, kConstant.size());
+    }
+    return text;
+  }
+  static std::string constants_by_reference(const std::string& parameters) {
+    std::vector<std::string> all = declarators(one_line(parameters));
+    for (std::string& each : all) {
+      if (find_word(each, kConstant) == std::string::npos) continue;
+      each = without_constants(each);
+      each.insert(each.rfind(declared(each).front()), "& ");
+    }
+    return fmt::format("{}", fmt::join(all, ","));
+  }
+  // In the output, before its first word.
+  std::size_t begin_of_declaration() const {
+    std::size_t begin = end_of_previous();
+    while (begin < out_.size() && out_[begin] == '#') begin = out_.find('\n', begin) + 1;
+    return begin;
+  }
+
   // True if the current declaration starts with `template`.
   bool is_template() const {
+    return find_word(std::string_view(out_).substr(end_of_previous()), "template") !=
+           std::string::npos;
+  }
+  // The end of the statement before the current declaration, in the output.
+  std::size_t end_of_previous() const {
     int depth = 0;
     for (std::size_t i = out_.size(); i > 0; --i) {
       const char c = out_[i - 1];
       if (c == ')') ++depth;
       if (c == '(') --depth;
-      if (depth == 0 && (c == ';' || c == '}' || c == '{')) {
-        return find_word(out_.substr(i), "template") != std::string::npos;
-      }
+      if (depth == 0 && (c == ';' || c == '}' || c == '{')) return i;
     }
-    return find_word(out_, "template") != std::string::npos;
+    return 0;
   }
 
-  void register_kernel(const std::string& name, const std::string& parameters) {
+  // `body` is the function that threads run, if it is another one.
+  void register_kernel(const std::string& name, const std::string& parameters,
+                       const std::string& body = "") {
     if (!registered_.insert(name).second) return;
     const bool has_defaults = parameters.find('=') != std::string::npos;
     const std::string function =
@@ -400,8 +461,8 @@ class Rewriter {
             ? name
             : fmt::format("static_cast<void (*)({})>({})", one_line(parameters), name);
     registrations_ +=
-        fmt::format("static ::towpath_gpu::Registration towpath_kernel_{}(\"{}\", {});\n",
-                    registered_.size(), name, function);
+        fmt::format("static ::towpath_gpu::Registration towpath_kernel_{}(\"{}\", {}{});\n",
+                    registered_.size(), name, function, body);
   }
 
   std::string_view text_;
@@ -423,6 +484,7 @@ class Rewriter {
   std::unordered_set<std::string> registered_;
   std::set<std::string, std::less<>> file_shared_;  // __shared__ variables outside of functions
   std::set<std::string, std::less<>> kernel_templates_;  // of a linked program
+  std::set<std::string, std::less<>> kernels_with_constants_;
   int slots_ = 0;
   int statements_ = 0;        // of PTX
   std::size_t main_end_ = 0;  // after its closing brace

@@ -10,7 +10,8 @@
 // so that launches in macros and in headers are found. Every line keeps its number:
 //   - a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call of our launch();
 //   - a `__shared__` variable becomes a reference into the block's shared memory;
-//   - a `__global__` function is registered by its name, unless it is a template;
+//   - a `__global__` function is registered by its name, unless it is a template, and takes its
+//     `__grid_constant__` parameters by reference;
 //   - an asm statement with PTX becomes C++ (ptx_statement.hpp);
 //   - main() becomes towpath_gpu_main();
 //   - functions of our headers without a use are left out: there are thousands.

@@ -59,7 +59,8 @@ std::string newlines_of(std::string_view text) {
 }
 
 std::size_t find_word(std::string_view text, std::string_view word) {
-  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+  for (std::size_t at = text.find(word); at != std::string_view::npos;
+       at = text.find(word, at + 1)) {
     const bool begins = at == 0 || !is_word(text[at - 1]);
     const std::size_t end = at + word.size();
     if (begins && (end == text.size() || !is_word(text[end]))) return at;

@@ -69,6 +69,21 @@ TEST(GpuSourceStep, KernelsAreRegisteredByTheirNames) {
   EXPECT_TRUE(contains(out, "(\"a::k\", static_cast<void (*)(int* p, float f)>(a::k))"));
 }
 
+TEST(GpuSourceStep, AGridConstantIsTakenByReference) {
+  const std::string out = step(
+      "# 1 \"a.cu\"\nnamespace a { extern \"C\" __global__ void k(int* p, S __grid_constant__ "
+      "const s)\n"
+      "{ *p = s.x; } __global__ void q(const __grid_constant__ S s); }");
+  EXPECT_TRUE(contains(out, "static void towpath_body_k(int* p, S  const & s); extern \"C\""))
+      << out;
+  EXPECT_TRUE(contains(out, "void k(int* p, S  const s) { towpath_body_k(p, s); }")) << out;
+  EXPECT_TRUE(contains(out, "towpath_body_k(int* p, S  const & s)\n{ *p = s.x; }")) << out;
+  EXPECT_TRUE(
+      contains(out, "(a::k), static_cast<void (*)(int* p, S  const & s)>(a::towpath_body_k)"))
+      << out;
+  EXPECT_TRUE(contains(out, "void q(const  S s);")) << out;
+}
+
 TEST(GpuSourceStep, TemplatesAreRegisteredWhereAnInstanceIsNamed) {
   const std::string text = "template <typename T> __global__ void k(T* p) {}";
   EXPECT_FALSE(contains(step(text), "Registration"));

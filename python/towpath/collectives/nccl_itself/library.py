@@ -73,9 +73,13 @@ _CHANGES = {
         r"\1\n    if (misalignment != 0) __syncwarp();",
     ),
 }
-# Not all releases have these. blockIdx is a macro here, and no name of a parameter. g++ takes no
-# destructor after `template`.
-_CHANGES_OF_SYMMETRIC = {
+# Not all releases have these. The threads of a kernel share its arguments. blockIdx is a macro here,
+# and no name of a parameter. g++ takes no destructor after `template`.
+_CHANGES_OF_SOME = {
+    "src/device/common.h": (
+        r"//(#define NCCL_GRID_CONSTANT __grid_constant__)\s+#define NCCL_GRID_CONSTANT\b",
+        r"\1",
+    ),
     "src/device/symmetric/primitives.cuh": (r"\bblockIdx\b(?!\.)", "block_index"),
     "src/device/symmetric/reduce_scatter_gin.cuh": (r"\.template\s+~", ".~"),
 }
@@ -119,7 +123,7 @@ def library_of(release: str) -> NcclLibrary:
     Raises:
         ConfigError: the release was not built, its source is gone or does not compile.
     """
-    changes = f"{_CHANGES} {_CHANGES_OF_SYMMETRIC}"
+    changes = f"{_CHANGES} {_CHANGES_OF_SOME}"
     flags = f"{' '.join(_DEVICE_FLAGS)} {changes} {_processor()}"
     name = f"{release}-{link_digest(flags)[:16]}"
     library = cache("nccl-library") / name / _NAME
@@ -355,7 +359,7 @@ class _Library:
                     f"NCCL {self._version.release} has another {name} than known here; name a "
                     "release that runs, such as 2.21.5"
                 )
-        for name, (pattern, text) in _CHANGES_OF_SYMMETRIC.items():
+        for name, (pattern, text) in _CHANGES_OF_SOME.items():
             if (self._folder / "source" / name).is_file():
                 self._change(name, pattern, text)
         generated = self._folder / "source" / "generated"

@@ -42,7 +42,6 @@
 #define __inline__ inline
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
-#define __grid_constant__
 #define __align__(size) __attribute__((aligned(size)))
 
 static constexpr int warpSize = towpath_gpu::kWarpThreads;

@@ -25,8 +25,8 @@
 #define __global__
 #define __shared__
 #define __noinline__
-#endif
 #define __grid_constant__
+#endif
 #define __constant__
 #define __managed__
 #define __forceinline__ inline __attribute__((always_inline))

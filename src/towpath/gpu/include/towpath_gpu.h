@@ -13,7 +13,7 @@
 
 namespace towpath_gpu {
 
-inline constexpr std::uint64_t kVersion = 6;
+inline constexpr std::uint64_t kVersion = 7;
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kKernelsMax = 1024;  // of an object
 inline constexpr int kThreadsPerBlockMax = 1024;
@@ -186,9 +186,10 @@ struct Parameter {
 struct Kernel {
   const char* name;
   const void* function;
+  const void* body;  // which threads run; takes arguments that are the same for all by reference
   int parameters;
   const Parameter* parameter;
-  // A closure over a copy of the arguments; destroyed with `destroy`.
+  // A closure over a copy of the arguments; destroyed with `destroy`. The last one is the body.
   void* (*bind)(void** arguments);
   std::uint64_t closure_bytes;
   void (*run)(void* closure);

@@ -159,31 +159,33 @@ inline void add_kernel(const Kernel* kernel) { towpath_virtual_gpu_add_kernel(ke
 inline bool has_kernel(const void* function) { return towpath_virtual_gpu_has_kernel(function); }
 #endif
 
-template <typename... Parameters>
+template <typename Body, typename... Parameters>
 struct Bound {
-  void (*function)(Parameters...);
+  Body body;
   std::tuple<std::decay_t<Parameters>...> arguments;
 };
 
-template <typename... Parameters>
+template <typename Body, typename... Parameters>
 struct Registration {
   static constexpr Parameter parameters[sizeof...(Parameters) + 1] = {
       parameter_of<std::decay_t<Parameters>>()..., {}};
   Kernel kernel;
 
-  Registration(const char* name, void (*function)(Parameters...)) {
-    using Closure = Bound<Parameters...>;
+  Registration(const char* name, void (*function)(Parameters...))
+      : Registration(name, function, function) {}
+  Registration(const char* name, void (*function)(Parameters...), Body body) {
+    using Closure = Bound<Body, Parameters...>;
     kernel.name = name;
     kernel.function = reinterpret_cast<const void*>(function);
+    kernel.body = reinterpret_cast<const void*>(body);
     kernel.parameters = sizeof...(Parameters);
     kernel.parameter = parameters;
     kernel.run = [](void* closure) {
       auto& bound = *static_cast<Closure*>(closure);
-      std::apply(bound.function, bound.arguments);
+      std::apply(bound.body, bound.arguments);
     };
     kernel.closure_bytes = sizeof(Closure);
     kernel.destroy = [](void* closure) { delete static_cast<Closure*>(closure); };
-    // The function is not in `arguments`; it is their last entry.
     kernel.bind = [](void** arguments) -> void* {
       return bind(arguments, std::index_sequence_for<Parameters...>());
     };
@@ -191,20 +193,23 @@ struct Registration {
   }
   template <std::size_t... Index>
   static void* bind(void** arguments, std::index_sequence<Index...>) {
-    return new Bound<Parameters...>{
-        reinterpret_cast<void (*)(Parameters...)>(arguments[sizeof...(Parameters)]),
+    return new Bound<Body, Parameters...>{
+        reinterpret_cast<Body>(arguments[sizeof...(Parameters)]),
         {*static_cast<std::decay_t<Parameters>*>(arguments[Index])...}};
   }
 };
 template <typename... Parameters>
-Registration(const char*, void (*)(Parameters...)) -> Registration<Parameters...>;
+Registration(const char*, void (*)(Parameters...))
+    -> Registration<void (*)(Parameters...), Parameters...>;
+template <typename Body, typename... Parameters>
+Registration(const char*, void (*)(Parameters...), Body) -> Registration<Body, Parameters...>;
 
 // An instance of a kernel template whose address a program takes.
 template <typename... Parameters>
 auto registered(void (*function)(Parameters...)) {
   // The registration adds the kernel, and stays.
   if (!has_kernel(reinterpret_cast<const void*>(function))) {
-    new Registration<Parameters...>("(a kernel template)", function);
+    new Registration("(a kernel template)", function);
   }
   return function;
 }

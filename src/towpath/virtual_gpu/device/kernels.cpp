@@ -37,7 +37,7 @@ const abi::Kernel* kernel_at(const void* function) {
 abi::Launch launch_of(const abi::Kernel& kernel, const abi::Configuration& configuration,
                       void** arguments) {
   std::vector<void*> all(arguments, arguments + kernel.parameters);
-  all.push_back(const_cast<void*>(kernel.function));
+  all.push_back(const_cast<void*>(kernel.body));
   return {configuration,        kernel.name,    kernel.run, kernel.bind(all.data()),
           kernel.closure_bytes, kernel.destroy, false,      false};
 }
