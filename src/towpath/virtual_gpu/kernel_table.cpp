@@ -65,9 +65,9 @@ void outside_shared(void*, std::uint64_t address, unsigned size, const char* ver
        " bytes at the shared address " + std::to_string(address) +
        ", which is outside of the block's shared memory");
 }
-unsigned replicas(void*, const void* address, unsigned char** found) {
-  return towpath::virtual_gpu::system().multicast().replicas(
-      reinterpret_cast<std::uintptr_t>(address), found);
+const abi::Replicas* replicas(void*, const void* address) {
+  return &towpath::virtual_gpu::system().multicast().replicas(
+      reinterpret_cast<std::uintptr_t>(address));
 }
 void begin_atomic(void*, const volatile void*, unsigned, const void*) {}
 void end_atomic(void*, const volatile void*, unsigned) {}

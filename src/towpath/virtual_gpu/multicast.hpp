@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "towpath/virtual_gpu/memory.hpp"
+#include "towpath_gpu.h"
 
 namespace towpath::virtual_gpu {
 
@@ -47,9 +48,9 @@ class Multicast {
   void remove_mapping(std::uintptr_t address);
   // The object has been released. Its mappings stay.
   void forget(std::uint64_t object);
-  // The replicas of an address. Returns their number, 0 if the address is not of multicast memory.
-  // Stops the run if no memory is bound there, or more than `kReplicasMax` pieces.
-  unsigned replicas(std::uintptr_t address, unsigned char** found);
+  // The replicas of an address, which the running worker keeps. Stops the run if no memory is bound
+  // there, or more than `kReplicasMax` pieces.
+  const towpath_gpu::Replicas& replicas(std::uintptr_t address);
 
  private:
   struct Replica {
@@ -69,24 +70,16 @@ class Multicast {
     std::uint32_t seen;  // changes of the parts that are in `replicas`
     std::vector<Replica> replicas;
   };
-  using Mappings = std::vector<Mapping>;
-  // The list as a thread last read it.
-  struct Copy {
-    const Multicast* of = nullptr;
-    std::uint64_t version = 0;
-    Mappings mappings;
-  };
-  static Copy& copy_of_thread();
-  static const Mapping* find(const Mappings& all, std::uintptr_t address);
   static std::vector<Replica> bound_to(const BoundParts& parts);
   std::shared_ptr<BoundParts> parts_of(std::uint64_t object);
-  const Mapping* look_again(std::uintptr_t address);
+  void find_replicas(Mapping& mapping);
+  static void keep(const Mapping& mapping, std::uintptr_t address, towpath_gpu::Replicas& kept);
+  towpath_gpu::Range range_without(std::uintptr_t address) const;
 
   Memory& memory_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<BoundParts>> parts_;
-  Mappings mappings_;
-  std::atomic<std::uint64_t> version_ = 1;  // of `mappings_`
+  std::vector<Mapping> mappings_;
 };
 
 }  // namespace towpath::virtual_gpu

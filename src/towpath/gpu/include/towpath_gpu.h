@@ -63,6 +63,20 @@ struct Polls {
   bool has_new, has_repeated;  // since the last vote
 };
 
+// The replicas of a range of multicast memory, each at a distance from an address of the range. Their
+// number is zero for memory that lies between multicast memory.
+struct Replicas {
+  Range range;
+  std::uint64_t version;         // of the list of multicast memory
+  const std::uint32_t* changes;  // of the memory that is bound to the object; null without one
+  std::uint32_t seen;            // `changes` when the replicas were found
+  unsigned count;
+  std::uintptr_t distance[kReplicasMax];
+  unsigned char* of(std::uintptr_t address, unsigned replica) const {
+    return reinterpret_cast<unsigned char*>(address + distance[replica]);
+  }
+};
+
 // The running thread. The runtime fills it whenever another thread continues.
 struct Current {
   Index3 thread, block, block_dim, grid_dim;
@@ -77,6 +91,8 @@ struct Current {
   Range arguments;  // of the kernel
   void* dynamic_shared;  // on a virtual GPU
   Polls* polls;          // on a virtual GPU
+  // On a virtual GPU: what the worker last found of multicast memory, and of memory between it.
+  Replicas replicas, no_replicas;
   Range quiet_loads[kQuietRanges];
   Range quiet_stores[kQuietRanges];
   Range quiet_shared_loads, quiet_shared_stores;  // of a variable of the block
@@ -239,8 +255,8 @@ struct Table {
   // A shared address that is outside of the block's shared memory.
   void (*outside_shared)(void* self, std::uint64_t address, unsigned size, const char* verb,
                          const void* where);
-  // The replicas of an address of multicast memory, on a virtual GPU. Returns their number.
-  unsigned (*replicas)(void* self, const void* address, unsigned char** found);
+  // The replicas of an address, which are kept in `current`, on a virtual GPU.
+  const Replicas* (*replicas)(void* self, const void* address);
   // Before and after an atomic operation that the thread does itself.
   void (*begin_atomic)(void* self, const volatile void* address, unsigned size,
                        const void* where);

@@ -18,6 +18,7 @@ namespace towpath_gpu {
 struct Span {
   std::uintptr_t begin = UINTPTR_MAX;
   std::uintptr_t end = 0;
+  std::uint64_t version = 1;  // changes with each part of the memory
   bool contains(std::uintptr_t address) const {
     return __atomic_load_n(&begin, __ATOMIC_RELAXED) <= address &&
            address < __atomic_load_n(&end, __ATOMIC_RELAXED);
@@ -283,8 +284,18 @@ class Volatile {
 inline bool is_multicast(const void* address) {
   return towpath_gpu_multicast.contains(reinterpret_cast<std::uintptr_t>(address));
 }
-inline unsigned replicas_of(const void* address, unsigned char** found) {
-  return towpath_gpu_table.replicas(towpath_gpu_table.self, address, found);
+inline bool holds(const Replicas& replicas, const void* address) {
+  return replicas.range.contains(reinterpret_cast<std::uintptr_t>(address)) &&
+         replicas.version == __atomic_load_n(&towpath_gpu_multicast.version, __ATOMIC_ACQUIRE) &&
+         (replicas.changes == nullptr ||
+          replicas.seen == __atomic_load_n(replicas.changes, __ATOMIC_ACQUIRE));
+}
+// Until the thread waits.
+inline const Replicas& replicas_of(const void* address) {
+  const Current& kept = towpath_gpu_current;
+  if (holds(kept.replicas, address)) return kept.replicas;
+  if (holds(kept.no_replicas, address)) return kept.no_replicas;
+  return *towpath_gpu_table.replicas(towpath_gpu_table.self, address);
 }
 // The thread has changed memory.
 __attribute__((always_inline)) inline void note_store() {
@@ -308,7 +319,7 @@ inline void* dynamic_shared() { return table().dynamic_shared(table().self); }
 inline bool has_waited(const volatile void*, const void*, unsigned) { return false; }
 inline void note_store() {}
 inline bool is_multicast(const void*) { return false; }
-inline unsigned replicas_of(const void*, unsigned char**) { return 0; }
+inline const Replicas& replicas_of(const void*) { return towpath_gpu_current.replicas; }
 #endif
 
 }  // namespace towpath_gpu

@@ -136,16 +136,17 @@ TOWPATH_PTX Vector<T, Count> load(A base, s64 offset, const Site&) {
   __builtin_memcpy(&result, words, kBytes);
   return result;
 }
-// False if the address has no replicas. Not inline: the list would be on the stack of the caller once
-// for each store.
+// False if the address has no replicas. Not inline: stores to other memory are many times as frequent.
 template <unsigned Bytes>
 __attribute__((noinline, no_sanitize("thread"))) bool store_to_replicas(const void* address,
                                                                       const void* words) {
-  unsigned char* replicas[towpath_gpu::kReplicasMax];
-  const unsigned count = towpath_gpu::replicas_of(address, replicas);
-  for (unsigned i = 0; i < count; ++i) __builtin_memcpy(replicas[i], words, Bytes);
-  if (count > 0) towpath_gpu::note_store();
-  return count > 0;
+  const towpath_gpu::Replicas& replicas = towpath_gpu::replicas_of(address);
+  const auto to = reinterpret_cast<std::uintptr_t>(address);
+  for (unsigned i = 0; i < replicas.count; ++i) {
+    __builtin_memcpy(replicas.of(to, i), words, Bytes);
+  }
+  if (replicas.count > 0) towpath_gpu::note_store();
+  return replicas.count > 0;
 }
 template <Order How, Reach To, Space Of, typename T, typename A, typename... Values>
 TOWPATH_PTX void store(const Site& site, A base, s64 offset, Values... values) {
@@ -220,65 +221,89 @@ TOWPATH_PTX Vector<T, sizeof...(Values)> atom_vector(const Site& site, A base, s
 
 // --- multicast memory ---------------------------------------------------------------------------
 #ifdef TOWPATH_VIRTUAL_GPU
-// Sums of halves are made in single precision and rounded once. The order of a switch is not known.
+// The values of the replicas of an element as they are combined. Sums of halves are made in single
+// precision and rounded once. The order of a switch is not known.
 template <Combination How, typename T>
-TOWPATH_PTX T combined(const T* values, unsigned count) {
-  if constexpr (How == m_add && (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)) {
-    float sum = widen(values[0]);
-    for (unsigned i = 1; i < count; ++i) sum += widen(values[i]);
-    return narrow_to(T{}, static_cast<double>(sum));
-  } else if constexpr (std::is_same_v<T, f16x2> || std::is_same_v<T, bf16x2>) {
-    decltype(T{}.low) low[towpath_gpu::kReplicasMax], high[towpath_gpu::kReplicasMax];
-    for (unsigned i = 0; i < count; ++i) {
-      low[i] = values[i].low;
-      high[i] = values[i].high;
-    }
-    return {combined<How>(low, count), combined<How>(high, count)};
+struct Combined {
+  T result_;
+  explicit Combined(T first) : result_(first) {}
+  void add(T next) { result_ = changed<How>(result_, next, T{}); }
+  T result() const { return result_; }
+};
+template <typename T>
+  requires(std::is_same_v<T, f16> || std::is_same_v<T, bf16>)
+struct Combined<m_add, T> {
+  float sum_;
+  explicit Combined(T first) : sum_(widen(first)) {}
+  void add(T next) { sum_ += widen(next); }
+  T result() const { return narrow_to(T{}, static_cast<double>(sum_)); }
+};
+template <Combination How, typename T>
+  requires(std::is_same_v<T, f16x2> || std::is_same_v<T, bf16x2>)
+struct Combined<How, T> {
+  Combined<How, decltype(T{}.low)> low_, high_;
+  explicit Combined(T first) : low_(first.low), high_(first.high) {}
+  void add(T next) {
+    low_.add(next.low);
+    high_.add(next.high);
+  }
+  T result() const { return {low_.result(), high_.result()}; }
+};
+inline const towpath_gpu::Replicas& replicas_of(const void* address, const Site& site) {
+  constexpr const char* kRefused = "an address that is not of multicast memory";
+  if (!towpath_gpu::is_multicast(address)) refuse(kRefused, site);
+  const towpath_gpu::Replicas& found = towpath_gpu::replicas_of(address);
+  if (found.count == 0) refuse(kRefused, site);
+  return found;
+}
+template <typename T, int Count>
+TOWPATH_PTX Vector<T, Count> load_replica(const unsigned char* from) {
+  if constexpr (sizeof(Vector<T, Count>) <= 8) {
+    return cast_bits<Vector<T, Count>>(load_word<m_volatile, Bits<sizeof(Vector<T, Count>)>>(from));
   } else {
-    T result = values[0];
-    for (unsigned i = 1; i < count; ++i) result = changed<How>(result, values[i], T{});
-    return result;
+    Vector<T, Count> loaded;
+    __builtin_memcpy(&loaded, from, sizeof loaded);
+    return loaded;
   }
 }
-inline unsigned replicas_of(const void* address, unsigned char** found, const Site& site) {
-  const unsigned count =
-      towpath_gpu::is_multicast(address) ? towpath_gpu::replicas_of(address, found) : 0;
-  if (count == 0) refuse("an address that is not of multicast memory", site);
-  return count;
+template <Combination Operation, typename T, int Count>
+TOWPATH_PTX Vector<T, Count> combine_replicas(const towpath_gpu::Replicas& replicas,
+                                              std::uintptr_t address) {
+  const auto first = load_replica<T, Count>(replicas.of(address, 0));
+  return [&]<std::size_t... Item>(std::index_sequence<Item...>) {
+    Combined<Operation, T> all[] = {Combined<Operation, T>(first.item[Item])...};
+    for (unsigned i = 1; i < replicas.count; ++i) {
+      const auto next = load_replica<T, Count>(replicas.of(address, i));
+      (all[Item].add(next.item[Item]), ...);
+    }
+    return Vector<T, Count>{{all[Item].result()...}};
+  }(std::make_index_sequence<Count>());
 }
-// Not inline, because of its lists.
+// Not inline, because programs have few of them.
 template <Order How, Reach To, Combination Operation, typename T, int Count, typename A>
 __attribute__((noinline, no_sanitize("thread"))) Vector<T, Count> multimem_load(const Site& site,
                                                                             A base, s64 offset) {
   constexpr unsigned kBytes = sizeof(T) * Count;
-  const void* const address = pointer_to<m_global>(base, offset, kBytes, "loads");
-  Vector<T, Count> parts[towpath_gpu::kReplicasMax];
-  Vector<T, Count> result;
-  unsigned char* replicas[towpath_gpu::kReplicasMax];
-  const unsigned count = replicas_of(address, replicas, site);
-  // A thread that polls waits for the replica that has the result, which is the last one to change.
-  const void* last = nullptr;
-  do {
-    for (unsigned i = 0; i < count; ++i) {
-      if constexpr (kBytes <= 8) {
-        parts[i] = cast_bits<Vector<T, Count>>(
-            load_word<m_volatile, Bits<kBytes>>(replicas[i]));
-      } else {
-        __builtin_memcpy(&parts[i], replicas[i], kBytes);
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(pointer_to<m_global>(base, offset, kBytes, "loads"));
+  for (;;) {
+    const auto& replicas = replicas_of(reinterpret_cast<const void*>(address), site);
+    const auto result = combine_replicas<Operation, T, Count>(replicas, address);
+    if constexpr (How == m_acquire && kBytes <= 16) {
+      // A thread that polls waits for the replica that has the result, which is the last one to
+      // change.
+      unsigned last = replicas.count;
+      while (last > 0 && __builtin_memcmp(replicas.of(address, last - 1), &result, kBytes) != 0) {
+        --last;
+      }
+      if (last > 0 &&
+          towpath_gpu::has_waited(replicas.of(address, last - 1), &result, kBytes)) {
+        continue;
       }
     }
-    T values[towpath_gpu::kReplicasMax];
-    for (int item = 0; item < Count; ++item) {
-      for (unsigned i = 0; i < count; ++i) values[i] = parts[i].item[item];
-      result.item[item] = combined<Operation>(values, count);
-    }
-    for (unsigned i = 0; i < count; ++i) {
-      if (__builtin_memcmp(&parts[i], &result, kBytes) == 0) last = replicas[i];
-    }
-  } while (How == m_acquire && kBytes <= 16 && last != nullptr &&
-           towpath_gpu::has_waited(last, &result, kBytes));
-  if constexpr (How == m_acquire) __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  return result;
+    if constexpr (How == m_acquire) __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return result;
+  }
 }
 // Stores to all replicas, or combines with the value of each.
 template <Order How, Reach To, Combination Operation, typename T, typename A, typename... Values>
@@ -287,18 +312,14 @@ __attribute__((noinline, no_sanitize("thread"))) void multimem_store(const Site&
   constexpr unsigned kBytes = sizeof(T) * sizeof...(Values);
   const void* const address = pointer_to<m_global>(base, offset, kBytes, "stores");
   const Vector<T, sizeof...(Values)> vector{{as<T>(values)...}};
-  unsigned char* replicas[towpath_gpu::kReplicasMax];
-  const unsigned count = replicas_of(address, replicas, site);
+  const unsigned count = replicas_of(address, site).count;
   release<How, To>(site);
-  for (unsigned i = 0; i < count; ++i) {
-    if constexpr (Operation == m_none) {
-      const auto to = reinterpret_cast<std::uintptr_t>(replicas[i]);
-      [&]<std::size_t... Item>(std::index_sequence<Item...>) {
-        store<m_volatile, To, m_global, T>(
-            site, to, 0, cast_bits<Bits<sizeof(T)>>(vector.item[Item])...);
-      }(std::make_index_sequence<sizeof...(Values)>());
-    } else {
-      const auto to = reinterpret_cast<std::uintptr_t>(replicas[i]);
+  if constexpr (Operation == m_none) {
+    store_to_replicas<kBytes>(address, &vector);
+  } else {
+    for (unsigned i = 0; i < count; ++i) {
+      const auto to = reinterpret_cast<std::uintptr_t>(
+          replicas_of(address, site).of(reinterpret_cast<std::uintptr_t>(address), i));
       for (unsigned item = 0; item < sizeof...(Values); ++item) {
         atom<m_relaxed, To, m_global, Operation, T>(
             site, to, static_cast<s64>(item * sizeof(T)),
