@@ -391,26 +391,30 @@ int ThreadBlock::sync_named(unsigned id, unsigned threads, abi::NamedBarrier act
     complete_if_full(barrier);
     return 0;
   }
-  thread(number).operand = static_cast<int>(action);
+  DeviceThread& self = thread(number);
+  self.operand = static_cast<int>(action);
+  barrier.has_result = barrier.has_result || action != abi::NamedBarrier::sync;
   barrier.waiting.add(number);
   complete_if_full(barrier);
   suspend();
-  return static_cast<int>(thread(number).value);
+  self.polls.has_new = true;
+  ++self.polls.round;
+  return static_cast<int>(self.value);
 }
 
 void ThreadBlock::complete_if_full(Barrier& barrier) {
   const int size = barrier.size == 0 ? count_ - ended_ : barrier.size;
   if (barrier.arrived < size) return;
   barrier.waiting.for_each([&](int number) {
+    make_ready(number);
+    // The state of the thread is seldom in a cache.
+    if (!barrier.has_result) return;
     DeviceThread& one = thread(number);
     switch (static_cast<abi::NamedBarrier>(one.operand)) {
       case abi::NamedBarrier::vote_and: one.value = barrier.votes == barrier.arrived ? 1 : 0; break;
       case abi::NamedBarrier::vote_or: one.value = barrier.votes > 0 ? 1 : 0; break;
       default: one.value = static_cast<std::uint64_t>(barrier.votes);
     }
-    one.polls.has_new = true;
-    ++one.polls.round;
-    make_ready(number);
   });
   barrier = {};
 }

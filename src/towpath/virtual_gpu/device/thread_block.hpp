@@ -91,6 +91,7 @@ class ThreadBlock {
     int size = 0;  // zero: all threads that have not ended
     int arrived = 0;
     int votes = 0;
+    bool has_result = false;  // for its threads
     ThreadSet waiting;
   };
   // Lanes of a warp that meet.
