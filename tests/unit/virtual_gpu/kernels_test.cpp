@@ -57,6 +57,11 @@ void halves(unsigned* order, unsigned* next) {
   __syncthreads();
   if (__syncthreads_count(threadIdx.x % 3 == 0) != 32) order[0] = ~0U;
 }
+// The threads of a block take turns until the last block has come.
+void come_and_sleep(unsigned* count, unsigned blocks) {
+  if (threadIdx.x == 0) atomicAdd(count, 1U);
+  while (load(count) < blocks) __nanosleep(100);
+}
 void set(unsigned* word, unsigned value) { *word = value; }
 // The same place of the dynamic shared memory, before and after a wait.
 void find_dynamic_shared(unsigned* flag, unsigned* words) {
@@ -81,6 +86,7 @@ void store_to_nothing(unsigned* word) { *(word + 4) = 1; }
 const towpath_gpu::Registration kPass("pass", pass);
 const towpath_gpu::Registration kVote("vote", vote);
 const towpath_gpu::Registration kHalves("halves", halves);
+const towpath_gpu::Registration kComeAndSleep("come_and_sleep", come_and_sleep);
 const towpath_gpu::Registration kSet("set", set);
 const towpath_gpu::Registration kFindDynamicShared("find_dynamic_shared", find_dynamic_shared);
 const towpath_gpu::Registration kRecurseFar("recurse_far", recurse_far);
@@ -102,6 +108,13 @@ TEST_F(VirtualKernels, KernelsOfTwoGpusWaitForEachOther) {
   EXPECT_EQ(cudaStreamSynchronize(streams[1]), cudaSuccess);
   EXPECT_EQ(std::vector<unsigned>(first, first + 256), std::vector<unsigned>(256, 20));
   EXPECT_EQ(std::vector<unsigned>(second, second + 256), std::vector<unsigned>(256, 19));
+}
+
+TEST_F(VirtualKernels, BlocksThatTakeTurnsWaitForOnesThatStartLater) {
+  unsigned* const count = device_words(1);
+  launch(come_and_sleep, 40, 32, nullptr, count, 40U);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(*count, 40U);
 }
 
 TEST_F(VirtualKernels, AWarpThatVotesInALoopSeesWhatTheHostWrites) {

@@ -19,7 +19,8 @@ namespace towpath::virtual_gpu {
 
 // Operating-system threads that run the blocks of all GPUs of the process. Blocks wait for each
 // other, also across GPUs, so that each worker gives all its blocks turns. Blocks of equal numbers
-// run on one worker, because they exchange data.
+// run on one worker, because they exchange data. A worker starts them together, and the next ones
+// if these wait: the states and stacks of few threads stay in the caches.
 class Workers {
  public:
   explicit Workers(int count);
@@ -49,6 +50,8 @@ class Workers {
     const std::vector<std::unique_ptr<ThreadBlock>>& blocks() const { return blocks_; }
 
    private:
+    std::deque<Waiting>::iterator first_waiting();
+    bool is_time_to_start(int idle_rounds);
     bool admit();
     bool turn();
     void rest(int idle_rounds);
@@ -61,6 +64,7 @@ class Workers {
     std::atomic<std::size_t> waiting_count_ = 0;
     std::vector<std::unique_ptr<ThreadBlock>> blocks_;
     int threads_ = 0;
+    int turns_since_start_ = 0;
     std::atomic<bool> runs_ = false, is_parked_ = true;
     std::atomic<Clock::time_point> changed_{};
     Stacks stacks_;
