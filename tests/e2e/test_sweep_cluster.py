@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -94,6 +95,13 @@ class Cluster:
         return run_sweep(measure, points, self.file, options=options)
 
     def close(self):
+        # A nanny that is killed leaves semaphores in /dev/shm.
+        for process in self.workers:
+            if process.poll() is None:
+                process.terminate()
+        for process in self.workers:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(DEADLINE_S)
         for process in [*self.workers, self.scheduler]:
             kill(process)
 
