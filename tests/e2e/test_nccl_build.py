@@ -5,6 +5,7 @@
 import os
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,21 @@ def test_a_folder_without_nccl_is_one_sentence(tmp_path):
     (tmp_path / "src").mkdir()
     assert "holds no source of NCCL" in problem_of("nccl", "build", str(tmp_path))
     assert "there is no folder" in problem_of("nccl", "build", str(tmp_path / "absent"))
+
+
+def test_a_release_is_unpacked_by_a_python_without_filters_of_archives(tmp_path, monkeypatch):
+    """Python 3.11.2, which Debian 12 has, and 3.10 before 3.10.12."""
+
+    def extract_all(archive, path=".", members=None, *, numeric_owner=False):
+        raise AssertionError("a member of an archive can lie outside of the folder")
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", extract_all)
+    for file in ("makefiles/version.mk", "src/init.cc"):
+        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).write_text("NCCL_MAJOR := 2\n")
+    author = ("-c", "user.name=author", "-c", "user.email=author@host")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"], ["tag", "v2.99.0-1"]):
+        subprocess.run(["git", "-C", str(tmp_path), *author, *words], check=True)
+    (tmp_path / "makefiles" / "version.mk").unlink()
+    found = problem_of("nccl", "build", str(tmp_path), "--release", "2.99.0")
+    assert found.endswith("src/nccl.h.in or makefiles/version.mk is missing")

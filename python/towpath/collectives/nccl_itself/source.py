@@ -140,7 +140,10 @@ def _extract(path: Path, tag: str, folder: Path) -> None:
     with tarfile.open(archive) as files:
         if sum(each.size for each in files.getmembers()) > _ARCHIVE_BYTES_MAX:
             raise ConfigError(f"tag {tag} of {quoted(str(path))} has more than 256 MiB of source")
-        files.extractall(folder, filter="data")
+    # The module of Python 3.11.2 and earlier takes files out of the folder.
+    _output_of(
+        ["tar", "--extract", "--no-same-owner", f"--file={archive}", f"--directory={folder}"], path
+    )
     archive.unlink()
 
 
@@ -155,16 +158,22 @@ def git_output(path: Path, *words: str) -> str:
         ConfigError: there is no git, or it fails.
     """
     # The owner of a repository that the user names may be another one.
-    command = ["git", "-c", f"safe.directory={path.resolve()}", "-C", str(path), *words]
+    return _output_of(
+        ["git", "-c", f"safe.directory={path.resolve()}", "-C", str(path), *words], path
+    )
+
+
+def _output_of(command: list[str], path: Path) -> str:
+    tool = command[0]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False
         )
     except FileNotFoundError:
-        raise ConfigError("there is no git, which a repository is read with") from None
+        raise ConfigError(f"there is no {tool}, which a repository is read with") from None
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"git did not read {quoted(str(path))} in 60 s") from None
+        raise ConfigError(f"{tool} did not read {quoted(str(path))} in 60 s") from None
     if done.returncode != 0:
         why = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        raise ConfigError(f"git cannot read {quoted(str(path))}: {why[0]}")
+        raise ConfigError(f"{tool} cannot read {quoted(str(path))}: {why[0]}")
     return done.stdout
