@@ -73,8 +73,8 @@ _CHANGES = {
         r"\1\n    if (misalignment != 0) __syncwarp();",
     ),
 }
-# Not all releases have these. The threads of a kernel share its arguments. blockIdx is a macro here,
-# and no name of a parameter. g++ takes no destructor after `template`.
+# Not all releases have these. The threads of a kernel share its arguments. blockIdx is a macro
+# here, and no name of a parameter. g++ takes no destructor after `template`.
 _CHANGES_OF_SOME = {
     "src/device/common.h": (
         r"//(#define NCCL_GRID_CONSTANT __grid_constant__)\s+#define NCCL_GRID_CONSTANT\b",
