@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+import towpath
+
 TT_KERNEL = """
 #include "dataflow_api.h"
 {slow}
@@ -92,3 +94,11 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
     done = run_tt(tmp_path)
     assert done.returncode != 0
     assert "can be written by other users" in done.stderr
+
+
+def test_a_changed_header_of_a_cuda_program_is_compiled_again(tmp_path):
+    file = tmp_path / "program.cu"
+    file.write_text('#include "status.h"\nint main() { return STATUS; }\n')
+    for status in (3, 4):
+        (tmp_path / "status.h").write_text(f"#define STATUS {status}\n")
+        assert towpath.kernel(file).run("dgx-h100", 1).status == status

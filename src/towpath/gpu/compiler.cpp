@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-#include "towpath/gpu/compiler.hpp"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "towpath/gpu/compiler.hpp"
 #include "towpath/gpu/errors.hpp"
 #include "towpath/gpu/source_step.hpp"
 #include "towpath/os/command.hpp"
@@ -108,6 +107,22 @@ std::vector<std::string> wrapped_calls() {
                                                                 has_error ? text : failed.errors));
 }
 
+// Of all that decides the object, except the content of the files that the compiler reads.
+std::string digest_of(const std::string& source, const std::vector<std::string>& command,
+                      const CompileOptions& options) {
+  os::Digest digest;
+  digest.add(source);
+  digest.add(fs::current_path().string());  // of relative names
+  for (const std::string& word : command) digest.add(word);
+  for (const std::string& kernel : options.kernels) digest.add(kernel);
+  for (const char* const folders : {"CPATH", "CPLUS_INCLUDE_PATH"}) {
+    digest.add(environment_or(folders, ""));
+  }
+  digest.add(processor());
+  digest.add(os::compiler_identity());
+  return digest.hex();
+}
+
 }  // namespace
 
 fs::path default_include() { return environment_or("TOWPATH_GPU_INCLUDE", TOWPATH_GPU_INCLUDE); }
@@ -124,33 +139,29 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   add(common_flags());
   if (options.counts_accesses) add(counting_flags());
   add(options.flags);
-  add({"-include", "cuda_runtime.h", "-"});
-  const std::string text =
-      fmt::format("#include \"{}\"\n#include \"towpath_gpu_object.h\"\n", source);
-  os::CommandResult preprocessed = os::run_command(command, text);
-  if (preprocessed.status != 0) refuse(source, preprocessed);
-  const std::string cpp =
-      cpp_from_cuda(named_as(source, std::move(preprocessed.output)), options.kernels);
+  add({"-include", "cuda_runtime.h"});
 
-  os::Digest digest;
-  digest.add(cpp);
-  for (const std::string& word : command) digest.add(word);
-  digest.add(processor());
-  digest.add(os::compiler_identity());
-  const fs::path object = os::compile_cache("gpu") / (digest.hex() + ".so");
-  const fs::path manifest = object.string() + ".deps";
-  if (os::Manifest::is_current(manifest)) return object;
+  const fs::path object = os::compile_cache("gpu") / (digest_of(source, command, options) + ".so");
+  if (os::Manifest::is_current(os::manifest_of(object))) return object;
 
+  const os::FileTime begun = os::file_time_now();
   os::Scratch scratch;
   const std::string stem = os::unfinished(object).string();
-  for (const char* const suffix : {".ii", ".o", ".so", ".deps"}) scratch.add(stem + suffix);
-  os::write_file(stem + ".ii", cpp);
+  for (const char* const suffix : {".d", ".ii", ".o", ".so"}) scratch.add(stem + suffix);
+  add({"-MD", "-MF", stem + ".d", "-"});
+  const std::string text =
+      fmt::format("#include \"{}\"\n#include \"towpath_gpu_object.h\"\n", source);
+  os::CommandResult result = os::run_command(command, text);
+  if (result.status != 0) refuse(source, result);
+  os::write_file(stem + ".ii",
+                 cpp_from_cuda(named_as(source, std::move(result.output)), options.kernels));
+
   command = {os::compiler()};
   add(common_flags());
   if (options.counts_accesses) add(counting_flags());
   add(options.flags);
   add({"-fpreprocessed", "-x", "c++", "-c", stem + ".ii", "-o", stem + ".o"});
-  os::CommandResult result = os::run_command(command);
+  result = os::run_command(command);
   if (result.status == 0) {
     // In two steps: one step would link the runtime of the sanitizer.
     command = {os::compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,--wrap=exit"};
@@ -160,10 +171,7 @@ fs::path compile(const std::string& source, const CompileOptions& options) {
   }
   if (result.status != 0) refuse(source, result);
   fs::rename(stem + ".so", object);
-  os::Manifest made;
-  made.add(object);
-  os::write_file(stem + ".deps", made.text());
-  fs::rename(stem + ".deps", manifest);
+  os::write_manifest(object, os::dependencies(stem + ".d"), begun);
   os::evict(object.parent_path());
   return object;
 }

@@ -7,7 +7,8 @@
 #include <vector>
 
 // Compiles CUDA sources for this host with g++, once: objects are kept in
-// $XDG_CACHE_HOME/towpath under a hash of the preprocessed text and the options.
+// $XDG_CACHE_HOME/towpath under a hash of the source's path and the options, with the digests of
+// all files that the compiler read.
 
 namespace towpath::gpu {
 

@@ -173,6 +173,25 @@ bool Manifest::is_current(const fs::path& manifest) {
   return has_lines;
 }
 
+std::vector<fs::path> dependencies(const fs::path& rule) {
+  std::string text = read_file(rule);
+  text.erase(0, text.find(':') + 1);
+  std::vector<fs::path> paths;
+  std::string path;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const bool is_escaped = i + 1 < text.size() && text[i] == '\\';
+    if (is_escaped && text[i + 1] == ' ') {
+      path += text[++i];
+    } else if (i == text.size() || text[i] == ' ' || text[i] == '\n' || text[i] == '\\') {
+      if (!path.empty()) paths.emplace_back(path);
+      path.clear();
+    } else {
+      path += text[i];
+    }
+  }
+  return paths;
+}
+
 FileTime file_time_now() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -184,6 +203,21 @@ bool has_changed_since(const fs::path& file, FileTime time) {
   struct stat found {};
   if (::stat(file.c_str(), &found) != 0) return true;
   return nanoseconds(found.st_ctim) >= time - kCoarse;
+}
+
+fs::path manifest_of(const fs::path& object) { return object.string() + ".deps"; }
+
+void write_manifest(const fs::path& object, const std::vector<fs::path>& sources, FileTime begun) {
+  Manifest manifest;
+  manifest.add(object);
+  for (const fs::path& source : sources) manifest.add(source);
+  Scratch scratch;
+  const fs::path& fresh = scratch.add(unfinished(object).string() + ".deps");
+  write_file(fresh, manifest.text());
+  fs::rename(fresh, manifest_of(object));
+  const bool is_stale = std::ranges::any_of(
+      sources, [begun](const fs::path& path) { return has_changed_since(path, begun); });
+  if (is_stale) fs::remove(manifest_of(object));
 }
 
 Scratch::~Scratch() {

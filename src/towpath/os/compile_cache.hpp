@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // A cache of compiler output, keyed by a digest of all inputs.
 
@@ -56,12 +57,21 @@ class Manifest {
   std::string text_;
 };
 
+// The files that the compiler read, in the make rule that -MD writes.
+std::vector<std::filesystem::path> dependencies(const std::filesystem::path& rule);
+
 // True if a file, or its name, was changed after a time. A compiler that started at that time may
 // have read other content. Changes up to 20 ms before also count, because the clock of files is
 // coarse.
 using FileTime = std::int64_t;  // nanoseconds since 1970
 FileTime file_time_now();
 bool has_changed_since(const std::filesystem::path& file, FileTime time);
+
+std::filesystem::path manifest_of(const std::filesystem::path& object);
+// Writes the manifest of an object and its sources next to the object. Writes none if a source has
+// changed since the compiler started: the next run then compiles again.
+void write_manifest(const std::filesystem::path& object,
+                    const std::vector<std::filesystem::path>& sources, FileTime begun);
 
 // Removes files and folders at the end of its lifetime.
 class Scratch {

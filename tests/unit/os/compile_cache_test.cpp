@@ -93,6 +93,24 @@ TEST_F(CompileCache, AFileThatIsSavedLaterHasChanged) {
   EXPECT_TRUE(has_changed_since(file, now));
 }
 
+TEST_F(CompileCache, FilesOfARuleMayHaveSpacesInTheirNames) {
+  write_file(folder_ / "rule", "-: /a.h \\\n /with\\ space/b.h \\\n c.h\n");
+  EXPECT_EQ(dependencies(folder_ / "rule"),
+            (std::vector<fs::path>{"/a.h", "/with space/b.h", "c.h"}));
+}
+
+TEST_F(CompileCache, ASourceThatIsSavedWhileItIsCompiledLeavesNoManifest) {
+  const fs::path object = folder_ / "object";
+  const fs::path source = folder_ / "source";
+  write_file(object, "code");
+  write_file(source, "one");
+  constexpr FileTime kSecond = 1'000'000'000;
+  write_manifest(object, {source}, file_time_now() + kSecond);
+  EXPECT_TRUE(Manifest::is_current(manifest_of(object)));
+  write_manifest(object, {source}, file_time_now() - kSecond);
+  EXPECT_FALSE(fs::exists(manifest_of(object)));
+}
+
 TEST_F(CompileCache, TheOldestEntriesAreEvicted) {
   const std::string text(1000, 'x');
   const auto now = fs::file_time_type::clock::now();

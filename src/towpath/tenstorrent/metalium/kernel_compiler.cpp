@@ -181,37 +181,6 @@ void run(const std::vector<std::string>& command, std::string_view name) {
   throw std::invalid_argument(fmt::format("kernel '{}' does not compile: {}", name, error));
 }
 
-// Dependencies in a make rule.
-std::vector<fs::path> dependencies(const fs::path& rule) {
-  std::string text = os::read_file(rule);
-  text.erase(0, text.find(':') + 1);
-  std::vector<fs::path> paths;
-  std::string path;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    const bool is_escaped = i + 1 < text.size() && text[i] == '\\';
-    if (is_escaped && text[i + 1] == ' ') {
-      path += text[++i];
-    } else if (i == text.size() || text[i] == ' ' || text[i] == '\n' || text[i] == '\\') {
-      if (!path.empty()) paths.emplace_back(path);
-      path.clear();
-    } else {
-      path += text[i];
-    }
-  }
-  return paths;
-}
-
-// Next to an object: its digest, and the digests of its sources.
-void write_manifest(const fs::path& object, const std::vector<fs::path>& sources) {
-  os::Manifest manifest;
-  manifest.add(object);
-  for (const fs::path& source : sources) manifest.add(source);
-  os::Scratch scratch;
-  const fs::path& fresh = scratch.add(os::unfinished(object).string() + ".deps");
-  os::write_file(fresh, manifest.text());
-  fs::rename(fresh, object.string() + ".deps");
-}
-
 // The object with the entry and the calls of the instrumentation, one per chip.
 fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
   std::vector<std::string> command = {os::compiler()};
@@ -222,14 +191,15 @@ fs::path support_object(const machine::Chip& chip, const fs::path& headers) {
   for (const std::string& word : command) digest.add(word);
   digest.add(os::compiler_identity());
   fs::path object = os::compile_cache("kernels") / ("support-" + digest.hex() + ".o");
-  if (os::Manifest::is_current(object.string() + ".deps")) return object;
+  if (os::Manifest::is_current(os::manifest_of(object))) return object;
+  const os::FileTime begun = os::file_time_now();
   os::Scratch scratch;
   const fs::path& fresh = scratch.add(os::unfinished(object));
   command.insert(command.end(),
                  {"-xc++", "-c", (headers / "towpath_support.h").string(), "-o", fresh.string()});
   run(command, "towpath_support.h");
   fs::rename(fresh, object);
-  write_manifest(object, {});
+  os::write_manifest(object, {}, begun);
   return object;
 }
 
@@ -274,8 +244,6 @@ std::string for_a_core(const std::string& assembly, std::string_view name) {
   return text;
 }
 
-// Writes no manifest if a file was saved while the compiler read it. The next run then compiles
-// again.
 void compile(const KernelSource& source, const fs::path& library, const fs::path& object,
              std::vector<std::string> command) {
   os::Scratch scratch;
@@ -301,13 +269,10 @@ void compile(const KernelSource& source, const fs::path& library, const fs::path
   link_kernel(
       {.compiler = command.front(), .kernel = name, .object = kernel_object, .support = object},
       fresh);
-  std::vector<fs::path> sources = dependencies(rule);
+  std::vector<fs::path> sources = os::dependencies(rule);
   if (!source.text.empty()) std::erase(sources, file);
   fs::rename(fresh, library);
-  write_manifest(library, sources);
-  const bool is_stale = std::ranges::any_of(
-      sources, [&](const fs::path& path) { return os::has_changed_since(path, begun); });
-  if (is_stale) fs::remove(library.string() + ".deps");
+  os::write_manifest(library, sources, begun);
   os::evict(library.parent_path());
 }
 
@@ -355,7 +320,7 @@ CompiledKernel compile_kernel(const KernelSource& source, const KernelTarget& ta
   digest.add(source.text);
   digest.add(os::compiler_identity());
   const fs::path library = os::compile_cache("kernels") / (digest.hex() + ".so");
-  if (!os::Manifest::is_current(library.string() + ".deps")) {
+  if (!os::Manifest::is_current(os::manifest_of(library))) {
     compile(source, library, support_object(*target.chip, headers), std::move(command));
   }
   return {library, target};
