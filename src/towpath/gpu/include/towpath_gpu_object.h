@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Towpath authors
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once into each object, after the source: its state, what the loader looks for, and the
-// functions that the compiler calls at each load and store (-fsanitize=thread) and that stand in
-// for the sanitizer's own.
+// Compiled once and linked to each object: its state, what the loader looks for, and the functions
+// that the compiler calls at each load and store (-fsanitize=thread) and that stand in for the
+// sanitizer's own.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
