@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from towpath.api.kernel_profile import KernelProfile
 from towpath.errors import ConfigError, quoted
@@ -17,11 +17,11 @@ from towpath.kernels.gpu_kernel import (
     GpuKernel,
     SimulatedGpus,
     existing_source,
+    run_main,
 )
 from towpath.specs.machine_spec import MachineSpec
 
 if TYPE_CHECKING:
-    from towpath.collectives.live_communicator import Communicator
     from towpath.kernels.profile import Recorded
 
 
@@ -160,7 +160,7 @@ class Kernel(GpuKernel):
         compiled = str(self.compile(live=True, checked=checked))
         limits = (timeout_s, _records(profile), _checked_limit(kernel_limit_s))
         job = (compiled, [self.file, *arguments], limits)
-        results = launch(_run_main, pes, timeout_s=timeout_s, arguments=job)
+        results = launch(run_main, pes, timeout_s=timeout_s, arguments=job)
         recorded = None
         if profile:
             from towpath.kernels.profile import recorded_live
@@ -175,17 +175,6 @@ class Kernel(GpuKernel):
         name = Path(self.file).name
         plural = "" if pes == 1 else "s"
         return KernelProfile(recorded, f"{name} on {recorded.where}, {pes} PE{plural}")
-
-
-def _run_main(
-    communicator: Communicator,
-    compiled: str,
-    arguments: list[str],
-    limits: tuple[float, int, float],
-) -> tuple[int, dict[str, Any] | None]:
-    from towpath import _core
-
-    return _core.run_cuda_live(communicator._open, compiled, arguments, *limits)
 
 
 def kernel(

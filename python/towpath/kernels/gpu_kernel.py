@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from towpath import _core
+    from towpath.collectives.live_communicator import Communicator
     from towpath.kernels.profile import Recorded
     from towpath.specs.machine_spec import MachineSpec
 
@@ -110,6 +111,30 @@ class GpuKernel:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         return SimulatedGpus(core, machine.name)
+
+
+def run_main(
+    communicator: Communicator,
+    compiled: str,
+    arguments: list[str],
+    limits: tuple[float, int, float],
+) -> tuple[int, dict[str, Any] | None]:
+    """Runs main() of a compiled source in the process of a rank. It is in this module because a
+    rank imports the module of its function, and the modules of machines take 0.1 s to import.
+
+    Args:
+        communicator: the communicator of the rank.
+        compiled: the compiled object.
+        arguments: arguments of main(), the name of the file first.
+        limits: longest time without any progress in seconds, number of records, and limit of a
+            kernel thread in seconds.
+
+    Returns:
+        The status, and the records if there are any.
+    """
+    from towpath import _core
+
+    return _core.run_cuda_live(communicator._open, compiled, arguments, *limits)
 
 
 class SymmetricArray:
