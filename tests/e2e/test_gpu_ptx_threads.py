@@ -3,6 +3,7 @@
 """PTX statements of several threads: memory, atomics, barriers, votes, fences and mistakes."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -40,11 +41,14 @@ def program(tmp_path, kernel: str, blocks: int = 1, threads: int = 64):
     return towpath.kernel(file)
 
 
+@pytest.fixture(scope="module", params=["memory", "atomics"])
+def statements(request, tmp_path_factory):
+    return program(tmp_path_factory.mktemp(request.param), KERNELS[request.param]())
+
+
 @pytest.mark.parametrize("way", ["simulated", "live"])
-@pytest.mark.parametrize("name", ["memory", "atomics"])
-def test_threads_compute_what_the_statements_say(tmp_path, name, way):
-    source = program(tmp_path, KERNELS[name]())
-    run = source.run(MACHINE, 1) if way == "simulated" else source.run_live(1, timeout_s=30)
+def test_threads_compute_what_the_statements_say(statements, way):
+    run = statements.run(MACHINE, 1) if way == "simulated" else statements.run_live(1, timeout_s=30)
     assert run.status == 0
 
 
@@ -160,30 +164,38 @@ def test_threads_meet_as_the_statements_say(name, way):
 # --- mistakes -------------------------------------------------------------------------------------
 
 # Block 0 (or PE 0) stores data and a flag, block 1 (or PE 1) polls the flag and loads the data.
-FLAG = """
+# There is a kernel for each order, and main() launches one.
+FLAG_HEAD = """
+#include <cstdlib>
 #include <nvshmem.h>
 #include <nvshmemx.h>
-__global__ void pass(int* data, int* flag, int* out, bool is_writer) {
+"""
+FLAG_KERNEL = """
+__global__ void pass_NUMBER(int* data, int* flag, int* out, bool is_writer) {
   int seen;
   if (is_writer || (nvshmem_n_pes() == 1 && blockIdx.x == 0)) {
-    asm volatile("st.global.u32 [%0], 5;" :: "l"(data) : "memory");
+    asm volatile("st.global.u32 [%0], 5;" :: "l"(data) : "memory");  // store NUMBER
     RELEASE
   } else {
     do {
       asm volatile("LOAD %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
     } while (seen == 0);
-    asm volatile("ld.global.u32 %0, [%1];" : "=r"(seen) : "l"(data) : "memory");
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(seen) : "l"(data) : "memory");  // load NUMBER
     *out = seen;
   }
 }
-int main() {
+"""
+FLAG_MAIN = """
+int main(int argc, char** argv) {
   nvshmem_init();
   int* words = (int*)nvshmem_calloc(256, 4);
   int* out;
   cudaMalloc(&out, 4);
   const bool is_writer = nvshmem_n_pes() == 2 && nvshmem_my_pe() == 0;
   int* to = (int*)nvshmem_ptr(words, nvshmem_n_pes() - 1);
-  pass<<<nvshmem_n_pes() == 2 ? 1 : 2, 1>>>(to, to + 64, out, is_writer);
+  const int blocks = nvshmem_n_pes() == 2 ? 1 : 2;
+  switch (atoi(argv[1])) {
+LAUNCHES  }
   cudaDeviceSynchronize();
   int seen = 5;
   if (!is_writer) cudaMemcpy(&seen, out, 4, cudaMemcpyDeviceToHost);
@@ -220,21 +232,43 @@ ORDERS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory):
+    """All orders in one source, to be compiled once."""
+    file = tmp_path_factory.mktemp("orders") / "flag.cu"
+    kernels = [
+        FLAG_KERNEL.replace("NUMBER", str(number)).replace("RELEASE", release).replace("LOAD", load)
+        for number, (release, load, *_) in enumerate(ORDERS.values())
+    ]
+    launches = "".join(
+        f"    case {number}: pass_{number}<<<blocks, 1>>>(to, to + 64, out, is_writer); break;\n"
+        for number in range(len(ORDERS))
+    )
+    file.write_text(FLAG_HEAD + "".join(kernels) + FLAG_MAIN.replace("LAUNCHES", launches))
+    return towpath.kernel(file)
+
+
 @pytest.mark.parametrize("name", ORDERS)
-def test_a_missing_fence_is_named(tmp_path, name):
-    release, load, pes, phrase = ORDERS[name]
-    file = tmp_path / "flag.cu"
-    file.write_text(FLAG.replace("RELEASE", release).replace("LOAD", load))
-    source = towpath.kernel(file)
-    assert source.run(MACHINE, pes).status == 0
+def test_a_missing_fence_is_named(orders, name):
+    _, _, pes, phrase = ORDERS[name]
+    number = list(ORDERS).index(name)
+    arguments = [str(number)]
+    assert orders.run(MACHINE, pes, arguments=arguments).status == 0
     if phrase is None:
-        assert source.run(MACHINE, pes, race_check=True).status == 0
+        assert orders.run(MACHINE, pes, arguments=arguments, race_check=True).status == 0
         return
     with pytest.raises(towpath.HazardError) as raised:
-        source.run(MACHINE, pes, race_check=True)
+        orders.run(MACHINE, pes, arguments=arguments, race_check=True)
     assert raised.value.hazard == "missing_fence"
-    for part in (phrase, "flag.cu:7 ", "flag.cu:13 "):
+    store, load = (line_of(orders, f"// {access} {number}") for access in ("store", "load"))
+    for part in (phrase, f"flag.cu:{store} ", f"flag.cu:{load} "):
         assert part in str(raised.value), raised.value
+
+
+def line_of(source, comment: str) -> int:
+    lines = Path(source.file).read_text().splitlines()
+    (number,) = (number for number, line in enumerate(lines, 1) if line.endswith(comment))
+    return number
 
 
 # A kernel, its threads, a phrase of the sentence and the line, which is that of "at fault".
@@ -288,21 +322,43 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory):
+    """All mistakes in one source, to be compiled once."""
+    file = tmp_path_factory.mktemp("mistakes") / "ptx.cu"
+    kernels = [
+        f"__global__ void kernel_{number}(u64* words) {{\n"
+        f"{kernel.replace('// at fault', f'// at fault {number}')}\n}}\n"
+        for number, (kernel, *_) in enumerate(MISTAKES.values())
+    ]
+    launches = [
+        f"    case {number}: kernel_{number}<<<1, {threads}>>>(words); break;\n"
+        for number, (_, threads, _) in enumerate(MISTAKES.values())
+    ]
+    file.write_text(
+        "#include <cstdlib>\nusing u32 = unsigned; using u64 = unsigned long long;\n"
+        + "".join(kernels)
+        + "int main(int argc, char** argv) {\n  u64* words;\n  cudaMalloc(&words, 1 << 16);\n"
+        + f"  switch (atoi(argv[1])) {{\n{''.join(launches)}  }}\n"
+        + "  return cudaDeviceSynchronize();\n}\n"
+    )
+    return towpath.kernel(file)
+
+
 @pytest.mark.parametrize("way", ["simulated", "live"])
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_in_a_statement_is_named_with_its_line(tmp_path, name, way):
-    kernel, threads, phrase = MISTAKES[name]
-    source = program(tmp_path, kernel, threads=threads)
+def test_a_mistake_in_a_statement_is_named_with_its_line(mistakes, name, way):
+    kernel, _, phrase = MISTAKES[name]
+    number = list(MISTAKES).index(name)
     with pytest.raises(towpath.TowpathError) as raised:
         if way == "simulated":
-            source.run(MACHINE, 1)
+            mistakes.run(MACHINE, 1, arguments=[str(number)])
         else:
-            source.run_live(1, timeout_s=30)
+            mistakes.run_live(1, arguments=[str(number)], timeout_s=30)
     assert phrase in str(raised.value), raised.value
-    lines = (tmp_path / "ptx.cu").read_text().splitlines()
-    fault = next((i for i, line in enumerate(lines, 1) if "// at fault" in line), None)
-    if fault is not None:
-        assert f"ptx.cu:{fault}" in str(raised.value), raised.value
+    if "// at fault" in kernel:
+        fault = line_of(mistakes, f"// at fault {number}")
+        assert re.search(rf"ptx\.cu:{fault}\b", str(raised.value)), raised.value
 
 
 def test_what_is_not_modeled_is_refused_only_if_it_is_executed(tmp_path):
