@@ -59,7 +59,7 @@ class Options:
     protocols: tuple[str, ...] = ("Simple",)
     both_ways: tuple[bool, ...] = (False,)
     hosts: int = 1
-    grid: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, Any] = field(default_factory=dict, hash=False)
     reaches: tuple[_core.Reach, ...] = (_core.Reach.fifo,)
 
 
@@ -182,6 +182,19 @@ def candidates(
     Raises:
         ConfigError: there is no schedule at all.
     """
+    sources, problems = _different(collective, options, only)
+    if not sources:
+        raise ConfigError(problems[0])
+    return list(sources), [f"not every candidate can be: {problem}" for problem in problems]
+
+
+@lru_cache(maxsize=32)
+def _different(
+    collective: str, options: Options, only: str | None
+) -> tuple[tuple[ScheduleSource, ...], tuple[str, ...]]:
+    """The sources and the reasons of `candidates`. To find them, hundreds of schedules are written,
+    which takes a third of the time of a choice.
+    """
     found: dict[int, tuple[int, ScheduleSource]] = {}
     problems: dict[str, None] = {}
     for algorithm, protocol, channels, chunks, both_ways in product(
@@ -201,10 +214,8 @@ def candidates(
         fingerprint = _core.fingerprint(schedule)
         if fingerprint not in found:
             found[fingerprint] = (_thread_blocks(schedule), source)
-    if not found:
-        raise ConfigError(next(iter(problems)))
-    sources = [source for _, source in sorted(found.values(), key=itemgetter(0))]
-    return sources, [f"not every candidate can be: {problem}" for problem in problems]
+    sources = tuple(source for _, source in sorted(found.values(), key=itemgetter(0)))
+    return sources, tuple(problems)
 
 
 def _thread_blocks(schedule: _core.Schedule) -> int:
