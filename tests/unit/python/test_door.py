@@ -84,7 +84,7 @@ def test_a_full_disk_names_the_file_and_leaves_no_half_of_it(tmp_path, monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", ["16G", "1T"])
+@pytest.mark.parametrize("size", ["16G", pytest.param("1T", marks=pytest.mark.long)])
 def test_huge_arrays_are_chosen_by_smaller_ones(size):
     """At 16 GiB a schedule was chosen that takes 1.2 times as long."""
     machine = towpath.load("dgx-h100", hosts=1)

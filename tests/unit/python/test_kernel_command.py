@@ -223,7 +223,14 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+# The limit of blocks takes 19 s of processor time; a test of tests/unit/tenstorrent counts to it.
+_SLOW = "while (count == 0) {}"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [pytest.param(loop, marks=pytest.mark.long if loop == _SLOW else ()) for loop in LOOPS],
+)
 def test_a_loop_that_never_ends_is_one_sentence(loop: str, tmp_path: Path) -> None:
     file = tmp_path / "loop.cpp"
     file.write_text(
