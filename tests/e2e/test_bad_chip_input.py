@@ -85,12 +85,12 @@ def check_chip_clusters(seeds, folder):
     check_mutants("test_bad_chip_input:read_chip_cluster", originals, seeds, folder, seconds_max=4)
 
 
-def test_150_spoilt_clusters_of_chips(tmp_path):
-    check_chip_clusters(range(150), tmp_path)
+def test_50_spoilt_clusters_of_chips(tmp_path):
+    check_chip_clusters(range(50), tmp_path)
 
 
-def test_150_spoilt_chips(tmp_path):
-    check_chips(range(150), tmp_path)
+def test_50_spoilt_chips(tmp_path):
+    check_chips(range(50), tmp_path)
 
 
 @pytest.mark.long

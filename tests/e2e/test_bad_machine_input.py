@@ -60,8 +60,8 @@ def check(seeds, folder):
     check_mutants("inside.machines:load", originals, seeds, folder, seconds_max=2)
 
 
-def test_300_spoilt_machine_files(tmp_path):
-    check(range(300), tmp_path)
+def test_100_spoilt_machine_files(tmp_path):
+    check(range(100), tmp_path)
 
 
 @pytest.mark.long

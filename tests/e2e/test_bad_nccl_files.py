@@ -62,8 +62,8 @@ def check(reader, file, seeds, originals, folder):
 
 
 @pytest.mark.parametrize(("reader", "file"), READERS)
-def test_500_spoilt_files(originals, tmp_path, reader, file):
-    check(reader, file, range(500), originals, tmp_path)
+def test_100_spoilt_files(originals, tmp_path, reader, file):
+    check(reader, file, range(100), originals, tmp_path)
 
 
 @pytest.mark.long

@@ -118,8 +118,8 @@ def check(name, seeds, folder):
 
 
 @pytest.mark.parametrize("name", [*FORMATS, *JOBS])
-def test_150_spoilt_files_of_each_format(tmp_path, name):
-    check(name, range(150), tmp_path)
+def test_50_spoilt_files_of_each_format(tmp_path, name):
+    check(name, range(50), tmp_path)
 
 
 @pytest.mark.long
@@ -172,8 +172,8 @@ def check_pickles(seeds, folder):
     assert all(counts.values()), counts
 
 
-def test_600_spoilt_pickles(tmp_path):
-    check_pickles(range(600), tmp_path)
+def test_200_spoilt_pickles(tmp_path):
+    check_pickles(range(200), tmp_path)
 
 
 @pytest.mark.long

@@ -120,8 +120,8 @@ def check(seeds, folder):
     )
 
 
-def test_500_spoilt_plans(tmp_path):
-    check(range(500), tmp_path)
+def test_100_spoilt_plans(tmp_path):
+    check(range(100), tmp_path)
 
 
 @pytest.mark.long
