@@ -437,11 +437,16 @@ def test_a_deadlock_of_many_polling_threads_is_named(tmp_path):
 
 def test_exit_and_the_end_of_main_give_the_status(tmp_path):
     assert source(tmp_path, "int main() { nvshmem_init(); }").run(MACHINE, 2).status == 0
+    kernel = source(
+        tmp_path,
+        "int main(int, char** argv) {\n"
+        "  nvshmem_init();\n"
+        "  if (nvshmem_my_pe() == 1) exit(atoi(argv[1]));\n"
+        "}",
+    )
     for status in (5, -1, 256):
-        text = f"int main() {{ nvshmem_init(); if (nvshmem_my_pe() == 1) exit({status}); }}"
-        kernel = source(tmp_path, text)
-        assert kernel.run(MACHINE, 2).status == status % 256
-        assert kernel.run_live(2).status == status % 256
+        assert kernel.run(MACHINE, 2, arguments=[str(status)]).status == status % 256
+        assert kernel.run_live(2, arguments=[str(status)]).status == status % 256
 
 
 def test_the_command_passes_arguments_and_returns_the_status(tmp_path):

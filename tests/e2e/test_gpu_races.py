@@ -3,6 +3,7 @@
 """Blocks that race for a word of global memory, and words that are waited for in the wrong way."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ HEAD = """#include <cooperative_groups.h>
 #include <nvshmemx.h>
 """
 MAIN = """
-int main() {
+int main(int, char** argv) {
   nvshmem_init();
   const int me = nvshmem_my_pe();
   int *words, *out;
@@ -31,7 +32,8 @@ int main() {
   cudaMalloc(&out, 4096);
   int* const symmetric = static_cast<int*>(nvshmem_calloc(64, sizeof(int)));
   uint64_t* const signal = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
-  LAUNCH
+  switch (atoi(argv[1])) {
+LAUNCHES  }
   cudaDeviceSynchronize();
   nvshmem_finalize();
   return words == nullptr || out == nullptr || symmetric == nullptr || signal == nullptr || me < 0;
@@ -76,10 +78,10 @@ __global__ void listen(int* words, uint64_t* signal, int* out) {
   out[0] = words[3];
 }"""
 
-# Kernels and their launch: phrases about the race, or none.
+# Kernels and their launch: phrases about the race, or none. {0} is the first line of the kernels.
 CASES = {
-    "two stores": (STORE, "store<<<4, 1>>>(words);", ("race.cu:5 stores to", "block (1,0,0)")),
-    "a load and a store": (READ, "read<<<3, 32>>>(words, out);", ("race.cu:6", "race.cu:7")),
+    "two stores": (STORE, "store<<<4, 1>>>(words);", ("race.cu:{0} stores to", "block (1,0,0)")),
+    "a load and a store": (READ, "read<<<3, 32>>>(words, out);", ("race.cu:{1} ", "race.cu:{2} ")),
     "a part of a word": (WIDE, "wide<<<2, 1>>>((char*)words);", ("kernel wide",)),
     "two PEs": (PEERS, "peers<<<1, 1>>>(symmetric);", ("on PE 0 at", "on PE 1 at")),
     "two streams": (
@@ -107,25 +109,57 @@ CASES = {
 }
 
 
-def program(tmp_path, kernel: str, launch: str):
-    file = tmp_path / "race.cu"
-    file.write_text(HEAD + kernel + MAIN.replace("LAUNCH", launch))
+WAITS = """__global__ void step(uint64_t* word, int how) {
+  if (nvshmem_my_pe() == 0) {
+    if (how == 2) nvshmem_uint64_p(word, 1, 1);
+    else nvshmemx_signal_op(word, 1, NVSHMEM_SIGNAL_SET, 1);
+  } else if (how == 0) {
+    nvshmem_uint64_wait_until(word, NVSHMEM_CMP_EQ, 1);
+  } else if (how == 1) {
+    nvshmem_signal_wait_until(word, NVSHMEM_CMP_EQ, 1);
+  } else {
+    nvshmem_uint64_wait_until(word, NVSHMEM_CMP_EQ, 1);
+  }
+}"""
+
+LAUNCHES = [
+    *((kernels, launch) for kernels, launch, _ in CASES.values()),
+    *((WAITS, f"step<<<1, 1>>>(signal, {how});") for how in range(3)),
+]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """All launches in one source, to be compiled once."""
+    file = tmp_path_factory.mktemp("races") / "race.cu"
+    kernels = dict.fromkeys(kernels for kernels, _ in LAUNCHES)
+    launches = "".join(
+        f"    case {number}: {{ {launch} break; }}\n" for number, (_, launch) in enumerate(LAUNCHES)
+    )
+    file.write_text(HEAD + "\n".join(kernels) + MAIN.replace("LAUNCHES", launches))
     return towpath.kernel(file)
 
 
+def with_lines(phrase: str, kernels: str, program) -> str:
+    """The phrase about kernels with the numbers of their lines in the source."""
+    text = Path(program.file).read_text()
+    first = text.count("\n", 0, text.index(kernels)) + 1
+    return phrase.format(*range(first, first + kernels.count("\n") + 1))
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_a_race_is_found_on_request(tmp_path, name):
-    kernel, launch, phrases = CASES[name]
-    source = program(tmp_path, kernel, launch)
-    assert source.run(MACHINE, 2).status == 0
+def test_a_race_is_found_on_request(program, name):
+    kernels, _, phrases = CASES[name]
+    arguments = [str(list(CASES).index(name))]
+    assert program.run(MACHINE, 2, arguments=arguments).status == 0
     if phrases is None:
-        assert source.run(MACHINE, 2, race_check=True).status == 0
+        assert program.run(MACHINE, 2, arguments=arguments, race_check=True).status == 0
         return
     with pytest.raises(towpath.HazardError, match="race of blocks") as raised:
-        source.run(MACHINE, 2, race_check=True)
+        program.run(MACHINE, 2, arguments=arguments, race_check=True)
     assert raised.value.hazard == "block_race"
     for phrase in phrases:
-        assert phrase in str(raised.value)
+        assert with_lines(phrase, kernels, program) in str(raised.value)
 
 
 def test_the_example_races():
@@ -149,29 +183,14 @@ def test_right_random_programs_race_for_nothing():
         assert random_programs.run(SimulatedGpus(core), made) == 0, seed
 
 
-WAITS = """__global__ void step(uint64_t* word, int how) {
-  if (nvshmem_my_pe() == 0) {
-    if (how == 2) nvshmem_uint64_p(word, 1, 1);
-    else nvshmemx_signal_op(word, 1, NVSHMEM_SIGNAL_SET, 1);
-  } else if (how == 0) {
-    nvshmem_uint64_wait_until(word, NVSHMEM_CMP_EQ, 1);
-  } else if (how == 1) {
-    nvshmem_signal_wait_until(word, NVSHMEM_CMP_EQ, 1);
-  } else {
-    nvshmem_uint64_wait_until(word, NVSHMEM_CMP_EQ, 1);
-  }
-}"""
-
-
 @pytest.mark.parametrize("how", [0, 1, 2])
-def test_a_signal_awaited_like_a_put_is_a_remark(tmp_path, how):
-    source = program(tmp_path, WAITS, f"step<<<1, 1>>>(signal, {how});")
-    run = source.run(MACHINE, 2)
+def test_a_signal_awaited_like_a_put_is_a_remark(program, how):
+    run = program.run(MACHINE, 2, arguments=[str(len(CASES) + how)])
     assert run.status == 0
     if how != 0:
         assert run.remarks == ()
         return
     (remark,) = run.remarks
-    for phrase in ("nvshmem_uint64_wait_until at", "race.cu:10 ", "nvshmemx_signal_op at",
+    for phrase in ("nvshmem_uint64_wait_until at", "race.cu:{5} ", "nvshmemx_signal_op at",
                    "nvshmem_signal_wait_until"):  # fmt: skip
-        assert phrase in remark
+        assert with_lines(phrase, WAITS, program) in remark
