@@ -94,7 +94,7 @@ def test_the_number_of_threads_changes_nothing():
 def test_candidates_are_timed_by_packets_too():
     tuned = {
         network: machine("t3000").tune(
-            "all_reduce", size_bytes="64K", channels=[2], jobs=1, network=network
+            "all_reduce", size_bytes="16K", channels=[2], jobs=1, network=network
         )
         for network in ("flits", "packets")
     }

@@ -178,12 +178,16 @@ def test_a_library_chooses_alone(one_host, chips):
 
 
 @pytest.mark.slow
-def test_expected_times_are_those_of_the_validated_rows():
-    rows = validate_table(
-        shipped.find_table("gpu_collectives/all_reduce_two_h100_servers"), group="default"
-    ).rows
-    validated = {int(row["size_bytes"]): row["predicted"] for row in rows}
+def test_expected_times_are_those_of_the_validated_rows(tmp_path):
     sizes = [8, 64 << 10, 256 << 10, 4 * MIB, 64 * MIB]
+    table = shipped.find_table("gpu_collectives/all_reduce_two_h100_servers")
+    part = tmp_path / "part.csv"
+    default = re.compile(r"\d+,\d+,default,(\d+),")
+    lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not (row := default.match(line)) or int(row[1]) in sizes]
+    part.write_text("".join(kept), encoding="utf-8")
+    rows = validate_table(part, group="default").rows
+    validated = {int(row["size_bytes"]): row["predicted"] for row in rows}
     machine = towpath.load("dgx-h100", hosts=2)
     expected = machine.expect("all_reduce", size_bytes=sizes)
     for row in expected.rows:
