@@ -200,7 +200,7 @@ def _variables(log: NcclLog) -> Iterator[Finding]:
         sureness = 0.9 if is_fault else 0.3
         if name in _LIMITS_OF_CHANNELS and value.isdecimal() and int(value) < _usual_channels(log):
             is_fault, sureness = True, 0.6
-            effect += f", of which NCCL itself takes {_usual_channels(log)}"
+            effect += f", and NCCL itself takes {_usual_channels(log)}"
         cause = _CAUSE_OF.get(name, "variable")
         yield Finding(cause, f"{name}={value} {effect}", (evidence,), sureness, is_fault)
 
