@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from towpath import _core
 from towpath.collectives.result import Limit, LinkLoad
 from towpath.collectives.simulated import invoke
+from towpath.collectives.threads import on_several_threads, threads_for
 from towpath.specs.sizes import format_size
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _TENTH = 0.1
 _WEIGHT_LEAST = 0.15
 _WEIGHT_NEAR = 0.1
 
+_SLOTS = "slots"
 _LESS = 1 / (1 + _TENTH)  # a rate at which the same bytes take a tenth longer
 
 Change = Callable[[dict[str, Any]], None]
@@ -62,17 +64,33 @@ def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
     busiest = usual.busiest
     weights: dict[str, float] = {}
     if usual.events_of_all <= _EVENTS_MAX:
-        machine_data = spec.data()
-        for name, change in _changes(usual.links).items():
-            data: dict[str, Any] = json.loads(json.dumps(machine_data))
-            change(data)
-            if data == machine_data:
-                continue
-            machine = _core.parse_machine(json.dumps(data), f"a machine with other {name}")
-            longer_us = outcome_at(replace(place, machine=machine)).time_us - usual.time_us
-            weights[name] = round(longer_us / usual.time_us / _TENTH, 3)
-        weights["slots"] = round(1 - outcome_at(place, 2).time_us / usual.time_us, 3)
+        changed = {
+            name: replace(place, machine=machine)
+            for name, machine in _changed_machines(spec, usual.links).items()
+        }
+
+        def time_us(name: str) -> float:
+            found = outcome_at(place, 2) if name == _SLOTS else outcome_at(changed[name])
+            return found.time_us
+
+        names = [*changed, _SLOTS]
+        times_us = dict(zip(names, on_several_threads(time_us, names, threads_for(None)), strict=True))
+        for name in changed:
+            weights[name] = round((times_us[name] - usual.time_us) / usual.time_us / _TENTH, 3)
+        weights[_SLOTS] = round(1 - times_us[_SLOTS] / usual.time_us, 3)
     return _limit(size_bytes, weights, usual.links if weights else [], busiest), usual
+
+
+def _changed_machines(spec: MachineSpec, links: list[LinkLoad]) -> dict[str, _core.Machine]:
+    """The machines with one change each, by the change."""
+    machine_data = spec.data()
+    found = {}
+    for name, change in _changes(links).items():
+        data: dict[str, Any] = json.loads(json.dumps(machine_data))
+        change(data)
+        if data != machine_data:
+            found[name] = _core.parse_machine(json.dumps(data), f"a machine with other {name}")
+    return found
 
 
 def _changes(links: list[LinkLoad]) -> dict[str, Change]:
@@ -136,7 +154,7 @@ _CAUSES = {
     "copy": "the rate at which thread blocks copy",
     "reduction": "the rate at which thread blocks reduce",
     "latency": "the latency of its steps",
-    "slots": "waiting for free FIFO slots",
+    _SLOTS: "waiting for free FIFO slots",
 }
 
 
@@ -156,7 +174,7 @@ def _limit(
     if weights[second] > weights[first] - _WEIGHT_NEAR:
         text += f", and as much by {_cause(second, links)}"
     share = f"{weights[first]:.0%} of the time"
-    text += f"; waits for slots take {share}" if first == "slots" else f"; it decides {share}"
+    text += f"; waits for slots take {share}" if first == _SLOTS else f"; it decides {share}"
     return Limit(first, size_bytes, text, weights)
 
 
