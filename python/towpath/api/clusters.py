@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.cluster import Cluster
+from towpath.api.many_hosts import HOSTS_OF_TREES, extrapolated_us, hosts_of_trees, is_tree
 from towpath.collectives.element_types import type_bytes, type_named
 from towpath.collectives.gpus import (
     channels_to_fill,
@@ -22,12 +23,13 @@ from towpath.collectives.gpus import (
 from towpath.collectives.places import GpuPlace, MailboxPlace
 from towpath.collectives.result import RunRow, measure
 from towpath.errors import ConfigError
+from towpath.operators.job import EXTRAPOLATION_ERROR_PCT
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.schedules.words import PROTOCOLS, collective_named
 from towpath.specs import catalogue
 from towpath.specs.sizes import Size, size_of, sizes_of
 from towpath.studies.progress import Progress, silent
-from towpath.tuning.collective import RANKS_MANY, Options, powers_to
+from towpath.tuning.collective import RANKS_MANY, Options, powers_to, schedule_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from towpath.api.schedule import Schedule
     from towpath.api.synthesis import Synthesis
     from towpath.collectives.link_faults import LinkFault
+    from towpath.collectives.nccl.choice import Choice
     from towpath.collectives.nccl.explanation import Explanation
     from towpath.collectives.nccl.imitation import Imitation, Library
     from towpath.collectives.result import LinkLoad
@@ -75,6 +78,7 @@ class GpuCluster(Cluster):
         self._used_per_host = ranks_per_host
         self._gpus = gpus_used(spec, ranks_per_host)
         self._imitations: dict[Library, Imitation] = {}
+        self._sized: dict[int, GpuCluster] = {}
 
     @classmethod
     def _open(
@@ -398,7 +402,9 @@ class GpuCluster(Cluster):
         choice = imitation.launch(request.collective, size_bytes)
         if imitation.has_schedule(request.collective, choice) or math.isnan(choice.predicted_us):
             source = imitation.source(request.collective, size_bytes, choice, request.root)
-            return source, imitation.sentence(choice)
+            if not is_tree(source.algorithm) or not self._is_extrapolated(request):
+                return source, imitation.sentence(choice)
+            return self._extrapolated(request, size_bytes, choice), imitation.sentence(choice)
         # The library's own time: there is no schedule to simulate.
         time_us, name = choice.predicted_us, imitation.algorithm(request.collective, choice)
         row = RunRow(
@@ -407,6 +413,50 @@ class GpuCluster(Cluster):
             None, is_simulated=False,
         )  # fmt: skip
         return row, imitation.sentence(choice)
+
+    def _is_extrapolated(self, request: Request) -> bool:
+        """True if the times of trees follow from fewer hosts: trees have no equal ranks, and a row
+        on 128 hosts takes up to minutes to simulate. Fewer hosts are like all only on a network in
+        which no host takes the rate of another one.
+        """
+        fabric = self.spec.fabric
+        return (
+            self.hosts > HOSTS_OF_TREES and not request.data and request.fold and not request.root
+            and fabric is not None and fabric.is_nonblocking
+            and len(self.spec.host_kinds()) == 1 and not self.spec.without
+        )  # fmt: skip
+
+    def _extrapolated(self, request: Request, size_bytes: int, choice: Choice) -> RunRow:
+        """The row of a tree on many hosts."""
+
+        def source_on(fewer: GpuCluster) -> ScheduleSource:
+            imitation = fewer.imitate(request.library or "nccl")
+            return imitation.source(request.collective, size_bytes, choice, request.root)
+
+        time_us = extrapolated_us(self, size_bytes, source_on, hosts_of_trees(size_bytes))
+        found = measure(time_us, size_bytes, request.collective, self.ranks, None)
+        source = source_on(self.with_hosts(2))
+        row = RunRow(
+            size_bytes, size_bytes // type_bytes(request.dtype), source.algorithm_name(),
+            source.algorithm_name(), choice.protocol, schedule_of(source).channels, found, found,
+        )  # fmt: skip
+        return row.at_least(self._least_us(request), request.collective, self.ranks)
+
+    def with_hosts(self, hosts: int) -> GpuCluster:
+        """This machine with another number of hosts.
+
+        Args:
+            hosts: the number of hosts.
+
+        Returns:
+            The machine, launched in the same way: the same object for the same number.
+
+        Raises:
+            ConfigError: the machine cannot have that many.
+        """
+        if hosts not in self._sized:
+            self._sized[hosts] = GpuCluster(self.spec.sized(hosts=hosts), self._used_per_host)
+        return self._sized[hosts]
 
     def _launched(self, way: str) -> GpuCluster:
         from towpath.collectives.launch import launched
@@ -427,7 +477,14 @@ class GpuCluster(Cluster):
         if request.library is None:
             return ()
         how = _LAUNCHES[request.launch]
-        return (f"launched {how} (--launch)", *self.imitate(request.library).notes)
+        notes = [f"launched {how} (--launch)", *self.imitate(request.library).notes]
+        if self._is_extrapolated(request):
+            notes.append(
+                f"times of trees follow from up to {HOSTS_OF_TREES} hosts, and differ from a "
+                f"simulation of all hosts by up to {EXTRAPOLATION_ERROR_PCT:g} % on dgx-h100 "
+                "(--no-fold simulates all)"
+            )
+        return tuple(notes)
 
     def __repr__(self) -> str:
         hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"

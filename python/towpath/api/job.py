@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING
 
 from towpath.api.doctor import read_document
 from towpath.api.machine import load
+from towpath.api.many_hosts import (
+    HOSTS_OF_ALL_TO_ALL,
+    HOSTS_OF_RINGS,
+    HOSTS_OF_TREES,
+    extrapolated_us,
+)
 from towpath.collectives.nccl.sends import exchange_source, send_choice
 from towpath.errors import ConfigError
 from towpath.operators.job import JobTime, job_time
@@ -23,10 +29,8 @@ if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
 
 RANKS_MAX = 100_000
-# A larger group is computed from this number of hosts and a smaller one. Trees have no equal ranks,
-# so that all ranks are simulated. Rings take a second on 128 hosts, and all-to-alls two on 64.
-_HOSTS_SIMULATED = {"all_reduce": 16, "all_to_all": 64}
-_HOSTS_OF_RINGS = 128
+# A larger group is computed from this number of hosts and a smaller one.
+_HOSTS_SIMULATED = {"all_reduce": HOSTS_OF_TREES, "all_to_all": HOSTS_OF_ALL_TO_ALL}
 _BYTES_LEAST = 4096
 
 
@@ -145,7 +149,7 @@ class _Predictor:
         return hosts, math.ceil(ranks / hosts)
 
     def _simulated(self, collective: str, size: int, hosts: int, per_host: int) -> float | str:
-        most_hosts = min(hosts, _HOSTS_SIMULATED.get(collective, _HOSTS_OF_RINGS))
+        most_hosts = min(hosts, _HOSTS_SIMULATED.get(collective, HOSTS_OF_RINGS))
         try:
             if hosts == most_hosts:
                 run = self._machine(hosts, per_host).run(
@@ -159,36 +163,23 @@ class _Predictor:
     def _extrapolated(
         self, collective: str, size: int, hosts: int, most_hosts: int, per_host: int
     ) -> float:
-        """The time on many hosts from two simulations on fewer hosts with the same choice.
-
-        The library chooses for the many hosts, because its choice depends on their number. The time
-        of a tree grows with its depth, and any other time with the number of hosts.
-        """
+        """The time on many hosts from two simulations on fewer hosts with the same choice."""
         machine = self._machine(hosts, per_host)
         imitation = machine.imitate(self._library)
-        less_hosts = most_hosts // 2
-        less, most = (self._machine(count, per_host) for count in (less_hosts, most_hosts))
         if collective == "all_to_all" and self._library == "nccl":
             sends = send_choice(
                 machine.spec, machine.ranks, imitation.channels, size // machine.ranks
             )
-            sources = [exchange_source(sends, each.ranks, each.hosts) for each in (less, most)]
+            source_on = lambda each: exchange_source(sends, each.ranks, each.hosts)  # noqa: E731
         else:
             choice = imitation.launch(collective, size)
             if not imitation.has_schedule(collective, choice):
                 return choice.predicted_us
-            sources = [
-                each.imitate(self._library).source(collective, size, choice)
-                for each in (less, most)
-            ]
-        less_us = less.simulated_us(sources[0], size)
-        most_us = most.simulated_us(sources[1], size)
+            source_on = lambda each: each.imitate(self._library).source(  # noqa: E731
+                collective, size, choice
+            )
         self.extrapolated += 1
-        if "tree" in (sources[1].algorithm or ""):
-            steps = float(math.ceil(math.log2(hosts)) - math.ceil(math.log2(most_hosts)))
-        else:
-            steps = (hosts - most_hosts) / (most_hosts - less_hosts)
-        return most_us + (most_us - less_us) * steps
+        return extrapolated_us(machine, size, source_on, most_hosts)
 
     def _machine(self, hosts: int, per_host: int) -> GpuCluster:
         place = (hosts, per_host)

@@ -74,7 +74,9 @@ def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
             return found.time_us
 
         names = [*changed, _SLOTS]
-        times_us = dict(zip(names, on_several_threads(time_us, names, threads_for(None)), strict=True))
+        times_us = dict(
+            zip(names, on_several_threads(time_us, names, threads_for(None)), strict=True)
+        )
         for name in changed:
             weights[name] = round((times_us[name] - usual.time_us) / usual.time_us / _TENTH, 3)
         weights[_SLOTS] = round(1 - times_us[_SLOTS] / usual.time_us, 3)

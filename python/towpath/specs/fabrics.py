@@ -32,6 +32,11 @@ class SwitchedFabric(Frozen):
     link_type: Name
     hash_seed: Annotated[int, Field(strict=True, ge=0, le=HASH_SEED_MAX)] = 0
 
+    @property
+    def is_nonblocking(self) -> bool:
+        """True if the switches carry the full rate of all adapters at once."""
+        return True
+
     @abstractmethod
     def count(self, adapters: int, hosts: int) -> tuple[int, int]:
         """Maximum number of devices and wires, not counting adapters.
@@ -137,6 +142,11 @@ class LeafSpineFabric(_TieredFabric):
     spines: Annotated[int, Field(strict=True, ge=1, le=SPINES_MAX)]
     oversubscription: Ratio
 
+    @property
+    def is_nonblocking(self) -> bool:
+        """True if the leaves have as many uplinks as adapters."""
+        return self._uplinks() >= self.adapters_per_leaf
+
     def _uplinks(self) -> int:
         return max(round(self.adapters_per_leaf / self.oversubscription.value), 1)
 
@@ -220,6 +230,11 @@ class DragonflyFabric(_TieredFabric):
     routers_per_group: Ports
     global_links_per_router: Ports
     global_link_type: Name
+
+    @property
+    def is_nonblocking(self) -> bool:
+        """False: routers of two groups share few links."""
+        return False
 
     def _groups_of(self, routers: int) -> int:
         groups = -(-routers // self.routers_per_group)

@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: The Towpath authors
+# SPDX-License-Identifier: Apache-2.0
+"""Times of a library's collectives on many hosts, from simulations of fewer hosts.
+
+The library chooses for the many hosts, because its choice depends on their number. The fewer hosts
+run the same algorithm, protocol and channels. The time of a tree grows with its depth, and any
+other time with the number of hosts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from towpath.collectives.threads import on_several_threads, threads_for
+
+if TYPE_CHECKING:
+    from towpath.api.clusters import GpuCluster
+    from towpath.schedules.schedule_source import ScheduleSource
+
+# Trees have no equal ranks, so that all ranks are simulated: 512 MiB on 16 hosts take 10 seconds.
+# Rings take a second on 128 hosts, and all-to-alls two on 64.
+HOSTS_OF_TREES = 16
+_HOSTS_OF_LARGE_TREES = 8
+_LARGE_BYTES = 128 << 20
+HOSTS_OF_ALL_TO_ALL = 64
+HOSTS_OF_RINGS = 128
+
+
+def extrapolated_us(
+    machine: GpuCluster,
+    size_bytes: int,
+    source_on: Callable[[GpuCluster], ScheduleSource],
+    most_hosts: int,
+) -> float:
+    """The time of a call in microseconds, from the times on `most_hosts` and half as many hosts.
+
+    Args:
+        machine: the machine with all hosts, more than `most_hosts`.
+        size_bytes: size of the whole array.
+        source_on: returns the schedule of the library's choice on a machine with fewer hosts.
+        most_hosts: the larger number of hosts to simulate.
+    """
+    fewer = [machine.with_hosts(most_hosts), machine.with_hosts(most_hosts // 2)]
+    sources = [source_on(each) for each in fewer]
+    most_us, less_us = on_several_threads(
+        lambda number: fewer[number].simulated_us(sources[number], size_bytes),
+        range(len(fewer)), threads_for(None),
+    )  # fmt: skip
+    if is_tree(sources[0].algorithm):
+        steps = float(math.ceil(math.log2(machine.hosts)) - math.ceil(math.log2(most_hosts)))
+    else:
+        steps = (machine.hosts - most_hosts) / (most_hosts - most_hosts // 2)
+    return most_us + (most_us - less_us) * steps
+
+
+def hosts_of_trees(size_bytes: int) -> int:
+    """The number of hosts on which a tree is simulated at a size, instead of more hosts."""
+    return HOSTS_OF_TREES if size_bytes < _LARGE_BYTES else _HOSTS_OF_LARGE_TREES
+
+
+def is_tree(algorithm: str | None) -> bool:
+    """True if the time of an algorithm grows with the depth of a tree of hosts."""
+    return "tree" in (algorithm or "")
