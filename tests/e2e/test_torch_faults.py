@@ -50,9 +50,9 @@ def others_of(said):
     return [what for rank, what in enumerate(said) if rank != torch_faults.CULPRIT]
 
 
-def check_death(said, host=""):
+def check_death(said):
     assert said[torch_faults.CULPRIT] == "signal 9"
-    sentence = rf"rank 1 \(pid \d+{host}\) died"
+    sentence = r"rank 1 \(pid \d+( on \S+)?\) died"
     assert all(re.search(sentence, what) for what in others_of(said))
 
 

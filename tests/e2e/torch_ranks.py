@@ -435,6 +435,7 @@ def a_callback_waits_for_another_call(rank, ranks):
 
 def calls_that_differ(rank, ranks):
     group = dist.new_group()
+    dist.barrier()  # Otherwise the error may reach a rank that still creates the group.
     raises(lambda: dist.all_reduce(torch.ones(3 + rank), group=group), "rank")
 
 
