@@ -61,6 +61,12 @@ gpu-build:
 	@mkdir -p out/gpu
 	@tools/gpu_build.sh "$(FILE)" "out/gpu/$(basename $(notdir $(FILE)))"
 
+# The choices of Towpath's search on the shipped machines, or on some: `make choices MACHINES="dgx-h100 mi300x"`.
+# A quarter of an hour for all.
+.PHONY: choices
+choices: build
+	@$(BIN)/python -m towpath.api.choices $(MACHINES)
+
 # The choices of NCCL and RCCL themselves on the shipped machines: `make decisions NCCL=PATH RCCL=PATH`.
 .PHONY: decisions
 decisions: build

@@ -50,6 +50,46 @@ def test_no_single_option_beats_the_choice(name, collective, size_bytes):
     assert not found, chosen
 
 
+def slower_shipped_choices(cases):
+    """The choices of `choices.json` that a search beats. It has none for integers."""
+    slower = []
+    for name, hosts, collective, size_bytes in cases:
+        machine = load(name, hosts=hosts)
+        shipped, searched = (
+            machine.run(collective, size_bytes=size_bytes, data=False, dtype=dtype).row
+            for dtype in ("float32", "int32")
+        )
+        if searched.time_us < GAIN * shipped.time_us:
+            slower.append((name, hosts, shipped, searched))
+    return slower
+
+
+def random_shipped_cases(count, seed, bytes_max):
+    numbers = random.Random(seed)
+    for _ in range(count):
+        name = numbers.choice(("dgx-h100", "dgx-b200", "dgx-a100", "mi300x"))
+        size_bytes = 1 << numbers.randrange(3, bytes_max.bit_length())
+        yield name, numbers.choice((1, 2)), numbers.choice(COLLECTIVES), size_bytes
+
+
+def test_a_search_finds_no_faster_schedule_than_the_shipped_choices():
+    assert not slower_shipped_choices(random_shipped_cases(4, 7, 1 << 20))
+
+
+@pytest.mark.long
+def test_a_search_finds_no_faster_schedule_than_many_shipped_choices():
+    assert not slower_shipped_choices(random_shipped_cases(200, 8, 1 << 30))
+
+
+def test_a_changed_machine_is_searched():
+    """NVLinks a hundred times as slow make fewer bytes worth more steps."""
+    slow = load("dgx-h100", hosts=1, settings=["link_types.nvlink.rate_gb_per_s=3.7"])
+    chosen = slow.run("all_gather", size_bytes="64K", data=False).row
+    for protocol in PROTOCOLS:
+        row = slow.run("all_gather", size_bytes="64K", data=False, protocol=protocol).row
+        assert chosen.time_us <= row.time_us / GAIN
+
+
 # More than 32 ranks have fewer candidates: a note names those left out.
 @pytest.mark.long
 @pytest.mark.parametrize("name", SHIPPED)

@@ -30,6 +30,7 @@ from towpath.specs import catalogue
 from towpath.specs.sizes import Size, size_of, sizes_of
 from towpath.studies.progress import Progress, silent
 from towpath.tuning.collective import RANKS_MANY, Options, powers_to, schedule_of
+from towpath.tuning.shipped_choices import shipped_choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -386,6 +387,21 @@ class GpuCluster(Cluster):
             self._imitations[library] = Imitation(self.spec, library, self._used_per_host)
         return self._imitations[library]
 
+    def _fastest_listed(
+        self, request: Request, size_bytes: int
+    ) -> tuple[ScheduleSource, str | None]:
+        """The fastest of the listed algorithms for a size, from the shipped choices or a search."""
+        is_usual = (
+            request.algorithm == request.protocol == "auto" and request.channels is None
+            and request.dtype == "float32" and not request.root
+        )  # fmt: skip
+        if is_usual:
+            options = self._options_for(None, None, request.collective)
+            source = shipped_choice(self.spec, options, request.collective, size_bytes)
+            if source is not None:
+                return source, None
+        return super()._fastest_listed(request, size_bytes)
+
     def _imitated(
         self, request: Request, size_bytes: int
     ) -> tuple[ScheduleSource | RunRow, str | None]:
@@ -433,7 +449,8 @@ class GpuCluster(Cluster):
             imitation = fewer.imitate(request.library or "nccl")
             return imitation.source(request.collective, size_bytes, choice, request.root)
 
-        time_us = extrapolated_us(self, size_bytes, source_on, hosts_of_trees(size_bytes))
+        most_hosts = hosts_of_trees(size_bytes, self.ranks_per_host)
+        time_us = extrapolated_us(self, size_bytes, source_on, most_hosts)
         found = measure(time_us, size_bytes, request.collective, self.ranks, None)
         source = source_on(self.with_hosts(2))
         row = RunRow(

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from towpath.api.clusters import GpuCluster
     from towpath.schedules.schedule_source import ScheduleSource
 
-# Trees have no equal ranks, so that all ranks are simulated: 512 MiB on 16 hosts take 10 seconds.
+# Trees have no equal ranks, so that all ranks are simulated: 512 MiB on 16 hosts of 8 GPUs take 10
+# seconds.
 # Rings take a second on 128 hosts, and all-to-alls two on 64.
 HOSTS_OF_TREES = 16
 _HOSTS_OF_LARGE_TREES = 8
 _LARGE_BYTES = 128 << 20
+_RANKS_PER_HOST_MAX = 8  # of smaller trees on HOSTS_OF_TREES
 HOSTS_OF_ALL_TO_ALL = 64
 HOSTS_OF_RINGS = 128
 
@@ -55,9 +57,10 @@ def extrapolated_us(
     return most_us + (most_us - less_us) * steps
 
 
-def hosts_of_trees(size_bytes: int) -> int:
-    """The number of hosts on which a tree is simulated at a size, instead of more hosts."""
-    return HOSTS_OF_TREES if size_bytes < _LARGE_BYTES else _HOSTS_OF_LARGE_TREES
+def hosts_of_trees(size_bytes: int, ranks_per_host: int) -> int:
+    """The number of hosts on which a tree is simulated, instead of more hosts."""
+    is_large = size_bytes >= _LARGE_BYTES or ranks_per_host > _RANKS_PER_HOST_MAX
+    return _HOSTS_OF_LARGE_TREES if is_large else HOSTS_OF_TREES
 
 
 def is_tree(algorithm: str | None) -> bool:
