@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from towpath.api.chips import ChipCluster
 from towpath.api.clusters import GpuCluster
+from towpath.collectives.call import Call
+from towpath.collectives.limits import find_limit_on_chips
 from towpath.errors import ConfigError
 from towpath.studies.progress import Progress, silent
 from towpath.studies.whatif import Gain, Improved, Refused, WhatIf, improved
@@ -61,10 +63,9 @@ def what_if(
     useful.sort(key=lambda each: -max(each.speedups.values()))
     # The limit is a property of the largest size, so it decides the shown quantities.
     size = max(sizes_bytes)
-    limits = {name: _limit(base[name, size]) for name in collectives}
-    if isinstance(machine, GpuCluster):
-        specs = {each.path: each.spec for each in changed}
-        useful = _with_limits(machine, base[collectives[0], size], useful, specs, size)
+    limits = {name: _limit(machine, base[name, size]) for name in collectives}
+    specs = {each.path: each.spec for each in changed}
+    useful = _with_limits(machine, base[collectives[0], size], useful, specs, size)
     return WhatIf(
         machine._where(machine.ranks), times, before,
         {call: _schedule_of(result) for call, result in base.items()},
@@ -120,21 +121,32 @@ def _like(machine: GpuCluster | ChipCluster, spec: object) -> GpuCluster | ChipC
 
 
 def _with_limits(
-    machine: GpuCluster, result: RunResult, gains: list[Gain], specs: dict[str, Any], size: int
+    machine: GpuCluster | ChipCluster,
+    result: RunResult,
+    gains: list[Gain],
+    specs: dict[str, Any],
+    size: int,
 ) -> list[Gain]:
     """The gains, with the limit after the changes that gain most at one size."""
     call = (result.collective, size)
     best = sorted(gains, key=lambda each: -each.speedups[call])[:_LIMITS_SHOWN]
-    return [
-        replace(each, limit=_limit(_again(_like(machine, specs[each.path]), result, *call)))
-        if each in best
-        else each
-        for each in gains
-    ]
+
+    def with_limit(gain: Gain) -> Gain:
+        other = _like(machine, specs[gain.path])
+        return replace(gain, limit=_limit(other, _again(other, result, *call)))
+
+    return [with_limit(each) if each in best else each for each in gains]
 
 
-def _limit(result: RunResult) -> str:
-    return "" if result.limit is None else result.limit.sentence
+def _limit(machine: GpuCluster | ChipCluster, result: RunResult) -> str:
+    """The limit of a call with a single size, as a sentence."""
+    if isinstance(machine, GpuCluster):
+        return "" if result.limit is None else result.limit.sentence
+    row = result.row
+    assert row.steps is not None and row.again is not None  # the run is simulated
+    call = Call(row.steps, result.dtype, result.op)
+    usual = row.again(row.size_bytes, False)
+    return find_limit_on_chips(machine.spec, call, row.size_bytes, usual).sentence
 
 
 def _schedule_of(result: RunResult) -> str:

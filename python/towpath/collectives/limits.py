@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: The Towpath authors
 # SPDX-License-Identifier: Apache-2.0
-"""The limit of a simulated call on GPUs: the resource whose reduction costs the most time.
+"""The limit of a simulated call: the resource whose reduction costs the most time.
 
-The call is simulated again on the same machine with one change at a time: the links of one kind a
-tenth slower, copies of thread blocks a tenth slower, latencies a tenth longer, and twice the number
-of FIFO slots. The loads of links cannot distinguish a busy link from a link that delays the whole
-call.
+The call is simulated again on the same machine with one change at a time. On GPUs, these are: the
+links of one kind a tenth slower, copies of thread blocks a tenth slower, latencies a tenth longer,
+and twice the number of FIFO slots. On chips, these are: Ethernet, the NoC's interfaces, DRAM or
+the clock a tenth slower, and the latency of Ethernet a tenth longer. The loads of links cannot
+distinguish a busy link from a link that delays the whole call.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from towpath import _core
 from towpath.collectives.result import Limit, LinkLoad
@@ -23,8 +25,9 @@ from towpath.specs.sizes import format_size
 
 if TYPE_CHECKING:
     from towpath.collectives.call import Call
-    from towpath.collectives.places import GpuPlace
+    from towpath.collectives.places import ChipPlace, GpuPlace, Place
     from towpath.collectives.simulated import Outcome
+    from towpath.specs.chip_cluster_spec import ChipClusterSpec
     from towpath.specs.machine_spec import MachineSpec
 
 # A call with more events is not simulated again; what its links carried is all that is said.
@@ -39,6 +42,7 @@ _SLOTS = "slots"
 _LESS = 1 / (1 + _TENTH)  # a rate at which the same bytes take a tenth longer
 
 Change = Callable[[dict[str, Any]], None]
+Run = Callable[[], "Outcome"]
 
 
 def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
@@ -52,47 +56,115 @@ def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
         size_bytes: size of the array.
         known: the time of the call, if it was already simulated.
     """
-    in_place = not call.schedule.out_of_place
-
-    def outcome_at(changed: GpuPlace, slots_factor: int = 1) -> Outcome:
-        return invoke(
-            changed, call, size_bytes, in_place=in_place, with_data=False,
-            slots_factor=slots_factor,
-        )  # fmt: skip
-
-    usual = known or outcome_at(place)
+    usual = known or _outcome(place, call, size_bytes)
     busiest = usual.busiest
     weights: dict[str, float] = {}
     if usual.events_of_all <= _EVENTS_MAX:
-        changed = {
-            name: replace(place, machine=machine)
-            for name, machine in _changed_machines(spec, usual.links).items()
-        }
 
-        def time_us(name: str) -> float:
-            found = outcome_at(place, 2) if name == _SLOTS else outcome_at(changed[name])
-            return found.time_us
+        def again(text: str, name: str) -> Outcome:
+            machine = _core.parse_machine(text, f"a machine with other {name}")
+            return _outcome(replace(place, machine=machine), call, size_bytes)
 
-        names = [*changed, _SLOTS]
-        times_us = dict(
-            zip(names, on_several_threads(time_us, names, threads_for(None)), strict=True)
-        )
-        for name in changed:
-            weights[name] = round((times_us[name] - usual.time_us) / usual.time_us / _TENTH, 3)
-        weights[_SLOTS] = round(1 - times_us[_SLOTS] / usual.time_us, 3)
+        runs = _runs(spec.data(), _changes(usual.links), again)
+        runs[_SLOTS] = partial(_outcome, place, call, size_bytes, slots_factor=2)
+        weights = _weights(usual, runs)
+        weights[_SLOTS] = round(-_TENTH * weights[_SLOTS], 3)  # of all the time
     return _limit(size_bytes, weights, usual.links if weights else [], busiest), usual
 
 
-def _changed_machines(spec: MachineSpec, links: list[LinkLoad]) -> dict[str, _core.Machine]:
-    """The machines with one change each, by the change."""
-    machine_data = spec.data()
-    found = {}
-    for name, change in _changes(links).items():
+def find_limit_on_chips(
+    spec: ChipClusterSpec, call: Call, size_bytes: int, usual: Outcome
+) -> Limit:
+    """Finds the limit of a call on chips.
+
+    Args:
+        spec: the cluster.
+        call: the call of the ranks.
+        size_bytes: size of the array.
+        usual: the simulated call.
+    """
+    place = cast("ChipPlace", usual.place)
+    weights: dict[str, float] = {}
+    if usual.events_of_all <= _EVENTS_MAX:
+
+        def again(text: str, name: str) -> Outcome:
+            cluster = _core.parse_chip_cluster(text, f"a cluster with other {name}")
+            return _outcome(replace(place, cluster=cluster), call, size_bytes)
+
+        weights = _weights(usual, _runs(_data_of_chips(spec), _changes_of_chips(), again))
+        # The clock also sets the rates of the NoC's interfaces and of DRAM.
+        weights["core"] = round(weights.pop("clock") - weights["noc"] - weights["dram"], 3)
+    links = usual.links if weights else []
+    return _limit(size_bytes, weights, links, usual.busiest)
+
+
+def _data_of_chips(spec: ChipClusterSpec) -> dict[str, Any]:
+    """The data of the core, with the latencies that it leaves out because they are defaults."""
+    data: dict[str, Any] = spec.data()
+    chips = {id(placed.chip): placed.chip for placed in spec.chips}
+    for kind, chip in zip(data["kinds"], chips.values(), strict=True):
+        if chip.ethernet is not None:
+            kind["ethernet"]["path_time_ns"] = chip.ethernet.path_time_ns.value
+    return data
+
+
+def _outcome(place: Place, call: Call, size_bytes: int, slots_factor: int = 1) -> Outcome:
+    in_place = not call.schedule.out_of_place
+    return invoke(
+        place, call, size_bytes, in_place=in_place, with_data=False, slots_factor=slots_factor
+    )
+
+
+def _runs(
+    machine_data: dict[str, Any], changes: dict[str, Change], again: Callable[[str, str], Outcome]
+) -> dict[str, Run]:
+    """The simulations of a call on changed machines, by the change.
+
+    Args:
+        machine_data: the machine.
+        changes: the changes by name.
+        again: simulates the call on a machine, from its data as JSON and its change.
+    """
+    runs: dict[str, Run] = {}
+    for name, change in changes.items():
         data: dict[str, Any] = json.loads(json.dumps(machine_data))
         change(data)
         if data != machine_data:
-            found[name] = _core.parse_machine(json.dumps(data), f"a machine with other {name}")
-    return found
+            runs[name] = partial(again, json.dumps(data), name)
+    return runs
+
+
+def _weights(usual: Outcome, runs: dict[str, Run]) -> dict[str, float]:
+    """The part of the time that is proportional to each change by a tenth."""
+    outcomes = on_several_threads(lambda run: run(), list(runs.values()), threads_for(None))
+    return {
+        name: round((outcome.time_us - usual.time_us) / usual.time_us / _TENTH, 3)
+        for name, outcome in zip(runs, outcomes, strict=True)
+    }
+
+
+def _changes_of_chips() -> dict[str, Change]:
+    """The changed clusters by the resource of their chips that is worse."""
+    return {
+        "ethernet": _change_of_chips("ethernet", "_gb_per_s", _LESS),
+        "noc": _change_of_chips("niu", "_bytes_per_cycle", _LESS),
+        "dram": _change_of_chips("dram", "_bytes_per_cycle", _LESS),
+        "ethernet latency": _change_of_chips("ethernet", "path_time_ns", 1 + _TENTH),
+        "clock": _slower_clock,
+    }
+
+
+def _change_of_chips(block: str, end: str, factor: float) -> Change:
+    def change(data: dict[str, Any]) -> None:
+        for kind in data["kinds"]:
+            _scale(kind.get(block, {}), lambda name: name.endswith(end), factor)
+
+    return change
+
+
+def _slower_clock(data: dict[str, Any]) -> None:
+    for kind in data["kinds"]:
+        kind["clock_mhz"] *= _LESS
 
 
 def _changes(links: list[LinkLoad]) -> dict[str, Change]:
@@ -151,12 +223,17 @@ _KINDS = {
     "pcie": "PCIe",
     "network": "the network",
     "socket": "processors' links",
+    "ethernet": "Ethernet",
 }
 _CAUSES = {
     "copy": "the rate at which thread blocks copy",
     "reduction": "the rate at which thread blocks reduce",
     "latency": "the latency of its steps",
     _SLOTS: "waiting for free FIFO slots",
+    "core": "the cycles of cores and of hops of the NoC",
+    "noc": "the rate of the NoC's interfaces",
+    "dram": "the rate of DRAM",
+    "ethernet latency": "the latency of Ethernet",
 }
 
 
@@ -175,7 +252,8 @@ def _limit(
     text = f"at {size} limited by {_cause(first, links)}"
     if weights[second] > weights[first] - _WEIGHT_NEAR:
         text += f", and as much by {_cause(second, links)}"
-    share = f"{weights[first]:.0%} of the time"
+    # A slower link may also spoil how steps overlap, so a weight may exceed 1.
+    share = f"{min(weights[first], 1):.0%} of the time"
     text += f"; waits for slots take {share}" if first == _SLOTS else f"; it decides {share}"
     return Limit(first, size_bytes, text, weights)
 

@@ -17,6 +17,8 @@ from towpath.specs.spec_model import validated
 
 # Blocks of descriptions with quantities of data movement.
 _BLOCKS_OF_CHIPS = ("router", "niu", "dram", "ethernet", "pcie")
+# A link at another rate sends and delivers at it.
+_ETHERNET_RATES = (("ethernet", "line_rate_gb_per_s"), ("ethernet", "delivery_rate_gb_per_s"))
 # Amounts that are better if they are larger, and times that are better if they are shorter.
 _LARGER = ("_gb_per_s", "_gbit_per_s", "_mhz", "_per_cycle")
 _SHORTER = ("_ns", "_us", "_cycles")
@@ -157,14 +159,12 @@ def _improved_chips(spec: ChipClusterSpec, times: float) -> Iterator[Improved | 
     kinds = {id(placed.chip): placed.chip for placed in spec.chips}
     first = next(iter(kinds.values()))
     data = first.model_dump()
-    blocks = {name: data[name] for name in _BLOCKS_OF_CHIPS if data.get(name)}
-    for path in [("clock_mhz",), *_quantities(blocks)]:
-        name = ".".join(path)
+    for name, paths in _groups_of_chips(data).items():
         try:
             found = {
                 key: new
                 for key, chip in kinds.items()
-                if (new := _changed(ChipSpec, chip.model_dump(), [path], times)) is not None
+                if (new := _changed(ChipSpec, chip.model_dump(), paths, times)) is not None
             }
         except ConfigError as error:
             yield Refused(name, error.problem)
@@ -178,6 +178,16 @@ def _improved_chips(spec: ChipClusterSpec, times: float) -> Iterator[Improved | 
                 for placed in spec.chips
             )
             yield Improved(name, before, after, replace(spec, chips=chips))
+
+
+def _groups_of_chips(data: dict[str, Any]) -> dict[str, list[tuple[str, ...]]]:
+    """The paths that change together, by name: rates of an Ethernet link, and single quantities."""
+    blocks = {name: data[name] for name in _BLOCKS_OF_CHIPS if data.get(name)}
+    groups: dict[str, list[tuple[str, ...]]] = {"clock_mhz": [("clock_mhz",)]}
+    for path in _quantities(blocks):
+        name = "ethernet links: rate_gb_per_s" if path in _ETHERNET_RATES else ".".join(path)
+        groups.setdefault(name, []).append(path)
+    return groups
 
 
 def _quantities(data: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

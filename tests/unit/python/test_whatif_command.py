@@ -7,7 +7,7 @@ import json
 import pytest
 
 import towpath
-from conftest import refusal, towpath_command
+from conftest import ROOT, refusal, towpath_command
 
 
 def gains(*words):
@@ -66,11 +66,33 @@ def test_a_quantity_without_a_valid_improvement_is_named():
     assert f"not improved: {path}: is " in text
 
 
-def test_chips_have_gains_too(tmp_path):
+def test_chips_have_gains_and_limits_too(tmp_path):
     page = tmp_path / "page.html"
     done = towpath_command("whatif", "n300", "--sizes", "16K", "--out", str(page))
     assert "clock_mhz" in done.stdout and "time before (us)" in done.stdout
+    assert "limit of all_reduce before: at 16 KiB limited by the cycles of cores" in done.stdout
+    assert "limit with clock_mhz at 2000: at 16 KiB limited by" in done.stdout
     assert "Gain per quantity" in page.read_text()
+
+
+def test_a_better_link_moves_the_limit_of_chips_to_their_cores():
+    found, by_path = gains("n300", "--sizes", "1M", "--collectives", "all_gather")
+    assert "Ethernet (chip " in found["limits"]["all_gather"]
+    limit = by_path["ethernet links: rate_gb_per_s"]["limit"]
+    assert "Ethernet" not in limit and "cores" in limit
+
+
+def test_slow_memory_limits_chips_until_it_is_faster(tmp_path):
+    chip = (ROOT / "machines/wormhole.yaml").read_text()
+    (tmp_path / "slow.yaml").write_text(chip.replace("value: 22.08", "value: 1"))
+    cluster = (ROOT / "machines/n300.yaml").read_text().replace("chip: wormhole", "chip: slow.yaml")
+    (tmp_path / "pair.yaml").write_text(cluster)
+    words = ("--sizes", "256K", "--times", "20")
+    found, by_path = gains(str(tmp_path / "pair.yaml"), *words)
+    assert "limited by the rate of DRAM" in found["limits"]["all_reduce"]
+    better = by_path["dram.channel_rate_bytes_per_cycle"]
+    assert better["speedups"][0]["speedup"] > 2
+    assert better["limit"] and "DRAM" not in better["limit"]
 
 
 @pytest.mark.parametrize(
