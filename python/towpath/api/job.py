@@ -63,6 +63,8 @@ def job_times(
     if not 1 <= scale <= RANKS_MAX or job.ranks * scale > RANKS_MAX:
         problem = f"scale is {scale}; the job must have at most {RANKS_MAX} GPUs"
         raise ConfigError(problem, field="scale")
+    if any(call.is_part for call in job.calls):
+        job = scaled(job, job.ranks)
     found = []
     if any(call.duration_us is not None for call in job.collectives):
         found.append(job_time(job, "traced", _traced_us))
@@ -200,8 +202,11 @@ def scaled(job: Job, ranks: int) -> Job:
         job: the calls of one rank.
         ranks: the new number of ranks.
     """
-    calls = tuple(
-        replace(call, ranks=ranks, members=()) if call.ranks in (0, job.ranks) else call
-        for call in job.calls
-    )
-    return replace(job, ranks=ranks, calls=calls)
+
+    def of_ranks(call: Call) -> Call:
+        if call.ranks not in (0, job.ranks):
+            return call
+        size_bytes = call.size_bytes * (ranks if call.is_part else 1)
+        return replace(call, ranks=ranks, members=(), size_bytes=size_bytes, is_part=False)
+
+    return replace(job, ranks=ranks, calls=tuple(map(of_ranks, job.calls)))

@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -34,7 +34,7 @@ _COLLECTIVES = {
     "broadcast": "broadcast", "reduce": "reduce", "barrier": "barrier",
     "allreducecoalesced": "all_reduce",
 }  # fmt: skip
-# The size of these is the output, and of all others the input.
+# The whole array of these is the output, and of all others the input.
 _OF_OUTPUT = ("all_gather",)
 
 
@@ -44,13 +44,14 @@ class Call:
 
     Attributes:
         collective: name of the collective. Empty for a computation.
-        size_bytes: size of the whole array in bytes.
-        ranks: number of ranks of its group.
+        size_bytes: size of the whole array in bytes, or of a part.
+        ranks: number of ranks of its group. 0 for all ranks of the job.
         members: the ranks of the group, if the trace states them.
         start_us: start in microseconds.
         duration_us: duration in microseconds. None if the trace does not state it.
         needs: numbers of the earlier calls that must finish first. None if the times decide.
         stream: "compute", "communication" or "cpu". Calls of one stream follow each other.
+        is_part: True if `size_bytes` is the part of one of an unknown number of ranks.
     """
 
     collective: str
@@ -61,6 +62,7 @@ class Call:
     duration_us: float | None
     needs: tuple[int, ...] | None = None
     stream: str = "compute"
+    is_part: bool = False
 
     @property
     def is_computation(self) -> bool:
@@ -239,11 +241,10 @@ def _of_dump(document: Document) -> Job:
         if not collective or each.input_bytes <= 0:
             _leave_out(left_out, "calls without their size" if collective else _calls_of(each.name))
             continue
-        ranks = max(len(members), 1)
-        size = each.input_bytes * (ranks if collective in _OF_OUTPUT else 1)
         duration = None if each.duration_ms is None else each.duration_ms * 1e3
         start = (each.created_ns or 0) / 1e3
-        calls.append(Call(collective, size, ranks, members, start, duration))
+        call = Call(collective, each.input_bytes, len(members), members, start, duration)
+        calls.append(_from_input(call))
     if not calls:
         raise ConfigError("has no collective with its size and type", file=document.file)
     ranks = max(_most_ranks(calls), dump.rank + 1)
@@ -262,13 +263,21 @@ def _of_chakra(document: Document, nodes: list[chakra.Node]) -> Job:
         duration = node.duration_us if is_timed else None
         if node.stream == "communication" and not node.collective:
             left_out["sends, receives and communications without a type"] += 1
-        calls.append(
-            Call(node.collective, node.size_bytes, node.ranks, node.members, node.start_us,
-                 duration, own, node.stream)
-        )  # fmt: skip
+        call = Call(node.collective, node.size_bytes, node.ranks, node.members, node.start_us,
+                    duration, own, node.stream)  # fmt: skip
+        calls.append(_from_input(call))
     if not any(call.collective for call in calls):
         raise ConfigError("has no collective: it needs nodes of type COMM_COLL", file=document.file)
     return Job("Chakra execution trace", _most_ranks(calls), tuple(calls), dict(left_out))
+
+
+def _from_input(call: Call) -> Call:
+    """The call with the whole array instead of the input of one rank."""
+    if call.collective not in _OF_OUTPUT:
+        return call
+    if not call.ranks:
+        return replace(call, is_part=True)
+    return replace(call, size_bytes=call.size_bytes * call.ranks)
 
 
 def _in_order(nodes: list[chakra.Node], file: str) -> tuple[list[int], list[list[int]]]:

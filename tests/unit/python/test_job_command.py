@@ -86,6 +86,18 @@ def test_chakra_follows_dependencies(tmp_path, is_json):
     assert found["step_us"] == pytest.approx(100 + max(reduce, 50) + 30)
 
 
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
+def test_chakra_states_the_input_of_a_rank(tmp_path, collective):
+    """As ASTRA-sim reads it: an all-gather has the bytes of all ranks."""
+    path = tmp_path / "trace.0.et"
+    path.write_text(json.dumps(chakra_json([(1, collective, 0, MIB, ())])))
+    (found,) = times(path, "--machine", "dgx-h100", "--ranks", "8")
+    whole = MIB * (8 if collective == "all_gather" else 1)
+    assert found["groups"][0]["size_bytes"] == whole
+    expected = expected_us("dgx-h100", collective, whole, hosts=1)
+    assert found["communication_us"] == pytest.approx(expected)
+
+
 def test_needs_may_follow_in_the_file(tmp_path):
     path = tmp_path / "trace.0.et"
     path.write_text(json.dumps(chakra_json([NODES[3], NODES[1], NODES[2], NODES[0]])))
