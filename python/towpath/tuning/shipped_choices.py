@@ -15,11 +15,13 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from towpath.schedules.schedule_source import ScheduleSource
-from towpath.specs.machine_spec import MachineSpec
-from towpath.tuning.collective import Options
+
+if TYPE_CHECKING:
+    from towpath.specs.machine_spec import MachineSpec
+    from towpath.tuning.collective import Options
 
 SIZES_BYTES = tuple(1 << power for power in range(3, 31))
 
