@@ -13,6 +13,7 @@ from job_traces import kineto
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
+FEW_HOSTS_PCT = 2.2  # the largest difference on up to 64 hosts
 
 
 def predicted(folder, collective, size, ranks):
@@ -28,8 +29,9 @@ def errors_pct(folder, calls):
     """The differences of extrapolated from simulated times, by call and number of hosts."""
     found = {}
     for collective, size, hosts in calls:
+        # Without a fold, all ranks of a tree are simulated. Equal ranks of a ring are many.
         simulated = towpath.load("dgx-h100", hosts=hosts).run(
-            collective, size_bytes=size, library="nccl", data=False
+            collective, size_bytes=size, library="nccl", data=False, fold=collective != "all_reduce"
         )
         time_us, extrapolated = predicted(folder, collective, size, 8 * hosts)
         assert extrapolated == 1
@@ -43,7 +45,9 @@ def test_extrapolated_times_are_near_simulated_ones(tmp_path):
     calls += [("reduce_scatter", 64 * MIB, 256)]
     calls += [("all_reduce", MIB, 64), ("all_reduce", 64 * MIB, 24)]
     errors = errors_pct(tmp_path, calls)
-    assert all(abs(error) <= 2.2 for error in errors.values()), errors
+    assert all(abs(error) <= FEW_HOSTS_PCT for error in errors.values()), errors
+    # The limit is not larger than necessary.
+    assert max(map(abs, errors.values())) > 0.7 * FEW_HOSTS_PCT
 
 
 def times_us(hosts, sizes, *options):
@@ -61,7 +65,7 @@ def test_expected_times_on_many_hosts_follow_from_fewer():
     sizes = "8,128K,8M"
     found = zip(times_us(24, sizes), times_us(24, sizes, "--no-fold"), strict=True)
     errors_pct = [100 * (extrapolated / simulated - 1) for extrapolated, simulated in found]
-    assert all(abs(error) <= 2.2 for error in errors_pct), errors_pct
+    assert all(abs(error) <= FEW_HOSTS_PCT for error in errors_pct), errors_pct
 
 
 @pytest.mark.long
@@ -78,7 +82,7 @@ def test_extrapolated_times_of_large_arrays_are_near_simulated_ones(tmp_path):
     calls += [("reduce_scatter", size, 256) for size in (1 << 30, 4 << 30)]
     calls += [("all_reduce", 1 << 30, hosts) for hosts in (24, 32)]
     errors = errors_pct(tmp_path, calls)
-    assert all(abs(error) <= EXTRAPOLATION_ERROR_PCT for error in errors.values()), errors
+    assert all(abs(error) <= FEW_HOSTS_PCT for error in errors.values()), errors
 
 
 @pytest.mark.parametrize(("collective", "size"), [("all_gather", MIB), ("reduce_scatter", 1 << 30)])
