@@ -67,8 +67,9 @@ def find_limit(spec: MachineSpec, place: GpuPlace, call: Call, size_bytes: int,
 
         runs = _runs(spec.data(), _changes(usual.links), again)
         runs[_SLOTS] = partial(_outcome, place, call, size_bytes, slots_factor=2)
-        weights = _weights(usual, runs)
-        weights[_SLOTS] = round(-_TENTH * weights[_SLOTS], 3)  # of all the time
+        longer = _longer(usual, runs)
+        weights = _weights(longer)
+        weights[_SLOTS] = round(-longer[_SLOTS], 3)
     return _limit(size_bytes, weights, usual.links if weights else [], busiest), usual
 
 
@@ -91,9 +92,11 @@ def find_limit_on_chips(
             cluster = _core.parse_chip_cluster(text, f"a cluster with other {name}")
             return _outcome(replace(place, cluster=cluster), call, size_bytes)
 
-        weights = _weights(usual, _runs(_data_of_chips(spec), _changes_of_chips(), again))
-        # The clock also sets the rates of the NoC's interfaces and of DRAM.
-        weights["core"] = round(weights.pop("clock") - weights["noc"] - weights["dram"], 3)
+        runs = _runs(_data_of_chips(spec), _changes_of_chips(), again)
+        weights = _weights(_longer(usual, runs))
+        # The clock also sets the rates of the NoC's interfaces and of DRAM, if a chip has them.
+        others = weights.get("noc", 0.0) + weights.get("dram", 0.0)
+        weights["core"] = round(weights.pop("clock") - others, 3)
     links = usual.links if weights else []
     return _limit(size_bytes, weights, links, usual.busiest)
 
@@ -134,13 +137,18 @@ def _runs(
     return runs
 
 
-def _weights(usual: Outcome, runs: dict[str, Run]) -> dict[str, float]:
-    """The part of the time that is proportional to each change by a tenth."""
+def _longer(usual: Outcome, runs: dict[str, Run]) -> dict[str, float]:
+    """The additional time of each simulation, as a share of the usual time."""
     outcomes = on_several_threads(lambda run: run(), list(runs.values()), threads_for(None))
     return {
-        name: round((outcome.time_us - usual.time_us) / usual.time_us / _TENTH, 3)
+        name: outcome.time_us / usual.time_us - 1
         for name, outcome in zip(runs, outcomes, strict=True)
     }
+
+
+def _weights(longer: dict[str, float]) -> dict[str, float]:
+    """The part of the time that is proportional to each change by a tenth."""
+    return {name: round(share / _TENTH, 3) for name, share in longer.items()}
 
 
 def _changes_of_chips() -> dict[str, Change]:
