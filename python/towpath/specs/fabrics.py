@@ -75,6 +75,11 @@ class RailFabric(SwitchedFabric):
     shape: Literal["rails"]
     spine: Spine | None = None
 
+    @property
+    def is_nonblocking(self) -> bool:
+        """True if the spine, if any, carries the full rate of all adapters."""
+        return self.spine is None or self.spine.oversubscription.value <= 1
+
     def count(self, adapters: int, hosts: int) -> tuple[int, int]:
         """Maximum number of devices and wires; see SwitchedFabric."""
         return adapters + 1, adapters * (hosts + 1)
