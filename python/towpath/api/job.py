@@ -18,6 +18,7 @@ from towpath.api.many_hosts import (
     HOSTS_OF_RINGS,
     HOSTS_OF_TREES,
     extrapolated_us,
+    sources_of,
 )
 from towpath.collectives.nccl.sends import exchange_source, send_choice
 from towpath.errors import ConfigError
@@ -172,15 +173,16 @@ class _Predictor:
             sends = send_choice(
                 machine.spec, machine.ranks, imitation.channels, size // machine.ranks
             )
-            source_on = lambda each: exchange_source(sends, each.ranks, each.hosts)  # noqa: E731
-        else:
-            choice = imitation.launch(collective, size)
-            if not imitation.has_schedule(collective, choice):
-                return choice.predicted_us
-            source_on = lambda each: each.imitate(self._library).source(  # noqa: E731
-                collective, size, choice
-            )
+            self.extrapolated += 1
+            return extrapolated_us(
+                machine, size, lambda fewer: exchange_source(sends, fewer.ranks, fewer.hosts),
+                most_hosts,
+            )  # fmt: skip
+        choice = imitation.launch(collective, size)
+        if not imitation.has_schedule(collective, choice):
+            return choice.predicted_us
         self.extrapolated += 1
+        source_on = sources_of(self._library, collective, size, choice)
         return extrapolated_us(machine, size, source_on, most_hosts)
 
     def _machine(self, hosts: int, per_host: int) -> GpuCluster:
