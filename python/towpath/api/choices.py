@@ -20,10 +20,10 @@ from towpath.errors import ConfigError
 from towpath.schedules.schedule_source import ScheduleSource
 from towpath.specs import shipped
 from towpath.tuning import shipped_choices
+from towpath.tuning.collective import RANKS_MANY
 from towpath.tuning.shipped_choices import SIZES_BYTES, Group, group_name
 
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce")
-_RANKS_MAX = 32  # more are not searched in full
 
 
 def groups_of(name: str) -> Iterator[tuple[str, Group]]:
@@ -34,8 +34,8 @@ def groups_of(name: str) -> Iterator[tuple[str, Group]]:
         except ConfigError:
             continue  # it has no network
         assert isinstance(machine, GpuCluster)
-        if not 2 <= machine.ranks <= _RANKS_MAX:
-            continue
+        if not 2 <= machine.ranks <= RANKS_MANY:
+            continue  # more are not searched in full
         for collective in _COLLECTIVES:
             request = Request(collective, SIZES_BYTES, data=False).checked(SIMULATED)
             choices: dict[int, ScheduleSource] = {}

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from towpath import _core
 from towpath.api.cluster import Cluster
-from towpath.api.many_hosts import HOSTS_OF_TREES, extrapolated_us, hosts_of_trees, is_tree
+from towpath.api.many_hosts import (
+    HOSTS_OF_TREES,
+    extrapolated_us,
+    hosts_of_trees,
+    is_tree,
+    sources_of,
+)
 from towpath.collectives.element_types import type_bytes, type_named
 from towpath.collectives.gpus import (
     channels_to_fill,
@@ -30,7 +36,7 @@ from towpath.specs import catalogue
 from towpath.specs.sizes import Size, size_of, sizes_of
 from towpath.studies.progress import Progress, silent
 from towpath.tuning.collective import RANKS_MANY, Options, powers_to, schedule_of
-from towpath.tuning.shipped_choices import shipped_choice
+from towpath.tuning.shipped_choices import shipped_choices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,6 +86,7 @@ class GpuCluster(Cluster):
         self._gpus = gpus_used(spec, ranks_per_host)
         self._imitations: dict[Library, Imitation] = {}
         self._sized: dict[int, GpuCluster] = {}
+        self._shipped: dict[str, dict[int, ScheduleSource]] = {}
 
     @classmethod
     def _open(
@@ -396,11 +403,16 @@ class GpuCluster(Cluster):
             and request.dtype == "float32" and not request.root
         )  # fmt: skip
         if is_usual:
-            options = self._options_for(None, None, request.collective)
-            source = shipped_choice(self.spec, options, request.collective, size_bytes)
+            source = self._shipped_choices(request.collective).get(size_bytes)
             if source is not None:
                 return source, None
         return super()._fastest_listed(request, size_bytes)
+
+    def _shipped_choices(self, collective: str) -> dict[int, ScheduleSource]:
+        if collective not in self._shipped:
+            options = self._options_for(None, None, collective)
+            self._shipped[collective] = shipped_choices(self.spec, options, collective)
+        return self._shipped[collective]
 
     def _imitated(
         self, request: Request, size_bytes: int
@@ -444,11 +456,7 @@ class GpuCluster(Cluster):
 
     def _extrapolated(self, request: Request, size_bytes: int, choice: Choice) -> RunRow:
         """The row of a tree on many hosts."""
-
-        def source_on(fewer: GpuCluster) -> ScheduleSource:
-            imitation = fewer.imitate(request.library or "nccl")
-            return imitation.source(request.collective, size_bytes, choice, request.root)
-
+        source_on = sources_of(request.library or "nccl", request.collective, size_bytes, choice)
         most_hosts = hosts_of_trees(size_bytes, self.ranks_per_host)
         time_us = extrapolated_us(self, size_bytes, source_on, most_hosts)
         found = measure(time_us, size_bytes, request.collective, self.ranks, None)

@@ -51,30 +51,28 @@ def group_of(digest: str, choices: dict[int, ScheduleSource]) -> Group:
     return {"digest": digest, "choices": runs}
 
 
-def shipped_choice(
-    spec: MachineSpec, options: Options, collective: str, size_bytes: int
-) -> ScheduleSource | None:
-    """The choice for a size, or None if the file has none for this machine and its candidates.
+def shipped_choices(
+    spec: MachineSpec, options: Options, collective: str
+) -> dict[int, ScheduleSource]:
+    """The choices by size, or none if the file has none for this machine and its candidates.
 
     Args:
         spec: the machine.
         options: the options of all candidates.
         collective: name of the collective.
-        size_bytes: size of the whole array.
     """
     group = _groups().get(group_name(spec.name, options.hosts, collective))
-    if (
-        group is None
-        or size_bytes not in SIZES_BYTES
-        or group["digest"] != digest_of(spec, options)
-    ):
-        return None
-    run = [each for each in group["choices"] if each[0] <= size_bytes][-1]
-    _, algorithm, protocol, channels, chunks, both_ways = run
-    return ScheduleSource(
-        collective=collective, algorithm=algorithm, ranks=options.ranks, channels=channels,
-        protocol=protocol, hosts=options.hosts, both_ways=both_ways, chunks_per_channel=chunks,
-    )  # fmt: skip
+    if group is None or group["digest"] != digest_of(spec, options):
+        return {}
+    found = {}
+    for size_bytes in SIZES_BYTES:
+        run = [each for each in group["choices"] if each[0] <= size_bytes][-1]
+        _, algorithm, protocol, channels, chunks, both_ways = run
+        found[size_bytes] = ScheduleSource(
+            collective=collective, algorithm=algorithm, ranks=options.ranks, channels=channels,
+            protocol=protocol, hosts=options.hosts, both_ways=both_ways, chunks_per_channel=chunks,
+        )  # fmt: skip
+    return found
 
 
 @cache
